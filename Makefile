@@ -1,0 +1,47 @@
+# Two commands do everything on a fresh machine with Python 3.11+:
+#   make run    sets up, then starts both clusters, the mirror, a producer and a consumer group
+#   make test   sets up, then checks and tests
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.PHONY: help setup run demo test check format lock clean
+
+help:
+	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
+
+setup: .venv/.installed
+
+.venv/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; %s is %s (set PYTHON=)" % (sys.executable, sys.version.split()[0]) if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+run: setup
+	@exec $(BIN)/python -m demo run
+
+demo: setup
+	@exec $(BIN)/python -m demo play $(if $(DISASTER),--disaster)
+
+test: check
+	$(BIN)/pytest -q
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+	    --generate-hashes --no-annotate --no-header --quiet --upgrade -o requirements.lock
+
+clean:
+	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The daemon that forwards record batches from the source cluster to the target, exactly once."""

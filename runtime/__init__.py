@@ -1,0 +1,1 @@
+"""What surrounds the logic of every program: the YAML file, ZooKeeper, metrics, Java."""

@@ -1,0 +1,1 @@
+"""The nightly proof: both logs read by PySpark and compared record by record."""
