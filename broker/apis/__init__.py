@@ -1,0 +1,1 @@
+"""One file per API key; `table` says which are served."""

@@ -1,0 +1,155 @@
+"""The seam between the broker and what runs inside it: handlers and coordinators see only this.
+
+`broker.node.BrokerNode` is the real thing; tests may put any object of the same shape here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wire.errors import ErrorCode
+
+if TYPE_CHECKING:  # their modules import this one
+    from broker.config import BrokerConfig
+    from broker.groups.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+    from broker.replication.partition import Partition
+    from broker.replication.partitions import Partitions
+    from broker.zookeeper.store import ClusterStore
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+
+
+class NotLeader(Exception):
+    """This broker does not lead the partition, or stopped leading it while somebody waited."""
+
+
+class Clock(Protocol):
+    """The two clocks, read at the edge and handed to decisions as arguments."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock in milliseconds since the epoch."""
+
+    def monotonic_ms(self) -> int:
+        """Return a clock in milliseconds that never goes back, on the scale of trio's clock."""
+
+
+class LedPartition(Protocol):
+    """A partition that this broker leads, as a coordinator uses it.
+
+    Offsets: `log_start_offset` is the first record still there, `log_end_offset` the next one to be
+    written, `high_watermark` the end of what every in-sync replica holds.
+    """
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+
+    def append_own(self, batch: bytes | bytearray) -> int:
+        """Append one batch built by this broker, offsets assigned here; return its first offset.
+
+        Without an await, so that replaying the batch's records right after is atomic with it.
+        Raises NotLeader; a disk's fault travels as OSError.
+        """
+
+    def read(self, offset: int, max_bytes: int) -> bytes | memoryview:
+        """Return whole batches from the one that holds `offset` on, at least one if there is any.
+
+        May end in an incomplete batch (`wire.record_batch.iterate_batches` stops there). Empty at
+        the log's end. Reads up to the log's end, not only to the high watermark: a coordinator
+        replays what it leads.
+        """
+
+    async def wait_committed(self, offset: int) -> None:
+        """Wait until the high watermark is beyond `offset`, that is: the record there is safe.
+
+        The caller owns the timeout. Raises NotLeader when leadership is lost meanwhile.
+        """
+
+
+class LeadershipListener(Protocol):
+    """Told about the partitions of one internal topic; must not block (start a task instead)."""
+
+    def on_leader(self, partition: LedPartition) -> None:
+        """Note that this broker leads `partition` from now on (also: again, in a new epoch)."""
+
+    def on_resigned(self, topic: str, index: int) -> None:
+        """Note that this broker no longer leads that partition: forget what it held."""
+
+
+class Node(Protocol):
+    """One broker as its handlers see it."""
+
+    @property
+    def broker_id(self) -> int: ...
+    @property
+    def config(self) -> "BrokerConfig": ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def metadata(self) -> "MetadataCache":
+        """What the controller told this broker about the cluster."""
+
+    @property
+    def partitions(self) -> "Partitions":
+        """The replicas on this broker."""
+
+    @property
+    def groups(self) -> "GroupCoordinator":
+        """The coordinator of consumer groups.
+
+        The node builds it as `GroupCoordinator(node)`, runs `await nursery.start(groups.run)` (a
+        method with `task_status`) for its whole life, and registers it as the LeadershipListener of
+        `__consumer_offsets`.
+        """
+
+    @property
+    def store(self) -> "ClusterStore":
+        """The cluster's tree in ZooKeeper."""
+
+    def dynamic_config(self, name: str) -> str | None:
+        """Return a cluster-wide dynamic broker setting (`/config/brokers/<default>`)."""
+
+    async def ensure_internal_topic(self, name: str) -> ErrorCode:
+        """Create the internal topic if it does not exist, by the broker's own settings for it.
+
+        NONE means that it exists or has just been written; its leaders may not be known yet.
+        """
+
+    def led(self, topic: str, index: int) -> "Partition | ErrorCode":
+        """Return the partition if this broker leads it, else what to answer a client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What surrounds one request: where it runs, who asks, and in which version."""
+
+    node: Node
+    api_version: int
+    client_id: str | None
+    client_host: str
+    """The peer's address; Kafka shows it to users as `/127.0.0.1`."""
+
+
+class Handler(Protocol):
+    """`broker/apis/<api>.py: async def handle(request, call) -> response`.
+
+    Registered in `broker.apis.table`. The response's class must be `type(request).RESPONSE`.
+    """
+
+    async def __call__(self, request: Any, call: Call) -> Any: ...  # noqa: ANN401 - one per API
+
+
+class TopicConfigs(Protocol):
+    """Topic settings by name, as set with CreateTopics and AlterConfigs; without defaults."""
+
+    def topic_config(self, topic: str) -> Mapping[str, str]: ...

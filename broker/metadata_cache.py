@@ -1,0 +1,96 @@
+"""What this broker knows of the whole cluster: as told by the controller, never older than told."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from uuid import UUID
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEndpoint:
+    """Where clients reach one live broker."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """One partition as the controller last announced it; `leader` is NO_LEADER when offline."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """One topic and its partitions by index."""
+
+    name: str
+    topic_id: UUID
+    partitions: Mapping[int, PartitionView]
+
+
+class MetadataCache:
+    """The cluster as one broker sees it. Replaced piece by piece, read without locks."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.controller_id = -1
+        self.brokers: Mapping[int, BrokerEndpoint] = MappingProxyType({})
+        self._topics: dict[str, TopicView] = {}
+        self._names: dict[UUID, str] = {}
+
+    def topic(self, name: str) -> TopicView | None:
+        """Return what is known of one topic."""
+        return self._topics.get(name)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicView | None:
+        """Return the topic of that id (Fetch 13+ names topics by id only)."""
+        name = self._names.get(topic_id)
+        return None if name is None else self._topics.get(name)
+
+    def topics(self) -> Mapping[str, TopicView]:
+        """Return a read-only view of all topics by name."""
+        return MappingProxyType(self._topics)
+
+    def partition_count(self, topic: str) -> int | None:
+        """Return how many partitions a topic has, None when there is no such topic."""
+        view = self._topics.get(topic)
+        return None if view is None else len(view.partitions)
+
+    def leader_of(self, topic: str, index: int) -> BrokerEndpoint | None:
+        """Return the live broker that leads a partition, None while there is none."""
+        view = self._topics.get(topic)
+        partition = None if view is None else view.partitions.get(index)
+        return None if partition is None else self.brokers.get(partition.leader)
+
+    def set_brokers(self, controller_id: int, brokers: Iterable[BrokerEndpoint]) -> None:
+        """Replace the live brokers: the controller always announces all of them."""
+        self.controller_id = controller_id
+        self.brokers = MappingProxyType({broker.broker_id: broker for broker in brokers})
+
+    def put_partitions(
+        self, name: str, topic_id: UUID, partitions: Iterable[PartitionView]
+    ) -> None:
+        """Add or replace partitions; another id means another topic of the same name: start anew."""
+        known = self._topics.get(name)
+        kept = known.partitions if known is not None and known.topic_id == topic_id else {}
+        merged = {**kept, **{partition.index: partition for partition in partitions}}
+        if known is not None:
+            self._names.pop(known.topic_id, None)
+        self._topics[name] = TopicView(name=name, topic_id=topic_id, partitions=merged)
+        self._names[topic_id] = name
+
+    def remove_topic(self, name: str) -> None:
+        """Forget a deleted topic."""
+        known = self._topics.pop(name, None)
+        if known is not None:
+            self._names.pop(known.topic_id, None)
