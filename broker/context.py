@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # their modules import this one
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 
-class NotLeader(Exception):
+class NotLeader(RuntimeError):
     """This broker does not lead the partition, or stopped leading it while somebody waited."""
 
 

@@ -80,7 +80,7 @@ class MetadataCache:
     def put_partitions(
         self, name: str, topic_id: UUID, partitions: Iterable[PartitionView]
     ) -> None:
-        """Add or replace partitions; another id means another topic of the same name: start anew."""
+        """Add or replace partitions; another id means another topic of that name: start anew."""
         known = self._topics.get(name)
         kept = known.partitions if known is not None and known.topic_id == topic_id else {}
         merged = {**kept, **{partition.index: partition for partition in partitions}}

@@ -1,0 +1,214 @@
+"""A running bundled cluster for tests: `broker up` as a child process, gone at the end of the block.
+
+with run_cluster(tmp_path, brokers=3) as cluster:
+    Producer({"bootstrap.servers": cluster.bootstrap})
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+READY_TIMEOUT_S: Final = 60
+STOP_TIMEOUT_S: Final = 30
+
+
+class ClusterFailed(RuntimeError):
+    """The cluster did not come up or did not go; the message carries what it said."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningCluster:
+    """One `broker up`; `data` keeps everything over `restart()`, ports included."""
+
+    name: str
+    data: Path
+    broker_count: int
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    _up: subprocess.Popen[bytes] | None = None
+    _ready: dict[str, Any] = field(default_factory=dict)
+    _single_brokers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        """Return `host:port,host:port`, as clients want it."""
+        return str(self._ready["bootstrap"])
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return the same as pairs, as `wire.net` wants it."""
+        return [(broker["host"], broker["port"]) for broker in self._ready["brokers"]]
+
+    @property
+    def zookeeper(self) -> str:
+        """Return `host:port` of the cluster's ZooKeeper."""
+        return str(self._ready["zookeeper"]["address"])
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Return the process id of each broker by broker id."""
+        pids = {broker["id"]: int(broker["pid"]) for broker in self._ready["brokers"]}
+        return {**pids, **{number: child.pid for number, child in self._single_brokers.items()}}
+
+    @property
+    def log(self) -> str:
+        """Return what the cluster has said so far."""
+        return self._log_path.read_text(errors="replace")
+
+    @property
+    def _log_path(self) -> Path:
+        return self.data.parent / f"{self.data.name}.log"
+
+    def start(self) -> None:
+        """Start the cluster and wait until it is ready."""
+        ready_file = self.data.parent / f"{self.data.name}.ready.json"
+        ready_file.unlink(missing_ok=True)
+        settings = [f"--override={key}={value}" for key, value in self.overrides.items()]
+        arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
+        arguments += ["--port", "0", "--zookeeper-port", "0", "--metrics-port", "0"]
+        arguments += ["--cluster-name", self.name, "--ready-file", str(ready_file), *settings]
+        with self._log_path.open("ab") as log:
+            self._up = subprocess.Popen(
+                [sys.executable, "-m", "broker.cli", *arguments], stdout=log, stderr=log
+            )
+        deadline = monotonic() + READY_TIMEOUT_S
+        while not ready_file.exists():
+            if self._up.poll() is not None or monotonic() > deadline:
+                self.kill()
+                raise ClusterFailed(f"cluster {self.name} did not become ready:\n{self.log}")
+            _pause(0.05)
+        self._ready = json.loads(ready_file.read_text())
+
+    def stop(self) -> None:
+        """End the cluster as Ctrl-C does and wait until it is gone."""
+        for broker in list(self._single_brokers):
+            self._end_single(broker, signal.SIGTERM)
+        if self._up is None:
+            return
+        self._up.send_signal(signal.SIGINT)
+        try:
+            self._up.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            self.kill()
+            raise ClusterFailed(f"cluster {self.name} did not stop:\n{self.log}") from error
+        self._up = None
+
+    def kill(self) -> None:
+        """End every process of the cluster by SIGKILL, ZooKeeper included: the site is lost."""
+        for broker in list(self._single_brokers):
+            self._end_single(broker, signal.SIGKILL)
+        if self._up is None:
+            return
+        children = [broker["pid"] for broker in self._ready.get("brokers", ())]
+        children += [self._ready["zookeeper"]["pid"]] if self._ready else []
+        # The parent first, so that it reports no dead children; while it is unreaped its
+        # children's ids cannot have been given to somebody else, except to orphans just ended.
+        self._up.kill()
+        for pid in children:
+            _kill_quietly(pid)
+        self._up.wait()
+        deadline = monotonic() + STOP_TIMEOUT_S
+        while any(_is_alive(pid) for pid in children) and monotonic() < deadline:
+            _pause(0.02)
+        self._up = None
+
+    def restart(self) -> None:
+        """Start again on the same data and ports; ends what still runs."""
+        self.stop()
+        self.start()
+
+    def kill_broker(self, broker: int) -> None:
+        """End one broker by SIGKILL; the others go on."""
+        if broker in self._single_brokers:
+            self._end_single(broker, signal.SIGKILL)
+            return
+        pid = self.pids[broker]
+        os.kill(pid, signal.SIGKILL)
+        deadline = monotonic() + STOP_TIMEOUT_S
+        while _is_alive(pid) and monotonic() < deadline:
+            _pause(0.02)
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that was killed, as a child of the test; does not wait for it."""
+        properties = self.data / f"broker-{broker}" / "server.properties"
+        with self._log_path.open("ab") as log:
+            self._single_brokers[broker] = subprocess.Popen(
+                [sys.executable, "-m", "broker.cli", "run", str(properties)],
+                stdout=log,
+                stderr=log,
+            )
+
+    def metrics_url(self, broker: int) -> str:
+        """Return where one broker serves its metrics."""
+        served = {entry["id"]: entry["metrics_port"] for entry in self._ready["brokers"]}
+        return f"http://127.0.0.1:{served[broker]}/metrics"
+
+    def _end_single(self, broker: int, how: signal.Signals) -> None:
+        child = self._single_brokers.pop(broker)
+        child.send_signal(how)
+        try:
+            child.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+@contextmanager
+def run_cluster(
+    folder: Path,
+    brokers: int = 1,
+    name: str = "dc1",
+    overrides: Mapping[str, str] | None = None,
+) -> Iterator[RunningCluster]:
+    """Run a bundled cluster with its own ZooKeeper on free ports and data in `folder/name`."""
+    cluster = RunningCluster(
+        name=name, data=folder / name, broker_count=brokers, overrides=dict(overrides or {})
+    )
+    cluster.start()
+    try:
+        yield cluster
+    except BaseException:
+        cluster.kill()
+        raise
+    cluster.stop()
+
+
+def run_broker_program(
+    arguments: Sequence[str], *, timeout_s: float = 30
+) -> subprocess.CompletedProcess[str]:
+    """Run the program `broker` until it ends by itself; for start-up errors."""
+    return subprocess.run(
+        [sys.executable, "-m", "broker.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def _kill_quietly(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # it ended with its parent
+
+
+def _pause(seconds: float) -> None:
+    Event().wait(seconds)
