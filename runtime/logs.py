@@ -1,0 +1,19 @@
+"""One log format for every program: one line an event, on standard error."""
+
+import logging
+import sys
+
+
+def configure(program: str, *, verbose: bool = False) -> None:
+    """Log to standard error as `time program level module: message`.
+
+    kazoo logs every connection attempt at INFO; its losses reach us as session states, so only its
+    warnings are kept.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format=f"%(asctime)s {program} %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    logging.getLogger("kazoo").setLevel(logging.WARNING)

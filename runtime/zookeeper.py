@@ -1,0 +1,397 @@
+"""The only door to kazoo: ZooKeeper as trio-native calls, values and channels.
+
+kazoo runs threads of its own; its results and events are handed to the trio loop through
+`run_sync_soon`, so no call here blocks the loop or takes a thread of trio's.
+"""
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import trio
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import WatchedEvent, ZnodeStat
+
+from runtime.tasks import background_tasks
+
+_T = TypeVar("_T")
+
+CLOSE_TIMEOUT_S: Final = 3
+RECONNECT_DELAY_S: Final = 1.0  # kazoo's own default backs off up to an hour
+
+
+class ZooKeeperFault(Exception):
+    """ZooKeeper did not do what was asked; the message names the path or the servers."""
+
+
+class ZooKeeperUnreachable(ZooKeeperFault):
+    """No server answered, or the session or connection was lost before the answer came."""
+
+
+class NoNode(ZooKeeperFault):
+    """The path, or its parent, does not exist."""
+
+
+class NodeExists(ZooKeeperFault):
+    """The path exists already."""
+
+
+class BadVersion(ZooKeeperFault):
+    """The node changed since the version that was given."""
+
+
+class NotEmpty(ZooKeeperFault):
+    """The node to delete has children."""
+
+
+class SessionState(Enum):
+    """What the session allows: SUSPENDED means stop acting, LOST means all ephemerals are gone."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node's data and the part of its stat that decisions need."""
+
+    data: bytes
+    version: int
+    created_zxid: int
+    modified_zxid: int
+    ephemeral_owner: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """In a transaction: create `path`."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetData:
+    """In a transaction: set `path` if it has `version` (-1: any)."""
+
+    path: str
+    data: bytes
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """In a transaction: delete `path` if it has `version` (-1: any)."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """In a transaction: go on only if `path` has `version`."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+_FAULTS: Final[tuple[tuple[type[Exception], type[ZooKeeperFault]], ...]] = (
+    (kazoo_errors.NoNodeError, NoNode),
+    (kazoo_errors.NodeExistsError, NodeExists),
+    (kazoo_errors.BadVersionError, BadVersion),
+    (kazoo_errors.NotEmptyError, NotEmpty),
+    (kazoo_errors.ConnectionLoss, ZooKeeperUnreachable),
+    (kazoo_errors.SessionExpiredError, ZooKeeperUnreachable),
+    (kazoo_errors.ConnectionClosedError, ZooKeeperUnreachable),
+    (kazoo_errors.OperationTimeoutError, ZooKeeperUnreachable),
+    (KazooTimeoutError, ZooKeeperUnreachable),
+)
+
+
+def _fault(error: Exception, what: str) -> ZooKeeperFault:
+    for kazoo_type, ours in _FAULTS:
+        if isinstance(error, kazoo_type):
+            return ours(f"{what}: {type(error).__name__}")
+    return ZooKeeperFault(f"{what}: {error!r}")
+
+
+def _node(data: bytes, stat: ZnodeStat) -> Node:
+    return Node(
+        data=data,
+        version=stat.version,
+        created_zxid=stat.czxid,
+        modified_zxid=stat.mzxid,
+        ephemeral_owner=stat.ephemeralOwner,
+    )
+
+
+class ZooKeeper:
+    """One session. Made by open_zookeeper; a lost session is replaced by a new one by itself."""
+
+    def __init__(self, client: KazooClient, hosts: str, session_timeout_ms: int) -> None:
+        self._client = client
+        self._hosts = hosts
+        self._session_timeout_ms = session_timeout_ms
+        self._token = trio.lowlevel.current_trio_token()
+        self._state = SessionState.LOST
+        self._suspended_since = math.inf
+        self._state_changed = trio.Event()
+        client.add_listener(self._on_kazoo_state)
+
+    @property
+    def state(self) -> SessionState:
+        """Return the state of the session as last heard."""
+        return self._state
+
+    @property
+    def session_id(self) -> int:
+        """Return the id of the session now held, as ephemeral owners show it; 0 when none."""
+        client_id = self._client.client_id
+        return int(client_id[0] or 0) if client_id else 0
+
+    async def get(self, path: str) -> Node | None:
+        """Return the node, None when there is none."""
+        try:
+            data, stat = await self._call(path, self._client.get_async, path)
+        except NoNode:
+            return None
+        return _node(data, stat)
+
+    async def exists(self, path: str) -> bool:
+        """Return whether the path exists."""
+        return await self._call(path, self._client.exists_async, path) is not None
+
+    async def children(self, path: str) -> list[str] | None:
+        """Return the sorted names below the path, None when it does not exist."""
+        try:
+            return sorted(await self._call(path, self._client.get_children_async, path))
+        except NoNode:
+            return None
+
+    async def create(
+        self,
+        path: str,
+        data: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = False,
+    ) -> str:
+        """Create a node and return its path; raises NodeExists or NoNode (no parent)."""
+        if make_parents:
+            await self.ensure(path.rpartition("/")[0])
+        create = partial(
+            self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequence
+        )
+        return str(await self._call(path, create))
+
+    async def ensure(self, path: str) -> None:
+        """Create the path and its parents, empty, where they are missing."""
+        if path:
+            await self._call(path, self._client.ensure_path_async, path)
+
+    async def set(self, path: str, data: bytes, *, version: int = -1) -> int:
+        """Set the node's data and return its new version; raises BadVersion or NoNode."""
+        stat = await self._call(path, self._client.set_async, path, data, version)
+        return int(stat.version)
+
+    async def delete(self, path: str, *, version: int = -1, recursive: bool = False) -> None:
+        """Delete the node; raises NoNode, BadVersion, or NotEmpty unless `recursive`."""
+        if recursive:
+            for child in await self.children(path) or ():
+                await self.delete(f"{path}/{child}", recursive=True)
+        await self._call(path, self._client.delete_async, path, version)
+
+    async def transaction(self, operations: Sequence[Operation]) -> None:
+        """Do all operations or none; raises the fault of the first one that could not be done."""
+        request = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create():
+                    request.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+                case SetData():
+                    request.set_data(operation.path, operation.data, operation.version)
+                case Delete():
+                    request.delete(operation.path, operation.version)
+                case Check():
+                    request.check(operation.path, operation.version)
+        results = await self._call(operations[0].path, request.commit_async)
+        for operation, result in zip(operations, results, strict=True):
+            rolled_back = isinstance(result, kazoo_errors.RolledBackError)
+            follows = isinstance(result, kazoo_errors.RuntimeInconsistency)
+            if isinstance(result, Exception) and not (rolled_back or follows):
+                raise _fault(result, operation.path)
+
+    def watch_data(
+        self, path: str
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Node | None]]:
+        """Open a channel of the node's values: the present one first, then the newest on change."""
+        return self._watch(partial(self._read_and_watch_data, path))
+
+    def watch_children(
+        self, path: str
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the sorted child names, the present ones first, None for no node."""
+        return self._watch(partial(self._read_and_watch_children, path))
+
+    @asynccontextmanager
+    async def watch_state(self) -> AsyncIterator[trio.MemoryReceiveChannel[SessionState]]:
+        """Open a channel of session states, the present one first; slow readers get the newest."""
+        send, receive = trio.open_memory_channel[SessionState](0)
+
+        async def follow() -> None:
+            last: SessionState | None = None
+            while True:
+                changed = self._state_changed
+                if self._state is not last:
+                    last = self._state
+                    await send.send(last)
+                else:
+                    await changed.wait()
+
+        async with background_tasks() as tasks:
+            tasks.start_soon(follow)
+            yield receive
+
+    async def wait_connected(self) -> None:
+        """Return when the session is connected."""
+        while self._state is not SessionState.CONNECTED:
+            await self._state_changed.wait()
+
+    async def _call(  # kazoo's results are untyped; the public methods type them
+        self,
+        what: str,
+        start: Callable[..., Any],
+        *arguments: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        done = trio.Event()
+        result = start(*arguments)
+        result.rawlink(lambda _: self._soon(done.set))
+        await done.wait()
+        try:
+            return result.get(block=False)
+        except (kazoo_errors.KazooException, KazooTimeoutError) as error:
+            raise _fault(error, f"ZooKeeper {self._hosts} {what}") from error
+
+    def _soon(self, function: Callable[..., object], *arguments: object) -> None:
+        """Run in the trio loop from a thread of kazoo's; nothing to do when the loop has ended."""
+        try:
+            self._token.run_sync_soon(function, *arguments)
+        except trio.RunFinishedError:
+            return
+
+    async def _read_and_watch_data(
+        self, path: str, changed: Callable[[WatchedEvent], None]
+    ) -> Node | None:
+        while True:
+            try:
+                data, stat = await self._call(path, self._client.get_async, path, changed)
+            except NoNode:
+                if await self._call(path, self._client.exists_async, path, changed) is None:
+                    return None
+            else:
+                return _node(data, stat)
+
+    async def _read_and_watch_children(
+        self, path: str, changed: Callable[[WatchedEvent], None]
+    ) -> list[str] | None:
+        while True:
+            try:
+                names = await self._call(path, self._client.get_children_async, path, changed)
+            except NoNode:
+                if await self._call(path, self._client.exists_async, path, changed) is None:
+                    return None
+            else:
+                return sorted(names)
+
+    @asynccontextmanager
+    async def _watch(
+        self, read: Callable[[Callable[[WatchedEvent], None]], Awaitable[_T]]
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[_T]]:
+        """Read and watch again at every event; kazoo fires all watches when a connection drops."""
+        send, receive = trio.open_memory_channel[_T](0)
+
+        async def follow() -> None:
+            while True:
+                await self.wait_connected()
+                event = trio.Event()
+                try:
+                    value = await read(lambda _, event=event: self._soon(event.set))  # type: ignore[misc]
+                except ZooKeeperUnreachable:
+                    await trio.sleep(0.05)  # the state change that explains it is on its way
+                    continue
+                await send.send(value)
+                await event.wait()
+
+        async with background_tasks() as tasks:
+            tasks.start_soon(follow)
+            yield receive
+
+    def _on_kazoo_state(self, state: str) -> None:
+        """Called in kazoo's thread; returns None so that the listener stays."""
+        self._soon(self._enter, SessionState[state])
+
+    def _enter(self, state: SessionState) -> None:
+        if state is SessionState.SUSPENDED and self._state is SessionState.LOST:
+            return  # already given up; only a new connection changes that
+        if state is self._state:
+            return
+        self._state = state
+        suspended = state is SessionState.SUSPENDED
+        self._suspended_since = trio.current_time() if suspended else math.inf
+        changed, self._state_changed = self._state_changed, trio.Event()
+        changed.set()
+
+    async def _expire_suspended(self) -> None:
+        """Call a session lost when it has been cut off for its whole timeout.
+
+        The server says so only when it is reached again, which may be never; by then its
+        ephemerals are long gone and somebody else may have taken over.
+        """
+        while True:
+            await trio.sleep(0.1)
+            suspended_ms = (trio.current_time() - self._suspended_since) * 1000
+            if suspended_ms >= self._session_timeout_ms:
+                self._enter(SessionState.LOST)
+
+
+@asynccontextmanager
+async def open_zookeeper(
+    hosts: str, *, session_timeout_ms: int, start_timeout_ms: int = 10_000
+) -> AsyncIterator[ZooKeeper]:
+    """Open a session with `host:port[,host:port]`; raises ZooKeeperUnreachable naming them."""
+    client = KazooClient(
+        hosts=hosts,
+        timeout=session_timeout_ms / 1000,
+        connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_DELAY_S},
+    )
+    zookeeper = ZooKeeper(client, hosts, session_timeout_ms)
+    client.start_async()
+    try:
+        with trio.move_on_after(start_timeout_ms / 1000):
+            await zookeeper.wait_connected()
+        if zookeeper.state is not SessionState.CONNECTED:
+            raise ZooKeeperUnreachable(
+                f"ZooKeeper {hosts} did not answer within {start_timeout_ms / 1000:g} s"
+            )
+        async with background_tasks() as tasks:
+            tasks.start_soon(zookeeper._expire_suspended)  # noqa: SLF001 - its own module
+            yield zookeeper
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT_S):
+            await trio.to_thread.run_sync(_close, client, abandon_on_cancel=True)
+
+
+def _close(client: KazooClient) -> None:
+    client.stop()
+    client.close()

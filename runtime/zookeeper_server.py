@@ -1,0 +1,228 @@
+"""A real single ZooKeeper server as a child process, from the jars inside the PySpark package."""
+
+import argparse
+import importlib.util
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from runtime.java import JavaMissing, java_command
+from runtime.logs import configure
+from runtime.signals import cancel_on_signal
+
+_LOG = logging.getLogger(__name__)
+
+JARS: Final = (
+    "zookeeper-*.jar",
+    "netty-*.jar",
+    "slf4j-api-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+    "commons-*.jar",
+)
+START_TIMEOUT_S: Final = 30
+STOP_TIMEOUT_S: Final = 5
+HEAP_MEGABYTES: Final = 64
+
+# Java watches no pipe, so a shell beside it does: when the pipe's writer is gone, for whatever
+# reason, Java is ended. Both are in one process group, and a process id is not given out again
+# while it names a group, so `$$` cannot hit a stranger.
+ENDS_WITH_ITS_PARENT: Final = (
+    'exec 3<&0; (cat <&3 >/dev/null; kill "$$") & exec "$@" 3<&- </dev/null'
+)
+
+
+class ZooKeeperServerFailed(RuntimeError):
+    """The server did not come up; the message names its port, folder and last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperServer:
+    """A server that answers on `host`:`port`; `process` is its Java process."""
+
+    host: str
+    port: int
+    process: trio.Process
+
+    @property
+    def address(self) -> str:
+        """Return `host:port`, as a `zookeeper.connect` setting wants it."""
+        return f"{self.host}:{self.port}"
+
+
+def jar_folder() -> Path:
+    """Return PySpark's jar folder without importing PySpark, which would cost 30 MB."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ZooKeeperServerFailed("ZooKeeper's jar ships inside the package pyspark: missing")
+    return Path(spec.origin).parent / "jars"
+
+
+def _class_path() -> str:
+    jars = [jar for pattern in JARS for jar in sorted(jar_folder().glob(pattern))]
+    return ":".join(map(str, jars))
+
+
+def _configuration(data: Path, host: str, port: int) -> str:
+    return (
+        "tickTime=1000\ninitLimit=10\nsyncLimit=5\nminSessionTimeout=2000\n"
+        "maxSessionTimeout=60000\nmaxClientCnxns=0\nadmin.enableServer=false\n"
+        "4lw.commands.whitelist=ruok,srvr,mntr\nautopurge.purgeInterval=1\n"
+        "autopurge.snapRetainCount=3\n"
+        f"dataDir={data}\nclientPortAddress={host}\nclientPort={port}\n"
+    )
+
+
+def _command(configuration: Path) -> list[str]:
+    return [
+        "/bin/sh",
+        "-c",
+        ENDS_WITH_ITS_PARENT,
+        "zookeeper",
+        str(java_command()),
+        f"-Xmx{HEAP_MEGABYTES}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+        "-Dzookeeper.jmx.log4j.disable=true",
+        "-Dzookeeper.preAllocSize=1024",
+        "-cp",
+        _class_path(),
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        str(configuration),
+    ]
+
+
+def _require_free(host: str, port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ZooKeeperServerFailed(
+                f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
+            ) from error
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+async def _is_serving(host: str, port: int) -> bool:
+    """Ask with the four-letter word `srvr`; a server still starting says it is not serving."""
+    try:
+        stream = await trio.open_tcp_stream(host, port)
+        async with stream:
+            await stream.send_all(b"srvr")
+            answer = b""
+            async for chunk in stream:
+                answer += chunk
+            return answer.startswith(b"Zookeeper version")
+    except OSError:
+        return False
+
+
+async def _wait_serving(server: ZooKeeperServer, output: Path) -> None:
+    with trio.move_on_after(START_TIMEOUT_S):
+        while server.process.poll() is None:
+            if await _is_serving(server.host, server.port):
+                return
+            await trio.sleep(0.05)
+    last_words = output.read_text(errors="replace").strip().splitlines()[-1:] or [
+        "(it said nothing)"
+    ]
+    raise ZooKeeperServerFailed(
+        f"ZooKeeper on {server.address} with data in {output.parent} did not start: {last_words[0]}"
+    )
+
+
+@asynccontextmanager
+async def run_zookeeper(
+    data: Path, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[ZooKeeperServer]:
+    """Run a server on `data` (kept across runs) until the block ends; port 0 takes a free one.
+
+    Raises JavaMissing or ZooKeeperServerFailed. The server ends with this process, even when that
+    is killed by SIGKILL.
+    """
+    chosen = port or free_port(host)
+    _require_free(host, chosen)
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        configuration = data / "zoo.cfg"
+        configuration.write_text(_configuration(data, host, chosen))
+        output = data / "zookeeper.out"
+        sink = output.open("wb")
+    except OSError as error:
+        raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {error.strerror}") from error
+    with sink:
+        process = await trio.lowlevel.open_process(
+            _command(configuration),
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    server = ZooKeeperServer(host=host, port=chosen, process=process)
+    try:
+        await _wait_serving(server, output)
+        yield server
+    finally:
+        with trio.CancelScope(shield=True):
+            await _stop(process)
+
+
+async def _stop(process: trio.Process) -> None:
+    """Let go of the pipe, which ends Java; the whole group goes when that is not enough."""
+    assert process.stdin is not None, "the server was started with a pipe"
+    await process.stdin.aclose()
+    with trio.move_on_after(STOP_TIMEOUT_S) as patience:
+        await process.wait()
+    if patience.cancelled_caught:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def _serve(data: Path, host: str, port: int) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(cancel_on_signal, nursery.cancel_scope))
+        async with run_zookeeper(data, host=host, port=port) as server:
+            _LOG.info("ZooKeeper serves %s with data in %s", server.address, data)
+            await server.process.wait()
+        raise ZooKeeperServerFailed(f"ZooKeeper on {server.address} ended by itself")
+
+
+def main() -> int:
+    """Run one ZooKeeper in the foreground: `python -m runtime.zookeeper_server --data DIR`."""
+    parser = argparse.ArgumentParser(prog="zookeeper_server", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=2181)
+    options = parser.parse_args()
+    configure("zookeeper")
+    failures: list[str] = []
+    try:
+        trio.run(_serve, options.data.resolve(), options.host, options.port)
+    except* (JavaMissing, ZooKeeperServerFailed) as group:
+        failures = [str(error) for error in group.exceptions]
+    for failure in failures:
+        _LOG.error("%s", failure)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
