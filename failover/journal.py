@@ -1,0 +1,229 @@
+"""The journal of one promotion: a JSON document in the witness, written before and after each step.
+
+It lies at `<coordination.path>/failover/journal/<epoch, ten digits>` and is plain JSON (UTF-8), so
+that the audit, an operator and another version of this program can read it:
+
+    {
+      "epoch": 3,                    the epoch the promotion establishes; grows with every attempt
+      "site": "dc2",                 the site that becomes active
+      "source": "dc1",               the site that was active
+      "kind": "planned",             or "source-lost"
+      "state": "running",            or "done" or "rolled-back"
+      "direction": "forward",        or "back" while it is being rolled back
+      "reason": null,                why it is rolled back: one line
+      "started_ms": 1763620000000,   wall clock of the first controller, at the start of its command
+      "switched_ms": null,           wall clock right after the switch; the difference is the RTO
+      "partitions": [                filled by the step "seal", ordered by topic and partition
+        {"topic": "orders", "partition": 0,
+         "mirrored_source_end": 1042,    first source offset that was not mirrored
+         "target_end": 1040,             the seal: target offsets below it are the mirrored part
+         "source_end": 1042}             source log end behind the fence; null when it was lost
+      ],
+      "steps": [                     in the order they were begun
+        {"name": "fence", "state": "done", "started_ms": 0, "ended_ms": 0, "facts": {}}
+      ]
+    }
+
+`facts` differ by step and are for people (offsets, groups, counts); nothing is decided from them
+except where a step's own docstring says so.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from failover.steps import (
+    Direction,
+    PromotionKind,
+    PromotionState,
+    StepName,
+    StepState,
+    may_move,
+)
+
+JsonValue: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+Facts: TypeAlias = Mapping[str, JsonValue]
+
+
+class JournalUnreadable(ValueError):
+    """The document is not a journal that this program understands; says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnds:
+    """Where one partition stood at the switch. Offsets are exclusive ends."""
+
+    topic: str
+    partition: int
+    mirrored_source_end: int
+    target_end: int
+    source_end: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One step as the journal knows it. Times are wall-clock milliseconds."""
+
+    name: StepName
+    state: StepState
+    started_ms: int
+    ended_ms: int | None
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Everything a controller needs in order to go on with a promotion it did not begin."""
+
+    epoch: int
+    site: str
+    source: str
+    kind: PromotionKind
+    state: PromotionState = PromotionState.RUNNING
+    direction: Direction = Direction.FORWARD
+    reason: str | None = None
+    started_ms: int
+    switched_ms: int | None = None
+    partitions: tuple[PartitionEnds, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+
+    @property
+    def step_states(self) -> Mapping[StepName, StepState]:
+        """The state of every step that has a record."""
+        return {record.name: record.state for record in self.steps}
+
+    @property
+    def rto_ms(self) -> int | None:
+        """Milliseconds from the start of the command to the switch; None before it."""
+        return None if self.switched_ms is None else self.switched_ms - self.started_ms
+
+    def record(self, step: StepName) -> StepRecord | None:
+        """Return this step's record, or None if it was never begun."""
+        return next((record for record in self.steps if record.name is step), None)
+
+    def facts(self, step: StepName) -> Facts:
+        """Return what this step has found out; empty if it was never begun."""
+        record = self.record(step)
+        return {} if record is None else record.facts
+
+
+def begin_step(journal: Journal, step: StepName, now_ms: int) -> Journal:
+    """Record that a step is about to act; a step found started keeps its first start and facts."""
+    found = journal.record(step)
+    if found is not None:
+        return _put(journal, replace(found, state=StepState.STARTED))
+    record = StepRecord(
+        name=step, state=StepState.STARTED, started_ms=now_ms, ended_ms=None, facts={}
+    )
+    return _put(journal, record)
+
+
+def end_step(
+    journal: Journal, step: StepName, *, state: StepState, facts: Facts, now_ms: int
+) -> Journal:
+    """Record how a step ended; facts are added to those it had already noted."""
+    found = journal.record(step)
+    assert found is not None, f"step {step} ends but has not begun"
+    return _put(
+        journal, replace(found, state=state, ended_ms=now_ms, facts={**found.facts, **facts})
+    )
+
+
+def note_facts(journal: Journal, step: StepName, facts: Facts) -> Journal:
+    """Add facts to a step that is going on, for a successor to find."""
+    found = journal.record(step)
+    assert found is not None, f"step {step} notes facts but has not begun"
+    return _put(journal, replace(found, facts={**found.facts, **facts}))
+
+
+def turn_back(journal: Journal, reason: str) -> Journal:
+    """Decide that the promotion is rolled back. The first reason is the one that stays."""
+    return replace(journal, direction=Direction.BACK, reason=journal.reason or reason)
+
+
+def _put(journal: Journal, record: StepRecord) -> Journal:
+    found = journal.record(record.name)
+    assert (found is not None and found.state is record.state) or may_move(
+        None if found is None else found.state, record.state
+    ), f"step {record.name} may not go to {record.state}"
+    if found is None:
+        return replace(journal, steps=(*journal.steps, record))
+    steps = tuple(record if old.name is record.name else old for old in journal.steps)
+    return replace(journal, steps=steps)
+
+
+def encode_journal(journal: Journal) -> bytes:
+    """Return the document as it is stored."""
+    document = {
+        "epoch": journal.epoch,
+        "site": journal.site,
+        "source": journal.source,
+        "kind": journal.kind.value,
+        "state": journal.state.value,
+        "direction": journal.direction.value,
+        "reason": journal.reason,
+        "started_ms": journal.started_ms,
+        "switched_ms": journal.switched_ms,
+        "partitions": [
+            {
+                "topic": ends.topic,
+                "partition": ends.partition,
+                "mirrored_source_end": ends.mirrored_source_end,
+                "target_end": ends.target_end,
+                "source_end": ends.source_end,
+            }
+            for ends in journal.partitions
+        ],
+        "steps": [
+            {
+                "name": record.name.value,
+                "state": record.state.value,
+                "started_ms": record.started_ms,
+                "ended_ms": record.ended_ms,
+                "facts": record.facts,
+            }
+            for record in journal.steps
+        ],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_journal(data: bytes) -> Journal:
+    """Return the journal a document holds.
+
+    Raises JournalUnreadable when it is no JSON, lacks a key, or names a step or state that this
+    version does not know: going on without understanding it could do harm.
+    """
+    try:
+        document = json.loads(data)
+        return _from_document(document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalUnreadable(f"{type(error).__name__}: {error}") from error
+
+
+def _from_document(document: Mapping[str, Any]) -> Journal:
+    return Journal(
+        epoch=int(document["epoch"]),
+        site=str(document["site"]),
+        source=str(document["source"]),
+        kind=PromotionKind(document["kind"]),
+        state=PromotionState(document["state"]),
+        direction=Direction(document["direction"]),
+        reason=document["reason"],
+        started_ms=int(document["started_ms"]),
+        switched_ms=document["switched_ms"],
+        partitions=tuple(PartitionEnds(**ends) for ends in document["partitions"]),
+        steps=tuple(
+            StepRecord(
+                name=StepName(step["name"]),
+                state=StepState(step["state"]),
+                started_ms=int(step["started_ms"]),
+                ended_ms=step["ended_ms"],
+                facts=dict(step["facts"]),
+            )
+            for step in document["steps"]
+        ),
+    )
