@@ -1,1 +1,1 @@
-"""Exact source-to-target offset maps and translated group positions. Pure logic: no I/O, no clock."""
+"""Exact offset translation between a source log and its mirrored copy: no I/O, no clock."""

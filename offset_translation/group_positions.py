@@ -1,0 +1,56 @@
+"""Decide what to commit for a group on the target, given what is known of both sides.
+
+The rules: only while the group has no members there; forward only, unless the source was really
+rewound; a null position (-1, as some clients write) is as good as none; an empty partition is 0;
+never beyond the mirrored end of the target.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from offset_translation.offset_map import OffsetMap
+from offset_translation.translation import Position, translate_clamped
+
+
+class Leave(Enum):
+    """Why nothing is to be committed."""
+
+    GROUP_IS_ACTIVE = "the group has members on the target"
+    NOTHING_MIRRORED = "the partition has not been mirrored yet"
+    ALREADY_THERE = "the target already holds this position"
+    TARGET_IS_AHEAD = "the group has moved further on the target by itself"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPosition:
+    """One partition of one group, as seen on both sides; None or negative means no position."""
+
+    source_offset: int
+    applied_source_offset: int | None
+    """The source side of what the mirror committed last; tells a rewind from a run ahead."""
+    target_offset: int | None
+
+
+def decide(
+    offset_map: OffsetMap, position: GroupPosition, *, group_is_idle: bool
+) -> Position | Leave:
+    """Return the position to commit on the target, or why none is."""
+    if not group_is_idle:
+        return Leave.GROUP_IS_ACTIVE
+    wanted = translate_clamped(offset_map, max(position.source_offset, 0))
+    if wanted is None:
+        return Leave.NOTHING_MIRRORED
+    current = position.target_offset
+    if current is None or current < 0:
+        return wanted
+    if wanted.target_offset == current:
+        return Leave.ALREADY_THERE
+    if wanted.target_offset < current and not _was_rewound(position, wanted):
+        return Leave.TARGET_IS_AHEAD
+    return wanted
+
+
+def _was_rewound(position: GroupPosition, wanted: Position) -> bool:
+    """Whether the source group went back behind what was committed for it here."""
+    applied = position.applied_source_offset
+    return applied is not None and wanted.source_offset < applied

@@ -1,0 +1,268 @@
+"""The records of the offset map topic, ``<source>.offset-map.internal`` on the target cluster.
+
+One partition, compacted. Integers are big-endian, a string is an int16 length and UTF-8. Keys begin
+with an int16 kind, values with an int16 version (0):
+
+    kind 0  piece start     key: string topic, int32 partition, int64 target_start
+                            value: int64 source_start
+    kind 1  seal            key: string topic, int32 partition, int64 target_end
+                            value: int64 source_end
+    kind 2  mirror producer key: int64 producer_id        value: int16 producer_epoch
+    kind 3  source topic    key: string topic             value: 16 bytes topic id
+
+A record without value takes the one of the same key back. A piece start is durable before the
+first record behind it is produced; the order of the log is the order of the announcements.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias, assert_never
+from uuid import UUID
+
+from offset_translation.binary import Cursor, MalformedRecord, put_string
+from offset_translation.offset_map import InconsistentPiece, OffsetMap
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+VALUE_VERSION: Final = 0
+
+
+def map_topic_name(source: str) -> str:
+    """Return the name of the topic, on the target, that maps what came from ``source``."""
+    return f"{source}.offset-map.internal"
+
+
+class Kind(IntEnum):
+    """The first two bytes of a key."""
+
+    PIECE_START = 0
+    SEAL = 1
+    MIRROR_PRODUCER = 2
+    SOURCE_TOPIC = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceStartKey:
+    """A piece of (topic, partition) begins at this target offset."""
+
+    topic: str
+    partition: int
+    target_start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealKey:
+    """From this target offset on, the target's log grows by its own writers."""
+
+    topic: str
+    partition: int
+    target_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorProducerKey:
+    """A producer id that a mirror has used on this cluster."""
+
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTopicKey:
+    """The source topic that was mirrored under this name."""
+
+    topic: str
+
+
+MapKey: TypeAlias = PieceStartKey | SealKey | MirrorProducerKey | SourceTopicKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorProducer:
+    """Who writes the mirrored records."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """Where the mirrored part of a partition ends on both sides."""
+
+    source_end: int
+    target_end: int
+
+
+def piece_start(
+    topic: str, partition: int, *, source_start: int, target_start: int
+) -> tuple[bytes, bytes]:
+    """Return key and value that announce a piece."""
+    key = PieceStartKey(topic=topic, partition=partition, target_start=target_start)
+    return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_start)
+
+
+def seal(topic: str, partition: int, *, source_end: int, target_end: int) -> tuple[bytes, bytes]:
+    """Return key and value that bound the mirrored part."""
+    key = SealKey(topic=topic, partition=partition, target_end=target_end)
+    return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
+
+
+def mirror_producer(producer: MirrorProducer) -> tuple[bytes, bytes]:
+    """Return key and value that keep the mirror's producer id."""
+    key = MirrorProducerKey(producer_id=producer.producer_id)
+    return encode_key(key), struct.pack(">hh", VALUE_VERSION, producer.producer_epoch)
+
+
+def source_topic(topic: str, topic_id: UUID) -> tuple[bytes, bytes]:
+    """Return key and value that keep the identity of the source topic."""
+    value = struct.pack(">h", VALUE_VERSION) + topic_id.bytes
+    return encode_key(SourceTopicKey(topic=topic)), value
+        ">h", VALUE_VERSION
+    ) + topic_id.bytes
+
+
+def withdrawal(key: MapKey) -> tuple[bytes, None]:
+    """Return the record that takes back whatever was said under this key."""
+    return encode_key(key), None
+
+
+def encode_key(key: MapKey) -> bytes:
+    """Encode a key, kind first."""
+    match key:
+        case PieceStartKey(topic=topic, partition=partition, target_start=target):
+            tail = put_string(topic) + struct.pack(">iq", partition, target)
+            return struct.pack(">h", Kind.PIECE_START) + tail
+        case SealKey(topic=topic, partition=partition, target_end=target):
+            tail = put_string(topic) + struct.pack(">iq", partition, target)
+            return struct.pack(">h", Kind.SEAL) + tail
+        case MirrorProducerKey(producer_id=producer_id):
+            return struct.pack(">hq", Kind.MIRROR_PRODUCER, producer_id)
+        case SourceTopicKey(topic=topic):
+            return struct.pack(">h", Kind.SOURCE_TOPIC) + put_string(topic)
+        case _:
+            assert_never(key)
+
+
+def decode_key(buffer: bytes) -> MapKey:
+    """Decode a key; raises MalformedRecord."""
+    cursor = Cursor(buffer)
+    number = cursor.integer(2)
+    key: MapKey
+    match number:
+        case Kind.PIECE_START:
+            key = PieceStartKey(
+                topic=cursor.string(), partition=cursor.integer(4), target_start=cursor.integer(8)
+            )
+        case Kind.SEAL:
+            key = SealKey(
+                topic=cursor.string(), partition=cursor.integer(4), target_end=cursor.integer(8)
+            )
+        case Kind.MIRROR_PRODUCER:
+            key = MirrorProducerKey(producer_id=cursor.integer(8))
+        case Kind.SOURCE_TOPIC:
+            key = SourceTopicKey(topic=cursor.string())
+        case _:
+            raise MalformedRecord(f"unknown kind {number} of map record")
+    cursor.finish()
+    return key
+
+
+def decode_value(key: MapKey, buffer: bytes) -> int | UUID:
+    """Decode the one field that a value holds behind its version; raises MalformedRecord.
+
+    The source start of a piece, the source end of a seal, the producer epoch, or the topic id.
+    """
+    cursor = Cursor(buffer)
+    version = cursor.integer(2)
+    if version != VALUE_VERSION:
+        raise MalformedRecord(f"unknown version {version} of a map record's value")
+    field: int | UUID
+    match key:
+        case PieceStartKey() | SealKey():
+            field = cursor.integer(8)
+        case MirrorProducerKey():
+            field = cursor.integer(2)
+        case SourceTopicKey():
+            field = UUID(bytes=cursor.raw(16))
+        case _:
+            assert_never(key)
+    cursor.finish()
+    return field
+
+
+class MapState:
+    """What the records of a map topic say, replayed in the order of its log.
+
+    Target log ends are not in the topic: ``advance`` the maps before translating.
+    """
+
+    def __init__(self) -> None:
+        """Begin with an empty topic."""
+        self.maps: dict[TopicPartition, OffsetMap] = {}
+        self.seals: dict[TopicPartition, Seal] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.producer: MirrorProducer | None = None
+        """The identity announced last."""
+        self.producer_ids: set[int] = set()
+        """Every producer id a mirror has used on this cluster; what carries one is mirrored."""
+        self.rejected: list[str] = []
+        """What was wrong with the records that could not be understood; they are left out."""
+
+    def replay(self, key: bytes | None, value: bytes | None) -> None:
+        """Apply one record; one that makes no sense is noted in ``rejected`` and left out."""
+        try:
+            decoded = decode_key(key or b"")
+            if value is None:
+                self._withdraw(decoded)
+            else:
+                self._apply(decoded, decode_value(decoded, value))
+        except (MalformedRecord, InconsistentPiece) as error:
+            self.rejected.append(str(error))
+
+    def advance(self, target_ends: Mapping[TopicPartition, int]) -> None:
+        """Tell every map the log end of its target partition."""
+        for partition, target_end in target_ends.items():
+            if partition in self.maps:
+                self.maps[partition].advance(target_end)
+
+    def _apply(self, key: MapKey, field: int | UUID) -> None:
+        match key, field:
+            case PieceStartKey(topic=topic, partition=partition, target_start=start), int(source):
+                self._map(topic, partition).announce(source, start)
+                self._drop_seal_from(topic, partition, start)
+            case SealKey(topic=topic, partition=partition, target_end=end), int(source):
+                self._map(topic, partition).seal(source, end)
+                self.seals[topic, partition] = Seal(source_end=source, target_end=end)
+            case MirrorProducerKey(producer_id=producer_id), int(epoch):
+                self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
+                self.producer_ids.add(producer_id)
+            case SourceTopicKey(topic=topic), UUID() as topic_id:
+                self.topic_ids[topic] = topic_id
+            case _:
+                raise AssertionError(f"{key} does not hold {field!r}")
+
+    def _withdraw(self, key: MapKey) -> None:
+        match key:
+            case PieceStartKey(topic=topic, partition=partition, target_start=target):
+                self._map(topic, partition).withdraw(target)
+            case SealKey(topic=topic, partition=partition, target_end=target):
+                self._map(topic, partition).unseal(target)
+                self._drop_seal_from(topic, partition, target)
+            case MirrorProducerKey(producer_id=producer_id):
+                self.producer_ids.discard(producer_id)
+                if self.producer is not None and self.producer.producer_id == producer_id:
+                    self.producer = None
+            case SourceTopicKey(topic=topic):
+                self.topic_ids.pop(topic, None)
+            case _:
+                assert_never(key)
+
+    def _drop_seal_from(self, topic: str, partition: int, target_offset: int) -> None:
+        """A piece that begins at or before a seal says that mirroring goes on there."""
+        current = self.seals.get((topic, partition))
+        if current is not None and current.target_end >= target_offset:
+            del self.seals[topic, partition]
+
+    def _map(self, topic: str, partition: int) -> OffsetMap:
+        return self.maps.setdefault((topic, partition), OffsetMap())

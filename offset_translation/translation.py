@@ -1,0 +1,88 @@
+"""Translate positions: "the next record not yet read", from source to target and back."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from offset_translation.offset_map import OffsetMap
+
+
+class NotYet(Enum):
+    """Why a position has no exact counterpart."""
+
+    UNMIRRORED = "the position lies beyond what has been mirrored"
+    FORGOTTEN = "the position lies before the oldest piece still held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place that both logs share: everything before it is on both sides.
+
+    ``is_exact`` is False if the position asked for lies elsewhere and this is the nearest place
+    from which nothing unread is skipped.
+    """
+
+    source_offset: int
+    target_offset: int
+    is_exact: bool
+
+
+def translate(offset_map: OffsetMap, source_offset: int) -> int | NotYet:
+    """Return the target offset of the next record that a reader at ``source_offset`` has not read.
+
+        source  |--aaaa--..--bbbbb--|      .. a hole: a marker, or compacted away
+        target  |--aaaabbbbb--|            pieces: (2, 2, 4) (10, 6, 5)
+
+    A position in a hole means "after aaaa", which is where bbbbb begins. The mirrored end
+    translates to the target's mirrored end; what lies beyond is not there yet. In a hole that the
+    target has filled with records of its own (behind a seal) the answer is where those begin,
+    because nothing says that they were read.
+    """
+    found = offset_map.locate_source(source_offset)
+    if found is None:
+        return NotYet.UNMIRRORED if offset_map.mirrored_source_end is None else NotYet.FORGOTTEN
+    if found.follows_seal_at is not None and found.follows_seal_at[0] == source_offset:
+        return found.follows_seal_at[1]
+    ahead = source_offset - found.piece.source_start
+    if ahead <= found.piece.count:
+        return found.piece.target_start + ahead
+    return NotYet.UNMIRRORED if found.is_last else found.piece.target_end
+
+
+def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | None:
+    """Return where a reader may go on without skipping anything, exact where it can be.
+
+    Beyond the mirrored end that is the mirrored end: every mirrored record has been read. Before
+    the oldest piece it is that piece's start. None if nothing was ever announced.
+    """
+    first_source = offset_map.mirrored_source_start
+    source_end = offset_map.mirrored_source_end
+    target_end = offset_map.mirrored_target_end
+    if first_source is None or source_end is None or target_end is None:
+        return None
+    match translate(offset_map, source_offset):
+        case NotYet.UNMIRRORED:
+            return Position(source_offset=source_end, target_offset=target_end, is_exact=False)
+        case NotYet.FORGOTTEN:
+            first = offset_map.locate_source(first_source)
+            assert first is not None, "a map with a start finds it"
+            return Position(
+                source_offset=first_source,
+                target_offset=first.piece.target_start,
+                is_exact=False,
+            )
+        case int(target_offset):
+            return Position(source_offset=source_offset, target_offset=target_offset, is_exact=True)
+
+
+def translate_back(offset_map: OffsetMap, target_offset: int) -> int | NotYet:
+    """Return the source offset of the next record that a reader of the target has not read.
+
+    Among the target's own records, and beyond the mirrored end, there is none: UNMIRRORED.
+    """
+    found = offset_map.locate_target(target_offset)
+    if found is None:
+        return NotYet.UNMIRRORED if offset_map.mirrored_source_end is None else NotYet.FORGOTTEN
+    ahead = target_offset - found.piece.target_start
+    if ahead > found.piece.count:
+        return NotYet.UNMIRRORED
+    return found.piece.source_start + ahead
