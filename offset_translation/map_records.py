@@ -118,8 +118,6 @@ def source_topic(topic: str, topic_id: UUID) -> tuple[bytes, bytes]:
     """Return key and value that keep the identity of the source topic."""
     value = struct.pack(">h", VALUE_VERSION) + topic_id.bytes
     return encode_key(SourceTopicKey(topic=topic)), value
-        ">h", VALUE_VERSION
-    ) + topic_id.bytes
 
 
 def withdrawal(key: MapKey) -> tuple[bytes, None]:
