@@ -1,0 +1,130 @@
+"""The tree in the witness ZooKeeper: its paths, and its nodes as values with their JSON.
+
+<path>/active                                ActiveSite: who may write, and its epoch
+<path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that runs the flow
+<path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
+<path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
+<path>/failover/lease                        ephemeral: the one controller
+<path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
+"""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
+
+from runtime.zookeeper import NodeExists, ZooKeeper
+
+
+class WitnessGarbled(ValueError):
+    """A node holds something else than its JSON; the message names the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JsonNode:
+    """A value that travels as a JSON object with exactly its fields (more are ignored)."""
+
+    KIND: ClassVar[str]
+
+    def encode(self) -> bytes:
+        """Return the JSON of a node."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return the value of a node's JSON; raises WitnessGarbled."""
+        try:
+            found: Any = json.loads(data)
+            return cls(**{part.name: found[part.name] for part in fields(cls)})
+        except (ValueError, KeyError, TypeError) as error:
+            raise WitnessGarbled(f"witness: not a {cls.KIND}: {data[:200]!r}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveSite(_JsonNode):
+    """The one site that applications write to. `epoch` grows with every switch.
+
+    `moving_to` names the next site while a planned promotion drains the present one.
+    """
+
+    KIND: ClassVar[str] = "active site"
+    site: str
+    epoch: int
+    moving_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo(_JsonNode):
+    """The daemon that runs a flow: where it is and where its HTTP endpoint answers."""
+
+    KIND: ClassVar[str] = "worker"
+    host: str
+    pid: int
+    metrics_url: str
+    started_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowCommand(_JsonNode):
+    """What the daemon of a flow is to do since promotion `epoch`."""
+
+    KIND: ClassVar[str] = "flow command"
+    epoch: int
+    run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessPaths:
+    """The paths below `root`, the configuration's coordination.path."""
+
+    root: str
+
+    @property
+    def active(self) -> str:
+        """Return the path of the ActiveSite."""
+        return f"{self.root}/active"
+
+    @property
+    def lease(self) -> str:
+        """Return the path of the controller's ephemeral node."""
+        return f"{self.root}/failover/lease"
+
+    @property
+    def journals(self) -> str:
+        """Return the parent of all journals."""
+        return f"{self.root}/failover/journal"
+
+    def journal(self, epoch: int) -> str:
+        """Return the path of one promotion's journal."""
+        return f"{self.journals}/{epoch:010d}"
+
+    def flow(self, source: str, target: str) -> str:
+        """Return the parent of a flow's nodes."""
+        return f"{self.root}/mirror/{source}-{target}"
+
+    def worker(self, source: str, target: str) -> str:
+        """Return the path of a flow's ephemeral WorkerInfo."""
+        return f"{self.flow(source, target)}/worker"
+
+    def command(self, source: str, target: str) -> str:
+        """Return the path of a flow's FlowCommand."""
+        return f"{self.flow(source, target)}/command"
+
+    def acknowledged(self, source: str, target: str) -> str:
+        """Return the path of the FlowCommand that was last obeyed."""
+        return f"{self.flow(source, target)}/acknowledged"
+
+
+async def ensure_active_site(
+    zookeeper: ZooKeeper, paths: WitnessPaths, initial_active: str
+) -> ActiveSite:
+    """Return the active site, written as `initial_active` with epoch 0 when there is none yet."""
+    first = ActiveSite(site=initial_active, epoch=0)
+    while True:
+        node = await zookeeper.get(paths.active)
+        if node is not None:
+            return ActiveSite.decode(node.data)
+        try:
+            await zookeeper.create(paths.active, first.encode(), make_parents=True)
+        except NodeExists:
+            continue  # somebody else was first: theirs counts
+        return first

@@ -1,0 +1,189 @@
+"""Reading a YAML file key by key, so that every complaint names file, line and key."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+MAX_FILE_BYTES: Final = 1 << 20
+_ADDRESS: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+
+Address = tuple[str, int]
+
+
+class ConfigurationError(ValueError):
+    """One line: `file:line: key: what is wrong`."""
+
+
+def parse_address(text: str) -> Address:
+    """Return (host, port) of `host:port`; raises ValueError saying what is wrong."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not host:port")
+    port = int(found["port"])
+    if not 0 < port < 65536:
+        raise ValueError(f"port {port} of {text!r} is not between 1 and 65535")
+    return found["host"].strip("[]"), port
+
+
+@dataclass(slots=True)
+class Section:
+    """One mapping of the file; reading a key takes it, `finish` complains about the others."""
+
+    file: str
+    path: str
+    node: yaml.MappingNode
+    values: Mapping[str, yaml.Node]
+    known: list[str] = field(default_factory=list)
+
+    def error(self, key: str, problem: str) -> ConfigurationError:
+        """Return the complaint about `key`, at the line where its value stands."""
+        node = self.values.get(key, self.node)
+        return _error(self.file, node, self._name(key), problem)
+
+    def complaint(self, problem: str) -> ConfigurationError:
+        """Return the complaint about this mapping as a whole."""
+        return _error(self.file, self.node, self.path or "the file", problem)
+
+    def string(self, key: str, default: str | None = None) -> str:
+        """Return a text; raises ConfigurationError when absent without a default, or empty."""
+        value = self._scalar(key, "tag:yaml.org,2002:str", "a text", default)
+        if not value:
+            raise self.error(key, "must not be empty")
+        return value
+
+    def integer(self, key: str, default: int | None, *, least: int, most: int = 1 << 62) -> int:
+        """Return a whole number within [least, most]."""
+        text = self._scalar(
+            key,
+            "tag:yaml.org,2002:int",
+            "a whole number",
+            None if default is None else f"{default}",
+        )
+        try:
+            value = int(text.replace("_", ""), 0)
+        except ValueError:
+            raise self.error(key, f"{text!r} is not a whole number") from None
+        if not least <= value <= most:
+            raise self.error(key, f"{value} is not between {least} and {most}")
+        return value
+
+    def optional_integer(self, key: str, *, least: int, most: int) -> int | None:
+        """Return a whole number within [least, most], None when the key is absent."""
+        if key in self.values:
+            return self.integer(key, None, least=least, most=most)
+        self.known.append(key)
+        return None
+
+    def strings(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Return a list of texts; one text alone stands for a list of one."""
+        self.known.append(key)
+        node = self.values.get(key)
+        if node is None:
+            if default is None:
+                raise self.error(key, "is missing")
+            return default
+        items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for item in items:
+            if not isinstance(item, yaml.ScalarNode) or item.tag != "tag:yaml.org,2002:str":
+                raise _error(self.file, item, self._name(key), "must be a list of texts")
+        return tuple(item.value for item in items)
+
+    def addresses(self, key: str) -> tuple[Address, ...]:
+        """Return a list of `host:port`, at least one."""
+        texts = self.strings(key)
+        if not texts:
+            raise self.error(key, "needs at least one host:port")
+        try:
+            return tuple(parse_address(part.strip()) for text in texts for part in text.split(","))
+        except ValueError as problem:
+            raise self.error(key, str(problem)) from None
+
+    def section(self, key: str, *, required: bool = True) -> "Section":
+        """Return the mapping under `key`; when it may be absent, an empty one."""
+        self.known.append(key)
+        node = self.values.get(key)
+        if node is None and not required:
+            node = yaml.MappingNode("tag:yaml.org,2002:map", [], self.node.start_mark)
+        if node is None:
+            raise self.error(key, "is missing")
+        return _section(self.file, node, self._name(key))
+
+    def sections(self, key: str) -> Iterator["Section"]:
+        """Return the mappings listed under `key`, which may be absent."""
+        self.known.append(key)
+        node = self.values.get(key)
+        if node is None:
+            return
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.error(key, "must be a list")
+        for index, item in enumerate(node.value):
+            yield _section(self.file, item, f"{self._name(key)}[{index}]")
+
+    def named_sections(self) -> Iterator[tuple[str, "Section"]]:
+        """Return each key of this mapping with the mapping under it."""
+        for name in self.values:
+            yield name, self.section(name)
+
+    def finish(self) -> None:
+        """Complain about the first key that nobody read."""
+        for key in self.values:
+            if key not in self.known:
+                near = difflib.get_close_matches(key, self.known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise self.error(key, f"unknown key{hint}")
+
+    def _name(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def _scalar(self, key: str, tag: str, kind: str, default: str | None) -> str:
+        self.known.append(key)
+        node = self.values.get(key)
+        if node is None:
+            if default is None:
+                raise self.error(key, "is missing")
+            return default
+        if not isinstance(node, yaml.ScalarNode) or node.tag != tag:
+            shown = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+            raise self.error(key, f"must be {kind}, not {shown}")
+        return str(node.value)
+
+
+def read_file(path: Path) -> Section:
+    """Return the file's top mapping; raises ConfigurationError for anything unreadable."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigurationError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except OSError as problem:
+        raise ConfigurationError(f"{path}: {problem.strerror}") from problem
+    except UnicodeDecodeError as problem:
+        raise ConfigurationError(f"{path}: not UTF-8 at byte {problem.start}") from problem
+    except yaml.MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else 0
+        raise ConfigurationError(f"{path}:{line}: not YAML: {problem.problem}") from problem
+    except yaml.YAMLError as problem:
+        raise ConfigurationError(f"{path}: not YAML: {problem}") from problem
+    if node is None:
+        raise ConfigurationError(f"{path}: is empty")
+    return _section(str(path), node, "")
+
+
+def _section(file: str, node: yaml.Node, path: str) -> Section:
+    if not isinstance(node, yaml.MappingNode):
+        raise _error(file, node, path or "the file", "must be a mapping of keys to values")
+    values: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        if key.value in values:
+            raise _error(file, key, f"{path}.{key.value}".lstrip("."), "stands here twice")
+        values[str(key.value)] = value
+    return Section(file=file, path=path, node=node, values=values)
+
+
+def _error(file: str, node: yaml.Node, key: str, problem: str) -> ConfigurationError:
+    line = node.start_mark.line + 1 if node.start_mark else 0
+    return ConfigurationError(f"{file}:{line}: {key}: {problem}")
