@@ -1,0 +1,315 @@
+"""Record batches: the bytes that Kafka's documentation describes, and nothing but CorruptBatch."""
+
+import struct
+from itertools import pairwise
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wire.compression import Compression
+from wire.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    UnsupportedMagic,
+    assign_offsets,
+    build_batch,
+    build_batch_from_heads,
+    crc_is_valid,
+    iterate_batches,
+    iterate_record_heads,
+    iterate_records,
+    parse_header,
+    records_payload,
+    rewrite,
+    stamp_append_time,
+)
+
+# Two records by hand, from the format's description: (key "k", value "vv", header h -> null) and
+# (null key, null value), one millisecond and one offset apart.
+FIRST = bytes([12 << 1, 0, 0, 0, 2, ord("k"), 4, ord("v"), ord("v"), 2, 2, ord("h"), 1])
+SECOND = bytes([6 << 1, 0, 2, 2, 1, 1, 0])
+UNDER_CRC = struct.pack(">hiqqqhii", 0, 1, 1_000, 1_001, 77, 3, 40, 2) + FIRST + SECOND
+GOLDEN = struct.pack(">qiibI", 500, 9 + len(UNDER_CRC), 6, 2, crc32c(UNDER_CRC)) + UNDER_CRC
+GOLDEN_RECORDS = [
+    Record(500, 1_000, b"k", b"vv", (("h", None),)),
+    Record(501, 1_001, None, None),
+]
+
+timestamps = st.integers(-1, 2**45)
+payloads = st.none() | st.binary(max_size=200)
+header_keys = st.binary(max_size=8).map(lambda raw: raw.decode(errors="surrogateescape"))
+record_bodies = st.tuples(
+    timestamps, payloads, payloads, st.lists(st.tuples(header_keys, payloads), max_size=3)
+)
+
+
+@st.composite
+def record_lists(draw: st.DrawFn) -> list[Record]:
+    bodies = draw(st.lists(record_bodies, min_size=1, max_size=20))
+    gaps = draw(st.lists(st.integers(1, 3), min_size=len(bodies), max_size=len(bodies)))
+    offset = draw(st.integers(0, 2**40))
+    records = []
+    for (timestamp_ms, key, value, headers), gap in zip(bodies, gaps, strict=True):
+        records.append(Record(offset, timestamp_ms, key, value, tuple(headers)))
+        offset += gap
+    return records
+
+
+codecs = st.sampled_from(Compression)
+
+
+def test_the_documented_bytes_are_read() -> None:
+    assert parse_header(GOLDEN) == BatchHeader(
+        base_offset=500,
+        batch_bytes=len(GOLDEN),
+        partition_leader_epoch=6,
+        magic=2,
+        crc=crc32c(UNDER_CRC),
+        attributes=0,
+        last_offset_delta=1,
+        base_timestamp=1_000,
+        max_timestamp=1_001,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=40,
+        record_count=2,
+    )
+    assert list(iterate_records(GOLDEN)) == GOLDEN_RECORDS
+    assert crc_is_valid(GOLDEN)
+
+
+def test_the_documented_bytes_are_written() -> None:
+    built = build_batch(
+        GOLDEN_RECORDS,
+        base_offset=500,
+        partition_leader_epoch=6,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=40,
+    )
+    assert built == GOLDEN
+
+
+def test_header_properties() -> None:
+    header = parse_header(GOLDEN)
+    assert (header.last_offset, header.next_offset) == (501, 502)
+    assert header.compression is Compression.NONE
+    assert header.attributes == 0
+    assert not header.has_offset_holes
+    flags = parse_header(build_batch(GOLDEN_RECORDS, is_transactional=True, is_control=True))
+    assert (flags.is_transactional, flags.is_control) == (True, True)
+    assert (header.is_transactional, header.is_control) == (False, False)
+
+
+@given(record_lists(), codecs, st.integers(0, 2**50))
+def test_records_come_back_as_they_were(
+    records: list[Record], codec: Compression, base_offset: int
+) -> None:
+    batch = build_batch(records, base_offset=base_offset, compression=codec)
+    moved = [
+        record._replace(offset=record.offset - records[0].offset + base_offset)
+        for record in records
+    ]
+    header = parse_header(batch)
+    assert list(iterate_records(batch)) == moved
+    assert crc_is_valid(batch)
+    assert (header.batch_bytes, header.record_count) == (len(batch), len(records))
+    assert header.compression is codec
+    assert header.last_offset == moved[-1].offset
+    assert header.max_timestamp == max(record.timestamp_ms for record in records)
+    assert header.has_offset_holes == any(
+        later.offset != earlier.offset + 1 for earlier, later in pairwise(records)
+    )
+
+
+@given(record_lists(), codecs, st.integers(0, 2**62), st.integers(-1, 2**31 - 1), st.booleans())
+def test_a_rewritten_batch_keeps_its_records_byte_for_byte(
+    records: list[Record], codec: Compression, base_offset: int, sequence: int, transactional: bool
+) -> None:
+    batch = build_batch(records, compression=codec, is_transactional=not transactional)
+    head, payload = rewrite(
+        memoryview(batch),
+        base_offset=base_offset,
+        partition_leader_epoch=9,
+        producer_id=12,
+        producer_epoch=1,
+        base_sequence=sequence,
+        is_transactional=transactional,
+    )
+    assert payload == batch[HEADER_BYTES:]
+    assert payload.obj is batch
+    forwarded = head + payload
+    before, after = parse_header(batch), parse_header(forwarded)
+    assert after == before._replace(
+        base_offset=base_offset,
+        partition_leader_epoch=9,
+        producer_id=12,
+        producer_epoch=1,
+        base_sequence=sequence,
+        attributes=after.attributes,
+        crc=after.crc,
+    )
+    assert after.is_transactional is transactional
+    assert crc_is_valid(forwarded)
+
+
+def test_a_rewritten_batch_forgets_the_delete_horizon() -> None:
+    batch = bytearray(GOLDEN)
+    batch[22] |= 0x40
+    head, _ = rewrite(
+        memoryview(batch), base_offset=0, producer_id=1, producer_epoch=0, base_sequence=0
+    )
+    assert parse_header(head).attributes == 0
+
+
+@given(record_lists(), codecs, st.integers(0, 2**62), st.integers(-1, 2**31 - 1))
+def test_assigned_offsets_leave_the_checksum_valid(
+    records: list[Record], codec: Compression, base_offset: int, epoch: int
+) -> None:
+    batch = bytearray(build_batch(records, compression=codec))
+    before = parse_header(batch)
+    assign_offsets(batch, base_offset, epoch)
+    assert crc_is_valid(batch)
+    assert parse_header(batch) == before._replace(
+        base_offset=base_offset, partition_leader_epoch=epoch
+    )
+
+
+def test_the_append_time_stands_for_every_records_own() -> None:
+    batch = bytearray(GOLDEN)
+    stamp_append_time(batch, 9_000)
+    assert crc_is_valid(batch)
+    assert parse_header(batch).is_log_append_time
+    assert [record.timestamp_ms for record in iterate_records(batch)] == [9_000, 9_000]
+    again = build_batch_from_heads(list(iterate_record_heads(batch)), base_offset=500)
+    assert not parse_header(again).is_log_append_time
+    assert [record.timestamp_ms for record in iterate_records(again)] == [9_000, 9_000]
+
+
+@given(record_lists(), codecs, codecs)
+def test_heads_renumber_a_batch_with_holes(
+    records: list[Record], codec: Compression, other: Compression
+) -> None:
+    batch = build_batch(records, compression=codec, base_offset=records[0].offset)
+    dense = build_batch_from_heads(
+        list(iterate_record_heads(batch)), base_offset=7, compression=other
+    )
+    assert not parse_header(dense).has_offset_holes
+    assert list(iterate_records(dense)) == [
+        record._replace(offset=7 + index) for index, record in enumerate(records)
+    ]
+
+
+def test_a_batch_needs_records_whose_offsets_ascend() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        build_batch([])
+    with pytest.raises(ValueError, match="ascend"):
+        build_batch([Record(1, 0, None, None), Record(1, 0, None, None)])
+
+
+def test_a_kept_last_offset_makes_a_hole_at_the_end() -> None:
+    header = parse_header(build_batch(GOLDEN_RECORDS, last_offset_delta=5))
+    assert header.has_offset_holes
+    assert header.next_offset == 6
+
+
+@given(st.lists(record_lists(), max_size=4), st.integers(0, 300))
+def test_whole_batches_are_yielded_and_an_incomplete_tail_ends_them(
+    lists: list[list[Record]], cut: int
+) -> None:
+    batches = [build_batch(records) for records in lists]
+    joined = b"".join(batches)
+    cut = min(cut, len(batches[-1]) - 1) if batches else 0
+    buffer = joined[: len(joined) - cut]
+    found = [bytes(batch) for _, batch in iterate_batches(buffer)]
+    assert found == (batches[:-1] if cut else batches)
+    assert [header for header, _ in iterate_batches(buffer)] == [parse_header(b) for b in found]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 4, 48, -(2**31), 2**31 - 1])
+def test_a_lying_length_is_named_with_its_position(length: int) -> None:
+    lying = bytearray(GOLDEN + GOLDEN)
+    struct.pack_into(">i", lying, len(GOLDEN) + 8, length)
+    with pytest.raises(CorruptBatch) as fault:
+        list(iterate_batches(lying))
+    assert fault.value.position == len(GOLDEN)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3, 255])
+def test_another_magic_is_named(magic: int) -> None:
+    old = bytearray(GOLDEN)
+    old[16] = magic
+    with pytest.raises(UnsupportedMagic, match=f"magic {magic}") as fault:
+        list(iterate_batches(old))
+    assert fault.value.magic == magic
+
+
+def test_a_short_message_of_the_old_format_is_named() -> None:
+    message = struct.pack(">qiIbbii", 0, 14, 0, 0, 0, -1, -1)
+    with pytest.raises(UnsupportedMagic, match="old message format, magic 0"):
+        list(iterate_batches(message))
+
+
+def test_less_than_a_header_is_corrupt() -> None:
+    with pytest.raises(CorruptBatch, match="60 bytes"):
+        parse_header(GOLDEN[:60])
+
+
+@pytest.mark.parametrize(("position", "fmt"), [(0, ">q"), (23, ">i"), (57, ">i")])
+def test_negative_numbers_in_the_header_are_corrupt(position: int, fmt: str) -> None:
+    damaged = bytearray(GOLDEN)
+    struct.pack_into(fmt, damaged, position, -5)
+    with pytest.raises(CorruptBatch, match="negative"):
+        parse_header(damaged)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_compression_nobody_knows_is_corrupt(codec: int) -> None:
+    damaged = bytearray(GOLDEN)
+    damaged[22] = codec
+    with pytest.raises(CorruptBatch, match=f"compression {codec}"):
+        list(iterate_records(damaged))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 2**31 - 1])
+def test_a_lying_record_count_is_corrupt(count: int) -> None:
+    damaged = bytearray(GOLDEN)
+    struct.pack_into(">i", damaged, 57, count)
+    with pytest.raises(CorruptBatch):
+        list(iterate_records(damaged))
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_a_decompression_bomb_is_corrupt(codec: Compression) -> None:
+    batch = build_batch([Record(0, 0, None, bytes(3_000_000))], compression=codec)
+    assert len(batch) < 200_000
+    with pytest.raises(CorruptBatch):
+        records_payload(batch, limit_bytes=1_000_000)
+    assert len(records_payload(batch, limit_bytes=3_100_000)) > 3_000_000
+
+
+@given(record_lists(), codecs, st.data())
+def test_damaged_bytes_are_read_or_named_corrupt(
+    records: list[Record], codec: Compression, data: st.DataObject
+) -> None:
+    batch = bytearray(build_batch(records, compression=codec))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(batch) - 1))
+        batch[at] = data.draw(st.integers(0, 255))
+    try:
+        for _, part in iterate_batches(batch):
+            list(iterate_records(part, limit_bytes=1_000_000))
+    except CorruptBatch:
+        return
+
+
+@given(record_lists(), st.data())
+def test_a_flipped_bit_under_the_checksum_shows(records: list[Record], data: st.DataObject) -> None:
+    batch = bytearray(build_batch(records))
+    at = data.draw(st.integers(17, len(batch) - 1))
+    batch[at] ^= 1 << data.draw(st.integers(0, 7))
+    assert not crc_is_valid(batch)

@@ -1,0 +1,132 @@
+"""Records taken out of a batch, one after the other, only when somebody asks for them.
+
+    length | attributes | timestamp delta | offset delta | key | value | headers
+    varint   int8         varlong           varint       '-- the tail, kept as bytes --'
+
+Two ways: `iterate_records` decodes everything; `iterate_record_heads` parses the first four
+numbers and keeps the tail as bytes, which is all that renumbering a batch with holes needs.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from wire.compression import Compression, DecompressionFailed, decompress
+from wire.record_batch.header import HEADER_BYTES, BatchHeader, Buffer, CorruptBatch, parse_header
+from wire.record_batch.varints import read_varint, read_varlong
+
+MAX_RECORDS_BYTES: Final = 64 * 1024 * 1024
+"""What the records of one batch may take decompressed, unless a caller says otherwise."""
+
+
+class Record(NamedTuple):
+    """One record. A named tuple, because millions are made."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    """Keys that are no UTF-8 carry surrogate escapes and are written back as they were."""
+
+
+class RecordHead(NamedTuple):
+    """One record of which only the place and time are known."""
+
+    offset: int
+    timestamp_ms: int
+    tail: bytes
+    """Key, value and headers, still encoded."""
+
+
+def records_payload(
+    batch: Buffer, header: BatchHeader | None = None, *, limit_bytes: int = MAX_RECORDS_BYTES
+) -> bytes:
+    """Return the decompressed records of one whole batch; CorruptBatch if damaged or too large."""
+    header = header or parse_header(batch)
+    payload = memoryview(batch)[HEADER_BYTES:]
+    codec = header.compression
+    if codec is Compression.NONE:
+        return bytes(payload)
+    try:
+        return bytes(decompress(codec, payload, limit_bytes=limit_bytes))
+    except DecompressionFailed as fault:
+        raise CorruptBatch(HEADER_BYTES, str(fault)) from fault
+
+
+def iterate_records(batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES) -> Iterator[Record]:
+    """Yield the records of one whole batch, control records too, in order.
+
+    A LogAppendTime batch gives its max_timestamp to every record. Raises CorruptBatch, at the
+    byte of the (decompressed) records where they break, also when there are more or fewer than
+    the header counts. Nothing of the checksum: `crc_is_valid`.
+    """
+    for position, head in _heads(batch, limit_bytes):
+        try:
+            key, value, headers = _tail(head.tail)
+        except (IndexError, ValueError) as fault:
+            raise CorruptBatch(position, f"record {head.offset} is damaged") from fault
+        yield Record(head.offset, head.timestamp_ms, key, value, headers)
+
+
+def iterate_record_heads(
+    batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES
+) -> Iterator[RecordHead]:
+    """Yield place, time and raw tail of each record of one whole batch; fails as the above does."""
+    for _, head in _heads(batch, limit_bytes):
+        yield head
+
+
+def _heads(batch: Buffer, limit_bytes: int) -> Iterator[tuple[int, RecordHead]]:
+    header = parse_header(batch)
+    payload = records_payload(batch, header, limit_bytes=limit_bytes)
+    append_time_ms = header.max_timestamp if header.is_log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    position, end = 0, len(payload)
+    for _ in range(header.record_count):
+        start = position
+        try:
+            length, position = read_varint(payload, position)
+            record_end = position + length
+            time_delta, position = read_varlong(payload, position + 1)
+            offset_delta, position = read_varint(payload, position)
+        except (IndexError, ValueError) as fault:
+            raise CorruptBatch(start, "a record's head is damaged or missing") from fault
+        if not position <= record_end <= end:
+            raise CorruptBatch(start, f"a record cannot have {length} bytes here")
+        timestamp_ms = base_timestamp + time_delta if append_time_ms is None else append_time_ms
+        yield (
+            start,
+            RecordHead(base_offset + offset_delta, timestamp_ms, payload[position:record_end]),
+        )
+        position = record_end
+    if position != end:
+        raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")
+
+
+def _tail(
+    tail: bytes,
+) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
+    key, position = _read_bytes(tail, 0)
+    value, position = _read_bytes(tail, position)
+    count, position = read_varint(tail, position)
+    if count == 0 and position == len(tail):
+        return key, value, ()
+    if count < 0:
+        raise ValueError("a negative count of headers")
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(tail, position)
+        if name is None:
+            raise ValueError("a header without a key")
+        header_value, position = _read_bytes(tail, position)
+        headers.append((name.decode(errors="surrogateescape"), header_value))
+    if position != len(tail):
+        raise ValueError("the record's length and its fields disagree")
+    return key, value, tuple(headers)
+
+
+def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(buffer, position)
+    if length < 0:
+        return None, position
+    return buffer[position : position + length], position + length
