@@ -36,7 +36,7 @@ class _JsonNode:
             found: Any = json.loads(data)
             return cls(**{part.name: found[part.name] for part in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
-            raise WitnessGarbled(f"witness: not a {cls.KIND}: {data[:200]!r}") from error
+            raise WitnessGarbled(f"witness: no valid {cls.KIND}: {data[:200]!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

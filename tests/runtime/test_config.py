@@ -1,0 +1,98 @@
+"""The configuration file: what it yields, and what it says about mistakes."""
+
+from pathlib import Path
+
+import pytest
+
+from runtime.config import ConfigurationError, load
+
+GOOD = """\
+clusters:
+  dc1: {bootstrap: "127.0.0.1:9092"}
+  dc2:
+    bootstrap: [127.0.0.1:9192, "[::1]:9193"]
+flows:
+  - source: dc1
+    target: dc2
+    topics: {include: ["flights.*"], exclude: [".*-scratch"]}
+coordination:
+  zookeeper: 127.0.0.1:2183
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "dc.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
+    configuration = load(write(tmp_path, GOOD))
+    assert configuration.clusters["dc2"].bootstrap == (("127.0.0.1", 9192), ("::1", 9193))
+    (flow,) = configuration.flows
+    assert (flow.name, flow.client_id) == ("dc1->dc2", "mirror-dc1-dc2")
+    assert flow.topics.matches("flights.delayed")
+    assert not flow.topics.matches("flights-scratch")
+    assert not flow.groups.matches("__internal")
+    assert configuration.coordination.path == "/kafka-dr"
+    assert configuration.failover.initial_active == "dc1"
+    assert configuration.audit.output == tmp_path / "audit"
+    assert configuration.flow_to("dc2") is flow
+    assert configuration.flow_to("dc1") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("    target: dc2", "    tarqet: dc2", ":6: flows[0].target: is missing"),
+        ("    target: dc2", "    target: dc9", ":7: flows[0].target: unknown cluster 'dc9'; there"),
+        ("    target: dc2", "    target: dc1", ":7: flows[0].target: is the source too: 'dc1'"),
+        (
+            "    target: dc2",
+            "    target: dc2\n    topcs: {}",
+            ":8: flows[0].topcs: unknown key; did you mean 'topics'?",
+        ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    in_flight_bytes: many",
+            ":8: flows[0].in_flight_bytes: must be a whole number, not 'many'",
+        ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    in_flight_bytes: 3",
+            ":8: flows[0].in_flight_bytes: 3 is not between 1024 and",
+        ),
+        ('["flights.*"]', '["flights.("]', ":8: flows[0].topics.include: 'flights.('"),
+        ('"127.0.0.1:9092"', "127.0.0.1", ":2: clusters.dc1.bootstrap: '127.0.0.1' is not host"),
+        ('"127.0.0.1:9092"', "host:70000", ":2: clusters.dc1.bootstrap: port 70000 of"),
+        ('"127.0.0.1:9092"', "[]", ":2: clusters.dc1.bootstrap: needs at least one host:port"),
+        ("  zookeeper: 127.0.0.1:2183", "  zookeeper: 12", ":10: coordination.zookeeper: must be"),
+        ("  zookeeper: 127.0.0.1:2183", "  path: /x", ":10: coordination.zookeeper: is missing"),
+        ("coordination:", "clusters:", ":9: clusters: stands here twice"),
+        ("flows:", "flows: 3\nflow:", ":5: flows: must be a list"),
+        ("flows:", "{", "not YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_key(
+    tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    file = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(ConfigurationError) as caught:
+        load(file)
+    text = str(caught.value)
+    assert text.startswith(str(file))
+    assert complaint in text
+    assert "\n" not in text
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"dc\.yaml: No such file"):
+        load(tmp_path / "dc.yaml")
+
+
+def test_an_empty_and_a_binary_file_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is empty"):
+        load(write(tmp_path, "# nothing\n"))
+    (tmp_path / "dc.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="not UTF-8 at byte 0"):
+        load(tmp_path / "dc.yaml")
