@@ -11,7 +11,9 @@ with an int16 kind, values with an int16 version (0):
     kind 3  source topic    key: string topic             value: 16 bytes topic id
 
 A record without value takes the one of the same key back. A piece start is durable before the
-first record behind it is produced; the order of the log is the order of the announcements.
+first record behind it is produced. The topic is a table: what it says does not depend on the order
+of different keys, so it may be compacted. Before a piece is announced in the place of starts whose
+records never arrived, those are taken back.
 """
 
 import struct
@@ -190,7 +192,7 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID:
 
 
 class MapState:
-    """What the records of a map topic say, replayed in the order of its log.
+    """What the records of a map topic say.
 
     Target log ends are not in the topic: ``advance`` the maps before translating.
     """
@@ -199,6 +201,7 @@ class MapState:
         """Begin with an empty topic."""
         self.maps: dict[TopicPartition, OffsetMap] = {}
         self.seals: dict[TopicPartition, Seal] = {}
+        """The furthest seal of each partition; mirroring may have gone on behind it."""
         self.topic_ids: dict[str, UUID] = {}
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
@@ -228,10 +231,9 @@ class MapState:
         match key, field:
             case PieceStartKey(topic=topic, partition=partition, target_start=start), int(source):
                 self._map(topic, partition).announce(source, start)
-                self._drop_seal_from(topic, partition, start)
             case SealKey(topic=topic, partition=partition, target_end=end), int(source):
                 self._map(topic, partition).seal(source, end)
-                self.seals[topic, partition] = Seal(source_end=source, target_end=end)
+                self._note_seal(topic, partition, Seal(source_end=source, target_end=end))
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
                 self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
                 self.producer_ids.add(producer_id)
@@ -246,7 +248,9 @@ class MapState:
                 self._map(topic, partition).withdraw(target)
             case SealKey(topic=topic, partition=partition, target_end=target):
                 self._map(topic, partition).unseal(target)
-                self._drop_seal_from(topic, partition, target)
+                current = self.seals.get((topic, partition))
+                if current is not None and current.target_end == target:
+                    del self.seals[topic, partition]
             case MirrorProducerKey(producer_id=producer_id):
                 self.producer_ids.discard(producer_id)
                 if self.producer is not None and self.producer.producer_id == producer_id:
@@ -256,11 +260,10 @@ class MapState:
             case _:
                 assert_never(key)
 
-    def _drop_seal_from(self, topic: str, partition: int, target_offset: int) -> None:
-        """A piece that begins at or before a seal says that mirroring goes on there."""
+    def _note_seal(self, topic: str, partition: int, seal: Seal) -> None:
         current = self.seals.get((topic, partition))
-        if current is not None and current.target_end >= target_offset:
-            del self.seals[topic, partition]
+        if current is None or current.target_end <= seal.target_end:
+            self.seals[topic, partition] = seal
 
     def _map(self, topic: str, partition: int) -> OffsetMap:
         return self.maps.setdefault((topic, partition), OffsetMap())

@@ -81,43 +81,33 @@ class OffsetMap:
     # --- changes -----------------------------------------------------------------------------
 
     def announce(self, source_start: int, target_start: int) -> None:
-        """Begin a piece. Replaces whatever was said about the target from there on.
+        """Begin a piece; in the place of the one that began at this target offset, if one did.
 
-        Saying the same again changes nothing: a worker that wakes up late must not erase what its
-        successor has announced since. A start that only continues its predecessor is not kept,
-        and says nothing about what follows.
+        The order of announcements does not matter, so that a compacted topic may hold them and a
+        worker that wakes up late may repeat them. A start that only continues its predecessor is
+        not kept. Where a seal stands, it wins. Raises InconsistentPiece.
         """
         index = bisect_left(self._target, target_start)
-        if self._holds(index, source_start, target_start, is_foreign=False):
+        is_taken = index < len(self._target) and self._target[index] == target_start
+        if is_taken and self._is_foreign[index]:
             return
-        if index > 0:
-            advance = target_start - self._target[index - 1]
-            gain = source_start - self._source[index - 1]
-            is_behind_seal = bool(self._is_foreign[index - 1])
-            if gain < (0 if is_behind_seal else advance):
-                raise InconsistentPiece(
-                    f"piece start ({source_start}, {target_start}) goes back behind "
-                    f"({self._source[index - 1]}, {self._target[index - 1]})"
-                )
-            if gain == advance and not is_behind_seal:
-                if index < len(self._target) and self._target[index] == target_start:
-                    self._cut(index)
-                return
-        self._cut(index)
-        self._append(source_start, target_start, is_foreign=False)
+        self._check(index, index + is_taken, source_start, target_start, is_foreign=False)
+        if is_taken:
+            self._remove(index)
+        if not self._continues(index - 1, source_start, target_start):
+            self._insert(index, source_start, target_start, is_foreign=False)
 
     def seal(self, source_end: int, target_end: int) -> None:
-        """Bound the mirrored part: the target's records from ``target_end`` on are its own."""
+        """Bound the mirrored part: the target's records from ``target_end`` on are its own.
+
+        Raises InconsistentPiece.
+        """
         index = bisect_left(self._target, target_end)
-        if self._holds(index, source_end, target_end, is_foreign=True):
-            return
-        if index > 0:
-            gain = source_end - self._source[index - 1]
-            advance = target_end - self._target[index - 1]
-            if gain < (0 if self._is_foreign[index - 1] else advance):
-                raise InconsistentPiece(f"seal ({source_end}, {target_end}) lies before its piece")
-        self._cut(index)
-        self._append(source_end, target_end, is_foreign=True)
+        is_taken = index < len(self._target) and self._target[index] == target_end
+        self._check(index, index + is_taken, source_end, target_end, is_foreign=True)
+        if is_taken:
+            self._remove(index)
+        self._insert(index, source_end, target_end, is_foreign=True)
 
     def withdraw(self, target_start: int) -> None:
         """Take back the piece that begins at this target offset, if one does."""
@@ -134,9 +124,7 @@ class OffsetMap:
             and self._target[index] == target_offset
             and bool(self._is_foreign[index]) == is_foreign
         ):
-            del self._source[index]
-            del self._target[index]
-            del self._is_foreign[index]
+            self._remove(index)
 
     def advance(self, target_end: int) -> None:
         """Take note of the target's log end; it may go back (a lost tail)."""
@@ -261,23 +249,50 @@ class OffsetMap:
             return len(self._target) - 1
         return bisect_right(self._target, target_end) - 1
 
-    def _holds(self, index: int, source: int, target: int, *, is_foreign: bool) -> bool:
+    def _check(
+        self, index: int, following: int, source: int, target: int, *, is_foreign: bool
+    ) -> None:
+        """Refuse a boundary that contradicts its neighbours."""
+        if index > 0 and not _may_follow(
+            source - self._source[index - 1],
+            target - self._target[index - 1],
+            is_foreign=bool(self._is_foreign[index - 1]),
+        ):
+            raise InconsistentPiece(
+                f"boundary ({source}, {target}) contradicts the one before it, "
+                f"({self._source[index - 1]}, {self._target[index - 1]})"
+            )
+        if following < len(self._target) and not _may_follow(
+            self._source[following] - source,
+            self._target[following] - target,
+            is_foreign=is_foreign,
+        ):
+            raise InconsistentPiece(
+                f"boundary ({source}, {target}) contradicts the one behind it, "
+                f"({self._source[following]}, {self._target[following]})"
+            )
+
+    def _continues(self, previous: int, source: int, target: int) -> bool:
         return (
-            index < len(self._target)
-            and self._target[index] == target
-            and self._source[index] == source
-            and bool(self._is_foreign[index]) == is_foreign
+            previous >= 0
+            and not self._is_foreign[previous]
+            and source - self._source[previous] == target - self._target[previous]
         )
 
-    def _cut(self, index: int) -> None:
-        del self._source[index:]
-        del self._target[index:]
-        del self._is_foreign[index:]
+    def _insert(self, index: int, source: int, target: int, *, is_foreign: bool) -> None:
+        self._source.insert(index, source)
+        self._target.insert(index, target)
+        self._is_foreign.insert(index, is_foreign)
 
-    def _append(self, source: int, target: int, *, is_foreign: bool) -> None:
-        self._source.append(source)
-        self._target.append(target)
-        self._is_foreign.append(is_foreign)
+    def _remove(self, index: int) -> None:
+        del self._source[index]
+        del self._target[index]
+        del self._is_foreign[index]
+
+
+def _may_follow(source_gain: int, target_gain: int, *, is_foreign: bool) -> bool:
+    """Holes are on the source only; behind a seal the target grows by itself."""
+    return source_gain >= (0 if is_foreign else target_gain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,74 @@
+"""What is committed for a group on the target; each rule by name."""
+
+from offset_translation.group_positions import GroupPosition, Leave, decide
+from offset_translation.offset_map import OffsetMap
+from offset_translation.translation import Position
+
+MIRRORED = OffsetMap.from_starts([(100, 0), (160, 50)], 80)
+"""Source 100..149 and 160..189 lie at target 0..79."""
+
+
+def exact(source_offset: int, target_offset: int) -> Position:
+    return Position(source_offset=source_offset, target_offset=target_offset, is_exact=True)
+
+
+def position(
+    source: int, *, applied: int | None = None, target: int | None = None
+) -> GroupPosition:
+    return GroupPosition(source_offset=source, applied_source_offset=applied, target_offset=target)
+
+
+def test_an_active_group_is_left_alone() -> None:
+    assert decide(MIRRORED, position(170), group_is_idle=False) is Leave.GROUP_IS_ACTIVE
+
+
+def test_an_idle_group_without_a_position_gets_one() -> None:
+    assert decide(MIRRORED, position(170), group_is_idle=True) == exact(170, 60)
+
+
+def test_a_null_position_is_overwritten() -> None:
+    assert decide(MIRRORED, position(170, target=-1), group_is_idle=True) == exact(170, 60)
+
+
+def test_an_idle_group_moves_forward() -> None:
+    seen = position(170, applied=110, target=10)
+    assert decide(MIRRORED, seen, group_is_idle=True) == exact(170, 60)
+
+
+def test_a_group_that_ran_ahead_on_the_target_is_not_pulled_back() -> None:
+    seen = position(170, applied=165, target=70)
+    assert decide(MIRRORED, seen, group_is_idle=True) is Leave.TARGET_IS_AHEAD
+
+
+def test_a_group_of_unknown_history_is_not_pulled_back() -> None:
+    assert decide(MIRRORED, position(170, target=70), group_is_idle=True) is Leave.TARGET_IS_AHEAD
+
+
+def test_a_group_that_was_rewound_on_the_source_is_rewound() -> None:
+    seen = position(110, applied=170, target=60)
+    assert decide(MIRRORED, seen, group_is_idle=True) == exact(110, 10)
+
+
+def test_nothing_is_committed_twice() -> None:
+    seen = position(170, applied=170, target=60)
+    assert decide(MIRRORED, seen, group_is_idle=True) is Leave.ALREADY_THERE
+
+
+def test_a_position_beyond_the_data_stops_at_the_data() -> None:
+    assert decide(MIRRORED, position(500), group_is_idle=True) == Position(
+        source_offset=190, target_offset=80, is_exact=False
+    )
+
+
+def test_a_position_that_waits_beyond_the_data_is_no_rewind() -> None:
+    seen = position(400, applied=190, target=80)
+    assert decide(MIRRORED, seen, group_is_idle=True) is Leave.ALREADY_THERE
+
+
+def test_an_empty_partition_is_zero() -> None:
+    empty = OffsetMap.from_starts([(0, 0)], 0)
+    assert decide(empty, position(0), group_is_idle=True) == exact(0, 0)
+
+
+def test_nothing_is_committed_for_a_partition_that_is_not_mirrored() -> None:
+    assert decide(OffsetMap(), position(5), group_is_idle=True) is Leave.NOTHING_MIRRORED

@@ -1,0 +1,109 @@
+"""The byte formats of the map and checkpoint topics."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offset_translation import checkpoint, map_records
+from offset_translation.binary import MalformedRecord
+from offset_translation.map_records import MapState, MirrorProducer, Seal
+
+TOPICS = st.text(max_size=40)
+INT32 = st.integers(0, 2**31 - 1)
+INT64 = st.integers(0, 2**63 - 1)
+
+
+@given(
+    st.one_of(
+        st.builds(map_records.PieceStartKey, topic=TOPICS, partition=INT32, target_start=INT64),
+        st.builds(map_records.SealKey, topic=TOPICS, partition=INT32, target_end=INT64),
+        st.builds(map_records.MirrorProducerKey, producer_id=INT64),
+        st.builds(map_records.SourceTopicKey, topic=TOPICS),
+    )
+)
+def test_keys_survive_the_round_trip(key: map_records.MapKey) -> None:
+    assert map_records.decode_key(map_records.encode_key(key)) == key
+
+
+@given(
+    st.builds(
+        checkpoint.Checkpoint,
+        group=TOPICS,
+        topic=TOPICS,
+        partition=INT32,
+        upstream_offset=INT64,
+        downstream_offset=INT64,
+        metadata=TOPICS,
+    )
+)
+def test_checkpoints_survive_the_round_trip(one: checkpoint.Checkpoint) -> None:
+    assert checkpoint.decode(*checkpoint.encode(one)) == one
+
+
+def test_a_checkpoint_is_written_as_mirrormaker_does() -> None:
+    one = checkpoint.Checkpoint(
+        group="g", topic="orders", partition=3, upstream_offset=258, downstream_offset=7
+    )
+    assert checkpoint.encode(one) == (
+        b"\0\1g\0\6orders\0\0\0\3",
+        b"\0\0" + b"\0\0\0\0\0\0\1\2" + b"\0\0\0\0\0\0\0\7" + b"\0\0",
+    )
+
+
+def test_a_piece_start_is_written_as_documented() -> None:
+    assert map_records.piece_start("t", 2, source_start=10, target_start=6) == (
+        b"\0\0" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\0\0\0\0\6",
+        b"\0\0" + b"\0\0\0\0\0\0\0\x0a",
+    )
+
+
+def test_the_state_holds_what_the_topic_says() -> None:
+    topic_id = UUID(int=77)
+    state = MapState()
+    state.replay(*map_records.mirror_producer(MirrorProducer(producer_id=4, producer_epoch=0)))
+    state.replay(*map_records.mirror_producer(MirrorProducer(producer_id=9, producer_epoch=1)))
+    state.replay(*map_records.source_topic("t", topic_id))
+    state.replay(*map_records.piece_start("t", 0, source_start=0, target_start=0))
+    state.replay(*map_records.seal("t", 0, source_end=8, target_end=8))
+    assert state.producer == MirrorProducer(producer_id=9, producer_epoch=1)
+    assert state.producer_ids == {4, 9}
+    assert state.topic_ids == {"t": topic_id}
+    assert state.seals == {("t", 0): Seal(source_end=8, target_end=8)}
+    state.replay(
+        map_records.encode_key(map_records.SealKey(topic="t", partition=0, target_end=8)), None
+    )
+    assert state.seals == {}
+    state.advance({("t", 0): 12})
+    assert state.maps["t", 0].mirrored_source_end == 12
+
+
+@pytest.mark.parametrize(
+    "key",
+    [None, b"", b"\0", b"\0\x63", b"\0\0\0\1t", b"\0\0\x7f\xfft", b"\0\3\0\1t!", b"\0\3\0\1\xff"],
+)
+def test_a_foreign_record_is_counted_and_left_out(key: bytes | None) -> None:
+    state = MapState()
+    state.replay(key, b"whatever")
+    assert len(state.rejected) == 1
+    assert state.maps == {}
+
+
+def test_a_piece_that_goes_back_is_counted_and_left_out() -> None:
+    state = MapState()
+    state.replay(*map_records.piece_start("t", 0, source_start=10, target_start=0))
+    state.replay(*map_records.piece_start("t", 0, source_start=12, target_start=5))
+    state.advance({("t", 0): 5})
+    assert len(state.rejected) == 1
+    assert state.maps["t", 0].mirrored_source_end == 15
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_garbage_is_refused_by_name(key: bytes, value: bytes) -> None:
+    state = MapState()
+    state.replay(key, value)
+    try:
+        checkpoint.decode(key, value)
+    except MalformedRecord:
+        return
