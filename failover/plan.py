@@ -1,0 +1,229 @@
+"""What a promotion will do, or why it may not: a pure function of one look at both sites."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from failover.journal import Journal
+from failover.steps import ORDER, PromotionKind, StepName, is_switched
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteView:
+    """One cluster as it was seen.
+
+    `fault` says in a few words why the site does not fully answer; None means that every moved
+    partition's end is in `ends`. `groups` counts the members of each group that the flow covers.
+    """
+
+    name: str
+    fault: str | None
+    ends: Mapping[TopicPartition, int]
+    groups: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a plan depends on.
+
+    `flow` is the name of the flow from the active site into the requested one; `worker` is who
+    runs it; `mirrored` holds per partition the first source offset that is not on the target.
+    """
+
+    sites: frozenset[str]
+    active: str
+    last_epoch: int
+    unfinished: Journal | None
+    flow: str | None
+    worker: str | None
+    source: SiteView | None
+    target: SiteView | None
+    mirrored: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the operator asked for; `force` insists on source-lost though the source answers."""
+
+    site: str
+    kind: PromotionKind
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A promotion that may begin. `lag` is in records, None when the source cannot tell.
+
+    `supersedes` is a planned promotion of the same site that was left unfinished before its source
+    was lost. It is closed without lifting its fence, which this one needs too.
+    """
+
+    site: str
+    source: str
+    epoch: int
+    kind: PromotionKind
+    flow: str
+    worker: str | None
+    partitions: tuple[TopicPartition, ...]
+    lag: int | None
+    groups: Mapping[str, int]
+    supersedes: Journal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """The same promotion was begun and not finished: go on with it."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The promotion may not begin; `reason` is one line that names what is in the way."""
+
+    reason: str
+
+
+Decision: TypeAlias = Plan | Resume | Refusal
+
+
+def decide(snapshot: Snapshot, request: Request) -> Decision:
+    """Decide what a `promote` does, from an unfinished promotion first, then from both sites."""
+    if request.site not in snapshot.sites:
+        known = ", ".join(sorted(snapshot.sites))
+        return Refusal(reason=f"unknown site {request.site} (the file has {known})")
+    unfinished = snapshot.unfinished
+    if unfinished is not None and not _is_overtaken(unfinished, request):
+        return _go_on(unfinished, request)
+    refusal = _whether_possible(snapshot, request)
+    if refusal is not None:
+        return refusal
+    assert snapshot.flow is not None, "checked by _whether_possible"
+    assert snapshot.target is not None, "a flow has a target"
+    planned = request.kind is PromotionKind.PLANNED
+    view = snapshot.source if planned else snapshot.target
+    assert view is not None, "a flow has a source"
+    return Plan(
+        site=request.site,
+        source=snapshot.active,
+        epoch=snapshot.last_epoch + 1,
+        kind=request.kind,
+        flow=snapshot.flow,
+        worker=snapshot.worker,
+        partitions=tuple(sorted(view.ends)),
+        lag=_lag(snapshot) if planned else None,
+        groups=view.groups,
+        supersedes=unfinished,
+    )
+
+
+def _is_overtaken(journal: Journal, request: Request) -> bool:
+    """Tell whether the source of an unfinished planned promotion is now said to be lost."""
+    return (
+        journal.site == request.site
+        and journal.kind is PromotionKind.PLANNED
+        and request.kind is PromotionKind.SOURCE_LOST
+        and not is_switched(journal.step_states)
+    )
+
+
+def _go_on(journal: Journal, request: Request) -> Resume | Refusal:
+    unfinished = f"the {journal.kind} promotion of {journal.site} (epoch {journal.epoch})"
+    if journal.site != request.site:
+        return Refusal(
+            reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}`"
+            " or take it back with `failover abort`"
+        )
+    if journal.kind is request.kind or is_switched(journal.step_states):
+        return Resume(journal=journal)
+    return Refusal(reason=f"{unfinished} is unfinished: run it again with --source-lost")
+
+
+def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
+    if request.site == snapshot.active:
+        return Refusal(reason=f"{request.site} is already the active site")
+    if snapshot.flow is None or snapshot.source is None or snapshot.target is None:
+        return Refusal(
+            reason=f"no flow from {snapshot.active} to {request.site} is configured,"
+            f" so {request.site} has nothing to go on with"
+        )
+    if snapshot.target.fault is not None:
+        return Refusal(reason=f"{request.site} cannot take over: {snapshot.target.fault}")
+    match request.kind:
+        case PromotionKind.PLANNED:
+            return _whether_planned_possible(snapshot, snapshot.source)
+        case PromotionKind.SOURCE_LOST:
+            return _whether_source_is_lost(snapshot.source, request)
+        case _:
+            assert_never(request.kind)
+
+
+def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal | None:
+    if source.fault is not None:
+        return Refusal(
+            reason=f"{source.name} does not answer ({source.fault});"
+            " if it is lost, promote with --source-lost"
+        )
+    if snapshot.worker is None:
+        return Refusal(
+            reason=f"no mirror daemon runs the flow {snapshot.flow}, so {source.name} cannot be"
+            " drained; start `mirror run`, or give up what is not mirrored with --source-lost"
+        )
+    return None
+
+
+def _whether_source_is_lost(source: SiteView, request: Request) -> Refusal | None:
+    if source.fault is None and not request.force:
+        return Refusal(
+            reason=f"{source.name} answers, and a planned promotion loses nothing: leave out"
+            " --source-lost, or insist with --force"
+        )
+    return None
+
+
+def _lag(snapshot: Snapshot) -> int:
+    assert snapshot.source is not None, "lag is asked of a flow's source"
+    ends = snapshot.source.ends
+    return sum(max(0, end - snapshot.mirrored.get(where, 0)) for where, end in ends.items())
+
+
+EXPLAINED: Final[Mapping[StepName, str]] = {
+    StepName.PREFLIGHT: "look at both sites once more and name the topics that move",
+    StepName.ANNOUNCE: "tell clients in the witness that {site} is next; they finish and leave",
+    StepName.FENCE: "close {source} for writes to the moved topics, and probe every partition",
+    StepName.DRAIN: "wait until everything {source} holds is on {site}",
+    StepName.GROUPS_LEAVE: "wait, for a bounded time, until the groups on {source} are empty",
+    StepName.GROUPS_MOVE: "translate every group's last position and commit it on {site}",
+    StepName.STOP_FLOW: "stop the flow {flow} once what it has in flight is settled",
+    StepName.VERIFY_FENCE: "make sure that {source} took no write since it was drained",
+    StepName.SEAL: "bound the mirrored part of every partition in the offset map",
+    StepName.OPEN_TARGET: "lift a fence for the moved topics on {site}, if there is one",
+    StepName.SWITCH: "make {site} the active site; from here on there is no way back",
+}
+
+EXPLAINED_LOST: Final[Mapping[StepName, str]] = {
+    StepName.FENCE: "try to close {source} for writes, and say so if that cannot be",
+}
+
+
+def describe(plan: Plan) -> tuple[str, ...]:
+    """Return the plan as the lines that `plan` prints and `promote` begins with."""
+    topics = len({topic for topic, _ in plan.partitions})
+    names = {"site": plan.site, "source": plan.source, "flow": plan.flow}
+    lag = "not known" if plan.lag is None else f"{plan.lag} records"
+    groups = ", ".join(f"{group} ({count})" for group, count in sorted(plan.groups.items()))
+    explained = dict(EXPLAINED)
+    if plan.kind is PromotionKind.SOURCE_LOST:
+        explained.update(EXPLAINED_LOST)
+    return (
+        f"promote {plan.site}: {plan.kind}, from {plan.source}, epoch {plan.epoch}",
+        f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
+        f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
+        f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
+        *(
+            f"  {number:2}. {step:<13} {explained[step].format(**names)}"
+            for number, step in enumerate(ORDER[plan.kind], start=1)
+        ),
+    )
