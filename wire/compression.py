@@ -1,8 +1,8 @@
 """The five codecs of a record batch, in the framings that Kafka's clients agree on.
 
 gzip: a gzip file. snappy: xerial's blocks are written, xerial and raw are read. lz4: frames with
-independent blocks (Java refuses linked ones). zstd: frames. No decompression can take more
-memory than its limit: the output goes into buffers of known size.
+independent blocks (Java refuses linked ones). zstd: frames. No decompression takes more memory
+than about twice its limit: the output goes into buffers of known size, copied once.
 """
 
 import zlib

@@ -60,23 +60,6 @@ def iterate_records(batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES) -> I
     byte of the (decompressed) records where they break, also when there are more or fewer than
     the header counts. Nothing of the checksum: `crc_is_valid`.
     """
-    for position, head in _heads(batch, limit_bytes):
-        try:
-            key, value, headers = _tail(head.tail)
-        except (IndexError, ValueError) as fault:
-            raise CorruptBatch(position, f"record {head.offset} is damaged") from fault
-        yield Record(head.offset, head.timestamp_ms, key, value, headers)
-
-
-def iterate_record_heads(
-    batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES
-) -> Iterator[RecordHead]:
-    """Yield place, time and raw tail of each record of one whole batch; fails as the above does."""
-    for _, head in _heads(batch, limit_bytes):
-        yield head
-
-
-def _heads(batch: Buffer, limit_bytes: int) -> Iterator[tuple[int, RecordHead]]:
     header = parse_header(batch)
     payload = records_payload(batch, header, limit_bytes=limit_bytes)
     append_time_ms = header.max_timestamp if header.is_log_append_time else None
@@ -85,48 +68,99 @@ def _heads(batch: Buffer, limit_bytes: int) -> Iterator[tuple[int, RecordHead]]:
     for _ in range(header.record_count):
         start = position
         try:
-            length, position = read_varint(payload, position)
-            record_end = position + length
-            time_delta, position = read_varlong(payload, position + 1)
-            offset_delta, position = read_varint(payload, position)
+            record_end, time_delta, offset_delta, position = _head(payload, position)
+            key, value, headers, position = _tail(payload, position)
         except (IndexError, ValueError) as fault:
-            raise CorruptBatch(start, "a record's head is damaged or missing") from fault
-        if not position <= record_end <= end:
-            raise CorruptBatch(start, f"a record cannot have {length} bytes here")
+            raise CorruptBatch(start, "a record is damaged or missing") from fault
+        if position != record_end or record_end > end:
+            raise CorruptBatch(start, f"a record ends at {position}, not at {record_end}")
         timestamp_ms = base_timestamp + time_delta if append_time_ms is None else append_time_ms
-        yield (
-            start,
-            RecordHead(base_offset + offset_delta, timestamp_ms, payload[position:record_end]),
-        )
-        position = record_end
+        yield Record(base_offset + offset_delta, timestamp_ms, key, value, headers)
     if position != end:
         raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")
 
 
+def iterate_record_heads(
+    batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES
+) -> Iterator[RecordHead]:
+    """Yield place, time and raw tail of each record of one whole batch; fails as the above does.
+
+    What is inside the tails is not checked.
+    """
+    header = parse_header(batch)
+    payload = records_payload(batch, header, limit_bytes=limit_bytes)
+    append_time_ms = header.max_timestamp if header.is_log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    position, end = 0, len(payload)
+    for _ in range(header.record_count):
+        start = position
+        try:
+            position, time_delta, offset_delta, tail_start = _head(payload, position)
+        except (IndexError, ValueError) as fault:
+            raise CorruptBatch(start, "a record's head is damaged or missing") from fault
+        if not tail_start <= position <= end:
+            raise CorruptBatch(start, f"a record from {tail_start} cannot end at {position}")
+        timestamp_ms = base_timestamp + time_delta if append_time_ms is None else append_time_ms
+        yield RecordHead(base_offset + offset_delta, timestamp_ms, payload[tail_start:position])
+    if position != end:
+        raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")
+
+
+def _head(payload: bytes, position: int) -> tuple[int, int, int, int]:
+    """Return (record end, timestamp delta, offset delta, where the tail starts).
+
+    Numbers of one byte, nearly all of them, are decoded on the spot: a call would cost more.
+    """
+    raw = payload[position]
+    if raw < 0x80:
+        length, position = (raw >> 1) ^ -(raw & 1), position + 1
+    else:
+        length, position = read_varint(payload, position)
+    record_end = position + length
+    raw = payload[position + 1]
+    if raw < 0x80:
+        time_delta, position = (raw >> 1) ^ -(raw & 1), position + 2
+    else:
+        time_delta, position = read_varlong(payload, position + 1)
+    raw = payload[position]
+    if raw < 0x80:
+        return record_end, time_delta, (raw >> 1) ^ -(raw & 1), position + 1
+    offset_delta, position = read_varint(payload, position)
+    return record_end, time_delta, offset_delta, position
+
+
 def _tail(
-    tail: bytes,
-) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
-    key, position = _read_bytes(tail, 0)
-    value, position = _read_bytes(tail, position)
-    count, position = read_varint(tail, position)
-    if count == 0 and position == len(tail):
-        return key, value, ()
+    payload: bytes, position: int
+) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]:
+    """Return (key, value, headers, end). The caller compares the end with the record's.
+
+    A length that points behind the payload gives a shorter slice and an end that cannot match.
+    """
+    key, position = _bytes(payload, position)
+    value, position = _bytes(payload, position)
+    if payload[position] == 0:
+        return key, value, (), position + 1
+    count, position = read_varint(payload, position)
     if count < 0:
         raise ValueError("a negative count of headers")
     headers = []
     for _ in range(count):
-        name, position = _read_bytes(tail, position)
+        name, position = _bytes(payload, position)
         if name is None:
             raise ValueError("a header without a key")
-        header_value, position = _read_bytes(tail, position)
+        header_value, position = _bytes(payload, position)
         headers.append((name.decode(errors="surrogateescape"), header_value))
-    if position != len(tail):
-        raise ValueError("the record's length and its fields disagree")
-    return key, value, tuple(headers)
+    return key, value, tuple(headers), position
 
 
-def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(buffer, position)
+def _bytes(payload: bytes, position: int) -> tuple[bytes | None, int]:
+    raw = payload[position]
+    if raw < 0x80:
+        if raw & 1:
+            return None, position + 1
+        end = position + 1 + (raw >> 1)
+        return payload[position + 1 : end], end
+    length, position = read_varint(payload, position)
     if length < 0:
         return None, position
-    return buffer[position : position + length], position + length
+    return payload[position : position + length], position + length
