@@ -3,10 +3,7 @@
 import argparse
 import importlib.util
 import logging
-import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +14,7 @@ from typing import Final
 
 import trio
 
+from runtime.child import end_child, open_child
 from runtime.java import JavaMissing, java_command
 from runtime.logs import configure
 from runtime.signals import cancel_on_signal
@@ -34,13 +32,6 @@ JARS: Final = (
 START_TIMEOUT_S: Final = 30
 STOP_TIMEOUT_S: Final = 5
 HEAP_MEGABYTES: Final = 64
-
-# Java watches no pipe, so a shell beside it does: when the pipe's writer is gone, for whatever
-# reason, Java is ended. Both are in one process group, and a process id is not given out again
-# while it names a group, so `$$` cannot hit a stranger.
-ENDS_WITH_ITS_PARENT: Final = (
-    'exec 3<&0; (cat <&3 >/dev/null; kill "$$") & exec "$@" 3<&- </dev/null'
-)
 
 
 class ZooKeeperServerFailed(RuntimeError):
@@ -86,10 +77,6 @@ def _configuration(data: Path, host: str, port: int) -> str:
 
 def _command(configuration: Path) -> list[str]:
     return [
-        "/bin/sh",
-        "-c",
-        ENDS_WITH_ITS_PARENT,
-        "zookeeper",
         str(java_command()),
         f"-Xmx{HEAP_MEGABYTES}m",
         "-XX:+UseSerialGC",
@@ -170,31 +157,13 @@ async def run_zookeeper(
     except OSError as error:
         raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {error.strerror}") from error
     with sink:
-        process = await trio.lowlevel.open_process(
-            _command(configuration),
-            stdin=subprocess.PIPE,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-        )
+        process = await open_child(_command(configuration), output=sink)
     server = ZooKeeperServer(host=host, port=chosen, process=process)
     try:
         await _wait_serving(server, output)
         yield server
     finally:
-        with trio.CancelScope(shield=True):
-            await _stop(process)
-
-
-async def _stop(process: trio.Process) -> None:
-    """Let go of the pipe, which ends Java; the whole group goes when that is not enough."""
-    assert process.stdin is not None, "the server was started with a pipe"
-    await process.stdin.aclose()
-    with trio.move_on_after(STOP_TIMEOUT_S) as patience:
-        await process.wait()
-    if patience.cancelled_caught:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await end_child(process, patience_s=STOP_TIMEOUT_S)
 
 
 async def _serve(data: Path, host: str, port: int) -> None:

@@ -1,0 +1,116 @@
+"""What became of every record, computed from the ledgers and the surviving log. Pure."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from demo.ledger import Delivery
+
+Partition = int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that the verdict rests on.
+
+    `acknowledged`: numbers of the records some site acknowledged; `deliveries`: by time, all
+    consumers together; `survivors`: the numbers in the surviving site's log, by partition in log
+    order; `committed`: the group's last acknowledged commit per partition on the lost or left site.
+    """
+
+    acknowledged: frozenset[int]
+    deliveries: tuple[Delivery, ...]
+    survivors: Mapping[Partition, tuple[int, ...]]
+    committed: Mapping[Partition, int]
+    left_site: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The last line of the demo."""
+
+    records: int
+    consumed: int
+    lost: int
+    listed_lost: int
+    duplicated: int
+    reordered: int
+    reread: int
+    uncommitted: int
+    rto_s: float
+    mirror_cpu_s_per_gib: float
+    audit: str
+
+    def json(self) -> str:
+        """Return the one line."""
+        return json.dumps(asdict(self))
+
+
+def lost(evidence: Evidence) -> int:
+    """Return how many acknowledged records the surviving log does not hold."""
+    surviving = {number for numbers in evidence.survivors.values() for number in numbers}
+    return len(evidence.acknowledged - surviving)
+
+
+def duplicated(evidence: Evidence) -> int:
+    """Return how many records the surviving log holds beyond the first of each."""
+    copies = Counter(number for numbers in evidence.survivors.values() for number in numbers)
+    return sum(count - 1 for count in copies.values())
+
+
+def consumed(evidence: Evidence) -> int:
+    """Return how many different records the group was given."""
+    return len({delivery.number for delivery in evidence.deliveries})
+
+
+def reread(evidence: Evidence) -> int:
+    """Return how many deliveries brought a record that the group had been given before."""
+    return len(evidence.deliveries) - consumed(evidence)
+
+
+def reordered(evidence: Evidence) -> int:
+    """Return how many records came, for the first time, after a later record of the same key."""
+    return sum(_late(evidence.deliveries))
+
+
+def uncommitted(evidence: Evidence) -> int:
+    """Return how many deliveries the group had not committed when it left its site."""
+    return sum(
+        delivery.site == evidence.left_site
+        and delivery.offset >= evidence.committed.get(delivery.partition, 0)
+        for delivery in evidence.deliveries
+    )
+
+
+def broken_promises(verdict: Verdict, *, disaster: bool) -> list[str]:
+    """Return a sentence for each promise that did not hold; none means the demo succeeded."""
+    held = {
+        f"{verdict.duplicated} records stand twice in the surviving log": verdict.duplicated == 0,
+        f"{verdict.reordered} records came out of their key's order": verdict.reordered == 0,
+        f"{verdict.lost} records are lost but {verdict.listed_lost} are listed as lost": (
+            verdict.lost == verdict.listed_lost
+        ),
+        f"{verdict.reread} records were read again, {verdict.uncommitted} were not committed": (
+            verdict.reread <= verdict.uncommitted if disaster else verdict.reread == 0
+        ),
+        f"only {verdict.consumed} of {verdict.records} records were consumed": (
+            verdict.records - verdict.lost <= verdict.consumed <= verdict.records
+        ),
+        f"the audit says {verdict.audit}": (
+            verdict.audit == ("findings" if verdict.lost else "clean")
+        ),
+        f"{verdict.lost} records are lost in a planned switch-over": disaster or verdict.lost == 0,
+    }
+    return [sentence for sentence, holds in held.items() if not holds]
+
+
+def _late(deliveries: Iterable[Delivery]) -> Iterable[bool]:
+    latest: dict[str, int] = {}
+    seen: set[int] = set()
+    for delivery in deliveries:
+        if delivery.number in seen:
+            continue
+        seen.add(delivery.number)
+        yield delivery.number < latest.get(delivery.key, -1)
+        latest[delivery.key] = max(delivery.number, latest.get(delivery.key, -1))

@@ -1,0 +1,117 @@
+"""The demo's verdict finds each kind of fault that is planted in its evidence."""
+
+from dataclasses import replace
+
+import pytest
+
+from demo.data_set import departures, number_of
+from demo.ledger import Delivery
+from demo.verdict import (
+    Evidence,
+    Verdict,
+    broken_promises,
+    consumed,
+    duplicated,
+    lost,
+    reordered,
+    reread,
+    uncommitted,
+)
+
+
+def delivery(number: int, key: str = "N1", *, site: str = "dc1", offset: int = 0) -> Delivery:
+    return Delivery(at_ns=number, site=site, partition=0, offset=offset, key=key, number=number)
+
+
+def evidence(numbers: list[int], survivors: tuple[int, ...]) -> Evidence:
+    return Evidence(
+        acknowledged=frozenset(range(4)),
+        deliveries=tuple(delivery(number, offset=number) for number in numbers),
+        survivors={0: survivors},
+        committed={0: 4},
+        left_site="dc1",
+    )
+
+
+GOOD = Verdict(
+    records=4,
+    consumed=4,
+    lost=0,
+    listed_lost=0,
+    duplicated=0,
+    reordered=0,
+    reread=0,
+    uncommitted=0,
+    rto_s=1.0,
+    mirror_cpu_s_per_gib=1.0,
+    audit="clean",
+)
+
+
+def test_a_perfect_run_breaks_no_promise() -> None:
+    clean = evidence([0, 1, 2, 3], (0, 1, 2, 3))
+    counts = (lost, duplicated, reordered, reread, uncommitted)
+    assert [count(clean) for count in counts] == [0, 0, 0, 0, 0]
+    assert consumed(clean) == 4
+    assert broken_promises(GOOD, disaster=False) == []
+
+
+def test_a_record_missing_from_the_surviving_log_is_lost() -> None:
+    assert lost(evidence([0, 1, 2, 3], (0, 1, 3))) == 1
+
+
+def test_a_record_twice_in_the_surviving_log_is_duplicated() -> None:
+    assert duplicated(evidence([0, 1, 2, 3], (0, 1, 2, 3, 2, 2))) == 2
+
+
+def test_a_second_delivery_is_a_reread_and_not_a_reordering() -> None:
+    again = evidence([0, 1, 0, 1, 2], (0, 1, 2, 3))
+    assert (reread(again), reordered(again), consumed(again)) == (2, 0, 3)
+
+
+def test_a_late_first_delivery_of_a_key_is_reordered() -> None:
+    assert reordered(evidence([1, 0, 2], (0, 1, 2, 3))) == 1
+    other_key = replace(
+        evidence([], (0,)), deliveries=(delivery(1, "N1"), delivery(0, "N2"), delivery(2, "N1"))
+    )
+    assert reordered(other_key) == 0
+
+
+def test_deliveries_behind_the_last_commit_are_uncommitted() -> None:
+    late = replace(evidence([0, 1, 2, 3], (0, 1, 2, 3)), committed={0: 3})
+    assert uncommitted(late) == 1
+    assert uncommitted(replace(late, left_site="dc2")) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"duplicated": 1},
+        {"reordered": 1},
+        {"lost": 1, "listed_lost": 1, "audit": "findings"},
+        {"listed_lost": 1},
+        {"reread": 1, "uncommitted": 1},
+        {"consumed": 3},
+        {"audit": "findings"},
+        {"audit": "unknown"},
+    ],
+)
+def test_each_fault_breaks_a_promise_of_the_planned_switch_over(
+    change: dict[str, int | str],
+) -> None:
+    assert broken_promises(replace(GOOD, **change), disaster=False)  # type: ignore[arg-type]
+
+
+def test_a_disaster_may_lose_what_is_listed_and_reread_what_was_not_committed() -> None:
+    listed = replace(GOOD, lost=2, listed_lost=2, reread=3, uncommitted=3, audit="findings")
+    assert broken_promises(listed, disaster=True) == []
+    assert broken_promises(replace(listed, listed_lost=1), disaster=True)
+    assert broken_promises(replace(listed, reread=4), disaster=True)
+    assert broken_promises(replace(listed, audit="clean"), disaster=True)
+
+
+def test_the_data_set_is_whole_numbered_in_order_and_keyed_by_aircraft() -> None:
+    events = list(departures())
+    assert len(events) == 336_776
+    assert [number_of(event.value) for event in events] == list(range(336_776))
+    assert len({event.key for event in events}) == 4_044
