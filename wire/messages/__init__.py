@@ -1,0 +1,67 @@
+"""The messages of the Kafka protocol, one file per API key, and the table of them all."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest
+from wire.messages.heartbeat import HeartbeatRequest
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.messages.join_group import JoinGroupRequest
+from wire.messages.leader_and_isr import LeaderAndIsrRequest
+from wire.messages.leave_group import LeaveGroupRequest
+from wire.messages.list_groups import ListGroupsRequest
+from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.metadata import MetadataRequest
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_fetch import OffsetFetchRequest
+from wire.messages.produce import ProduceRequest
+from wire.messages.stop_replica import StopReplicaRequest
+from wire.messages.sync_group import SyncGroupRequest
+from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.schema import Request
+
+APIS: Final[Mapping[int, type[Request[Any]]]] = MappingProxyType(
+    {
+        0: ProduceRequest,
+        1: FetchRequest,
+        2: ListOffsetsRequest,
+        3: MetadataRequest,
+        4: LeaderAndIsrRequest,
+        5: StopReplicaRequest,
+        6: UpdateMetadataRequest,
+        8: OffsetCommitRequest,
+        9: OffsetFetchRequest,
+        10: FindCoordinatorRequest,
+        11: JoinGroupRequest,
+        12: HeartbeatRequest,
+        13: LeaveGroupRequest,
+        14: SyncGroupRequest,
+        15: DescribeGroupsRequest,
+        16: ListGroupsRequest,
+        18: ApiVersionsRequest,
+        19: CreateTopicsRequest,
+        20: DeleteTopicsRequest,
+        22: InitProducerIdRequest,
+        32: DescribeConfigsRequest,
+        37: CreatePartitionsRequest,
+        44: IncrementalAlterConfigsRequest,
+        60: DescribeClusterRequest,
+    }
+)
+"""Every request this code can speak, by API key; `RESPONSE` of each is what answers it."""
+
+
+def name_of(api_key: int) -> str:
+    """Return `Heartbeat`, or `API 99` for a key unknown here."""
+    request = APIS.get(api_key)
+    return f"API {api_key}" if request is None else request.__name__.removesuffix("Request")

@@ -1,0 +1,97 @@
+"""Produce, key 0, v0-11: append record batches.
+
+v1: response throttle_time_ms
+v2: response log_append_time_ms; records with timestamps (magic 1)
+v3: request transactional_id; record batches (magic 2) only from here on
+v4: KAFKA_STORAGE_ERROR may be answered
+v5: response log_start_offset (KIP-207)
+v6: throttled responses are answered before the pause (KIP-219)
+v7: zstd allowed (KIP-110)
+v8: response record_errors, error_message (KIP-467)
+v9: flexible
+v10: response current_leader, node_endpoints (KIP-951)
+v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.schema import int16, int32, int64, nullable_string, records_, since, string, tagged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchIndexAndErrorMessage:
+    batch_index: int32 = since(8, default=0)
+    batch_index_error_message: nullable_string = since(8, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceLeaderIdAndEpoch:
+    leader_id: int32 = since(10, default=-1)
+    leader_epoch: int32 = since(10, default=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProduceResponse:
+    index: int32
+    error_code: int16
+    base_offset: int64
+    log_append_time_ms: int64 = since(2, default=-1, ignorable=True)
+    log_start_offset: int64 = since(5, default=-1, ignorable=True)
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = since(8, default=(), ignorable=True)
+    error_message: nullable_string = since(8, default=None, ignorable=True)
+    current_leader: ProduceLeaderIdAndEpoch = tagged(0, since=10, default=ProduceLeaderIdAndEpoch())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceResponse:
+    name: string
+    partition_responses: tuple[PartitionProduceResponse, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceNodeEndpoint:
+    node_id: int32 = since(10, default=0)
+    host: string = since(10, default="")
+    port: int32 = since(10, default=0)
+    rack: nullable_string = since(10, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceResponse:
+    """Where each partition's batch went."""
+
+    API_KEY: ClassVar[int] = 0
+    VERSIONS: ClassVar[range] = range(12)
+    FLEXIBLE_SINCE: ClassVar[int] = 9
+
+    responses: tuple[TopicProduceResponse, ...]
+    throttle_time_ms: int32 = since(1, default=0, ignorable=True)
+    node_endpoints: tuple[ProduceNodeEndpoint, ...] = tagged(0, since=10, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProduceData:
+    index: int32
+    records: records_
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceData:
+    name: string
+    partition_data: tuple[PartitionProduceData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceRequest:
+    """Batches for some partitions, one each; with `acks` 0 nothing is answered."""
+
+    API_KEY: ClassVar[int] = 0
+    VERSIONS: ClassVar[range] = range(12)
+    FLEXIBLE_SINCE: ClassVar[int] = 9
+    RESPONSE: ClassVar[type[ProduceResponse]] = ProduceResponse
+
+    transactional_id: nullable_string = since(3, default=None)
+    acks: int16
+    timeout_ms: int32
+    topic_data: tuple[TopicProduceData, ...]

@@ -1,0 +1,77 @@
+"""StopReplica, key 5, v0-4: the controller tells a broker to stop replicas, and maybe delete them.
+
+v1: request broker_epoch, topics; request without topic_name, partition_index,
+    ungrouped_partitions; topics grouped; broker epochs (KIP-380)
+v2: flexible
+v3: request topic_states; request without name, partition_indexes, delete_partitions, topics
+    (KIP-570)
+v4: request is_kraft_controller (KIP-866)
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.schema import boolean, int16, int32, int64, since, string, until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaPartitionError:
+    topic_name: string
+    partition_index: int32
+    error_code: int16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaResponse:
+    """The outcome for each partition."""
+
+    API_KEY: ClassVar[int] = 5
+    VERSIONS: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int] = 2
+
+    error_code: int16
+    partition_errors: tuple[StopReplicaPartitionError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaPartitionV0:
+    topic_name: string = until(0, default="")
+    partition_index: int32 = until(0, default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaTopicV1:
+    name: string = since(1, until=2, default="")
+    partition_indexes: tuple[int32, ...] = since(1, until=2, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaPartitionState:
+    partition_index: int32 = since(3, default=0)
+    leader_epoch: int32 = since(3, default=-1)
+    delete_partition: boolean = since(3, default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaTopicState:
+    topic_name: string = since(3, default="")
+    partition_states: tuple[StopReplicaPartitionState, ...] = since(3, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplicaRequest:
+    """Replicas to stop; `topic_states` from v3 on."""
+
+    API_KEY: ClassVar[int] = 5
+    VERSIONS: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int] = 2
+    RESPONSE: ClassVar[type[StopReplicaResponse]] = StopReplicaResponse
+
+    controller_id: int32
+    is_kraft_controller: boolean = since(4, default=False)
+    controller_epoch: int32
+    broker_epoch: int64 = since(1, default=-1, ignorable=True)
+    delete_partitions: boolean = until(2, default=False)
+    ungrouped_partitions: tuple[StopReplicaPartitionV0, ...] = until(0, default=())
+    topics: tuple[StopReplicaTopicV1, ...] = since(1, until=2, default=())
+    topic_states: tuple[StopReplicaTopicState, ...] = since(3, default=())
