@@ -14,6 +14,7 @@ from struct import error as StructError  # noqa: N812 - it is an exception
 from typing import Any, Final, TypeVar
 
 from wire.errors import ErrorCode
+from wire.messages import APIS
 from wire.primitives import (
     Buffer,
     MalformedMessage,
@@ -25,7 +26,6 @@ from wire.primitives import (
     skip_tagged_fields,
     truncated,
 )
-from wire.messages import APIS
 from wire.schema import ApiMessage, Piece, Request, decode_prefix, merge, pieces
 
 SIZE_BYTES: Final = 4

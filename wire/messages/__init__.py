@@ -4,13 +4,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.controlled_shutdown import ControlledShutdownRequest
+from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_acls import DeleteAclsRequest
+from wire.messages.delete_groups import DeleteGroupsRequest
+from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.heartbeat import HeartbeatRequest
@@ -23,10 +33,15 @@ from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_delete import OffsetDeleteRequest
 from wire.messages.offset_fetch import OffsetFetchRequest
+from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from wire.messages.produce import ProduceRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.sync_group import SyncGroupRequest
+from wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
 from wire.schema import Request
 
@@ -39,6 +54,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = MappingProxyType(
         4: LeaderAndIsrRequest,
         5: StopReplicaRequest,
         6: UpdateMetadataRequest,
+        7: ControlledShutdownRequest,
         8: OffsetCommitRequest,
         9: OffsetFetchRequest,
         10: FindCoordinatorRequest,
@@ -48,13 +64,27 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = MappingProxyType(
         14: SyncGroupRequest,
         15: DescribeGroupsRequest,
         16: ListGroupsRequest,
+        17: SaslHandshakeRequest,
         18: ApiVersionsRequest,
         19: CreateTopicsRequest,
         20: DeleteTopicsRequest,
+        21: DeleteRecordsRequest,
         22: InitProducerIdRequest,
+        23: OffsetForLeaderEpochRequest,
+        24: AddPartitionsToTxnRequest,
+        25: AddOffsetsToTxnRequest,
+        26: EndTxnRequest,
+        28: TxnOffsetCommitRequest,
+        29: DescribeAclsRequest,
+        30: CreateAclsRequest,
+        31: DeleteAclsRequest,
         32: DescribeConfigsRequest,
+        33: AlterConfigsRequest,
+        36: SaslAuthenticateRequest,
         37: CreatePartitionsRequest,
+        42: DeleteGroupsRequest,
         44: IncrementalAlterConfigsRequest,
+        47: OffsetDeleteRequest,
         60: DescribeClusterRequest,
     }
 )

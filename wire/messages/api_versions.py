@@ -22,16 +22,16 @@ class ApiVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportedFeatureKey:
-    name: string = since(3, default="")
-    min_version: int16 = since(3, default=0)
-    max_version: int16 = since(3, default=0)
+    name: string
+    min_version: int16
+    max_version: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizedFeatureKey:
-    name: string = since(3, default="")
-    max_version_level: int16 = since(3, default=0)
-    min_version_level: int16 = since(3, default=0)
+    name: string
+    max_version_level: int16
+    min_version_level: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from wire.schema import boolean, int8, int16, int32, nullable_string, since, str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfigs:
-    name: string = since(5, default="")
-    value: nullable_string = since(5, default=None)
-    read_only: boolean = since(5, default=False)
-    config_source: int8 = since(5, default=-1, ignorable=True)
-    is_sensitive: boolean = since(5, default=False)
+    name: string
+    value: nullable_string = None
+    read_only: boolean
+    config_source: int8 = -1
+    is_sensitive: boolean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

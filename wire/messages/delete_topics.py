@@ -37,8 +37,8 @@ class DeleteTopicsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicState:
-    name: nullable_string = since(6, default=None)
-    topic_id: uuid = since(6, default=ZERO_UUID)
+    name: nullable_string = None
+    topic_id: uuid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

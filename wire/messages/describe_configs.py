@@ -15,9 +15,9 @@ from wire.schema import boolean, int8, int16, int32, nullable_string, since, str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsSynonym:
-    name: string = since(1, default="")
-    value: nullable_string = since(1, default=None)
-    source: int8 = since(1, default=0)
+    name: string
+    value: nullable_string = None
+    source: int8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,14 +43,14 @@ from wire.schema import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchEpochEndOffset:
-    epoch: int32 = since(12, default=-1)
-    end_offset: int64 = since(12, default=-1)
+    epoch: int32 = -1
+    end_offset: int64 = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLeaderIdAndEpoch:
-    leader_id: int32 = since(12, default=-1)
-    leader_epoch: int32 = since(12, default=-1)
+    leader_id: int32 = -1
+    leader_epoch: int32 = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,8 @@ class SnapshotId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
-    producer_id: int64 = since(4, default=0)
-    first_offset: int64 = since(4, default=0)
+    producer_id: int64
+    first_offset: int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +91,10 @@ class FetchableTopicResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchNodeEndpoint:
-    node_id: int32 = since(16, default=0)
-    host: string = since(16, default="")
-    port: int32 = since(16, default=0)
-    rack: nullable_string = since(16, default=None)
+    node_id: int32
+    host: string
+    port: int32
+    rack: nullable_string = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +114,8 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    replica_id: int32 = since(15, default=-1)
-    replica_epoch: int64 = since(15, default=-1)
+    replica_id: int32 = -1
+    replica_epoch: int64 = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class FetchTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenTopic:
-    topic: string = since(7, until=12, default="", ignorable=True)
+    topic: string = until(12, default="", ignorable=True)
     topic_id: uuid = since(13, default=ZERO_UUID, ignorable=True)
-    partitions: tuple[int32, ...] = since(7, default=())
+    partitions: tuple[int32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,12 @@ from wire.schema import int8, int16, int32, nullable_string, since, string, unti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    key: string = since(4, default="")
-    node_id: int32 = since(4, default=0)
-    host: string = since(4, default="")
-    port: int32 = since(4, default=0)
-    error_code: int16 = since(4, default=0)
-    error_message: nullable_string = since(4, default=None, ignorable=True)
+    key: string
+    node_id: int32
+    host: string
+    port: int32
+    error_code: int16
+    error_message: nullable_string = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ class LeaderAndIsrPartitionError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsrTopicError:
-    topic_id: uuid = since(5, default=ZERO_UUID)
-    partition_errors: tuple[LeaderAndIsrPartitionError, ...] = since(5, default=())
+    topic_id: uuid
+    partition_errors: tuple[LeaderAndIsrPartitionError, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class LeaderAndIsrPartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsrTopicState:
-    topic_name: string = since(2, default="")
+    topic_name: string
     topic_id: uuid = since(5, default=ZERO_UUID, ignorable=True)
-    partition_states: tuple[LeaderAndIsrPartitionState, ...] = since(2, default=())
+    partition_states: tuple[LeaderAndIsrPartitionState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

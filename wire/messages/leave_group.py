@@ -15,9 +15,9 @@ from wire.schema import int16, int32, nullable_string, since, string, until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberResponse:
-    member_id: string = since(3, default="")
-    group_instance_id: nullable_string = since(3, default=None)
-    error_code: int16 = since(3, default=0)
+    member_id: string
+    group_instance_id: nullable_string = None
+    error_code: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class LeaveGroupResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberIdentity:
-    member_id: string = since(3, default="")
-    group_instance_id: nullable_string = since(3, default=None)
+    member_id: string
+    group_instance_id: nullable_string = None
     reason: nullable_string = since(5, default=None, ignorable=True)
 
 

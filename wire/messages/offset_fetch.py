@@ -7,9 +7,8 @@ v4: throttled responses are answered before the pause (KIP-219)
 v5: response committed_leader_epoch (KIP-320)
 v6: flexible
 v7: request require_stable (KIP-447)
-v8: request groups; request without name, partition_indexes, group_id, topics; response groups;
-    response without partition_index, committed_offset, committed_leader_epoch, metadata,
-    error_code, name, partitions, topics; several groups at once (KIP-709)
+v8: request groups; request without group_id, topics; response groups; response without topics,
+    error_code; several groups at once (KIP-709)
 v9: request member_id, member_epoch (KIP-848)
 """
 
@@ -21,39 +20,39 @@ from wire.schema import boolean, int16, int32, int64, nullable_string, since, st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponsePartition:
-    partition_index: int32 = until(7, default=0)
-    committed_offset: int64 = until(7, default=0)
-    committed_leader_epoch: int32 = since(5, until=7, default=-1, ignorable=True)
-    metadata: nullable_string = until(7, default=None)
-    error_code: int16 = until(7, default=0)
+    partition_index: int32
+    committed_offset: int64
+    committed_leader_epoch: int32 = since(5, default=-1, ignorable=True)
+    metadata: nullable_string = None
+    error_code: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseTopic:
-    name: string = until(7, default="")
-    partitions: tuple[OffsetFetchResponsePartition, ...] = until(7, default=())
+    name: string
+    partitions: tuple[OffsetFetchResponsePartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponsePartitions:
-    partition_index: int32 = since(8, default=0)
-    committed_offset: int64 = since(8, default=0)
-    committed_leader_epoch: int32 = since(8, default=-1, ignorable=True)
-    metadata: nullable_string = since(8, default=None)
-    error_code: int16 = since(8, default=0)
+    partition_index: int32
+    committed_offset: int64
+    committed_leader_epoch: int32 = -1
+    metadata: nullable_string = None
+    error_code: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseTopics:
-    name: string = since(8, default="")
-    partitions: tuple[OffsetFetchResponsePartitions, ...] = since(8, default=())
+    name: string
+    partitions: tuple[OffsetFetchResponsePartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseGroup:
-    group_id: string = since(8, default="")
-    topics: tuple[OffsetFetchResponseTopics, ...] = since(8, default=())
-    error_code: int16 = since(8, default=0)
+    group_id: string
+    topics: tuple[OffsetFetchResponseTopics, ...]
+    error_code: int16 = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +71,22 @@ class OffsetFetchResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopic:
-    name: string = until(7, default="")
-    partition_indexes: tuple[int32, ...] = until(7, default=())
+    name: string
+    partition_indexes: tuple[int32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopics:
-    name: string = since(8, default="")
-    partition_indexes: tuple[int32, ...] = since(8, default=())
+    name: string
+    partition_indexes: tuple[int32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestGroup:
-    group_id: string = since(8, default="")
+    group_id: string
     member_id: nullable_string = since(9, default=None, ignorable=True)
     member_epoch: int32 = since(9, default=-1, ignorable=True)
-    topics: tuple[OffsetFetchRequestTopics, ...] | None = since(8, default=())
+    topics: tuple[OffsetFetchRequestTopics, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,14 +21,14 @@ from wire.schema import int16, int32, int64, nullable_string, records_, since, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndexAndErrorMessage:
-    batch_index: int32 = since(8, default=0)
-    batch_index_error_message: nullable_string = since(8, default=None)
+    batch_index: int32
+    batch_index_error_message: nullable_string = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceLeaderIdAndEpoch:
-    leader_id: int32 = since(10, default=-1)
-    leader_epoch: int32 = since(10, default=-1)
+    leader_id: int32 = -1
+    leader_epoch: int32 = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class TopicProduceResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceNodeEndpoint:
-    node_id: int32 = since(10, default=0)
-    host: string = since(10, default="")
-    port: int32 = since(10, default=0)
-    rack: nullable_string = since(10, default=None)
+    node_id: int32
+    host: string
+    port: int32
+    rack: nullable_string = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
 """StopReplica, key 5, v0-4: the controller tells a broker to stop replicas, and maybe delete them.
 
-v1: request broker_epoch, topics; request without topic_name, partition_index,
-    ungrouped_partitions; topics grouped; broker epochs (KIP-380)
+v1: request broker_epoch, topics; request without ungrouped_partitions; topics grouped; broker
+    epochs (KIP-380)
 v2: flexible
-v3: request topic_states; request without name, partition_indexes, delete_partitions, topics
-    (KIP-570)
+v3: request topic_states; request without delete_partitions, topics (KIP-570)
 v4: request is_kraft_controller (KIP-866)
 """
 
@@ -35,27 +34,27 @@ class StopReplicaResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplicaPartitionV0:
-    topic_name: string = until(0, default="")
-    partition_index: int32 = until(0, default=0)
+    topic_name: string
+    partition_index: int32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplicaTopicV1:
-    name: string = since(1, until=2, default="")
-    partition_indexes: tuple[int32, ...] = since(1, until=2, default=())
+    name: string
+    partition_indexes: tuple[int32, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplicaPartitionState:
-    partition_index: int32 = since(3, default=0)
-    leader_epoch: int32 = since(3, default=-1)
-    delete_partition: boolean = since(3, default=False)
+    partition_index: int32
+    leader_epoch: int32 = -1
+    delete_partition: boolean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplicaTopicState:
-    topic_name: string = since(3, default="")
-    partition_states: tuple[StopReplicaPartitionState, ...] = since(3, default=())
+    topic_name: string
+    partition_states: tuple[StopReplicaPartitionState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

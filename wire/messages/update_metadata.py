@@ -57,17 +57,17 @@ class UpdateMetadataPartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMetadataTopicState:
-    topic_name: string = since(5, default="")
+    topic_name: string
     topic_id: uuid = since(7, default=ZERO_UUID, ignorable=True)
-    partition_states: tuple[UpdateMetadataPartitionState, ...] = since(5, default=())
+    partition_states: tuple[UpdateMetadataPartitionState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMetadataEndpoint:
-    port: int32 = since(1, default=0)
-    host: string = since(1, default="")
+    port: int32
+    host: string
     listener: string = since(3, default="", ignorable=True)
-    security_protocol: int16 = since(1, default=0)
+    security_protocol: int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

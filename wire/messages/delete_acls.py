@@ -1,0 +1,66 @@
+"""DeleteAcls, key 31, v0-3: remove the access control entries that match filters.
+
+v1: request pattern_type_filter; response pattern_type (KIP-290)
+v2: flexible
+v3: user resources (KIP-373)
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.schema import int8, int16, int32, nullable_string, since, string
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsMatchingAcl:
+    error_code: int16
+    error_message: nullable_string = None
+    resource_type: int8
+    resource_name: string
+    pattern_type: int8 = since(1, default=3)
+    principal: string
+    host: string
+    operation: int8
+    permission_type: int8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsFilterResult:
+    error_code: int16
+    error_message: nullable_string = None
+    matching_acls: tuple[DeleteAclsMatchingAcl, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsResponse:
+    """What was removed by each filter, in order."""
+
+    API_KEY: ClassVar[int] = 31
+    VERSIONS: ClassVar[range] = range(4)
+    FLEXIBLE_SINCE: ClassVar[int] = 2
+
+    throttle_time_ms: int32 = 0
+    filter_results: tuple[DeleteAclsFilterResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsFilter:
+    resource_type_filter: int8
+    resource_name_filter: nullable_string = None
+    pattern_type_filter: int8 = since(1, default=3)
+    principal_filter: nullable_string = None
+    host_filter: nullable_string = None
+    operation: int8
+    permission_type: int8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAclsRequest:
+    """The filters."""
+
+    API_KEY: ClassVar[int] = 31
+    VERSIONS: ClassVar[range] = range(4)
+    FLEXIBLE_SINCE: ClassVar[int] = 2
+    RESPONSE: ClassVar[type[DeleteAclsResponse]] = DeleteAclsResponse
+
+    filters: tuple[DeleteAclsFilter, ...]

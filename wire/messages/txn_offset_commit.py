@@ -1,0 +1,69 @@
+"""TxnOffsetCommit, key 28, v0-4: store positions of a group as part of a transaction.
+
+v1: throttled responses are answered before the pause (KIP-219)
+v2: request committed_leader_epoch (KIP-320)
+v3: request generation_id, member_id, group_instance_id; flexible (KIP-447)
+v4: TRANSACTION_ABORTABLE may be answered (KIP-890)
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.schema import int16, int32, int64, nullable_string, since, string
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitResponsePartition:
+    partition_index: int32
+    error_code: int16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitResponseTopic:
+    name: string
+    partitions: tuple[TxnOffsetCommitResponsePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitResponse:
+    """One error code for each partition."""
+
+    API_KEY: ClassVar[int] = 28
+    VERSIONS: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int] = 3
+
+    throttle_time_ms: int32 = 0
+    topics: tuple[TxnOffsetCommitResponseTopic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitRequestPartition:
+    partition_index: int32
+    committed_offset: int64
+    committed_leader_epoch: int32 = since(2, default=-1, ignorable=True)
+    committed_metadata: nullable_string = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitRequestTopic:
+    name: string
+    partitions: tuple[TxnOffsetCommitRequestPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetCommitRequest:
+    """Positions that count once the transaction commits."""
+
+    API_KEY: ClassVar[int] = 28
+    VERSIONS: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int] = 3
+    RESPONSE: ClassVar[type[TxnOffsetCommitResponse]] = TxnOffsetCommitResponse
+
+    transactional_id: string
+    group_id: string
+    producer_id: int64
+    producer_epoch: int16
+    generation_id: int32 = since(3, default=-1)
+    member_id: string = since(3, default="")
+    group_instance_id: nullable_string = since(3, default=None)
+    topics: tuple[TxnOffsetCommitRequestTopic, ...]
