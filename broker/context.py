@@ -58,7 +58,8 @@ class LedPartition(Protocol):
         """Append one batch built by this broker, offsets assigned here; return its first offset.
 
         Without an await, so that replaying the batch's records right after is atomic with it.
-        Raises NotLeader; a disk's fault travels as OSError.
+        Raises NotLeader, `broker.log.results.StorageError` for the disk's fault, and
+        `broker.replication.partition.OwnBatchRefused` for a batch that the log does not take.
         """
 
     def read(self, offset: int, max_bytes: int) -> bytes | memoryview:

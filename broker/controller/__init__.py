@@ -1,0 +1,1 @@
+"""The controller: one broker that decides who leads which partition."""

@@ -1,0 +1,1 @@
+"""The replicas on this broker: leadership, high watermark, in-sync replicas, waiters."""

@@ -1,0 +1,233 @@
+"""The cluster's tree as typed reads and writes: what any broker may do with it.
+
+What only the controller may write is in `controller_store`, fenced by its epoch.
+"""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+import trio
+
+from broker.config import Listener
+from broker.zookeeper import tree
+from broker.zookeeper.tree import (
+    BrokerRegistration,
+    PartitionState,
+    ProducerIdBlock,
+    TopicAssignment,
+)
+from runtime.zookeeper import (
+    BadVersion,
+    Create,
+    Delete,
+    Node,
+    NodeExists,
+    NoNode,
+    SessionState,
+    ZooKeeper,
+    ZooKeeperUnreachable,
+)
+
+PRODUCER_ID_BLOCK: Final = 1_000
+KEPT_CHANGES: Final = 100
+
+
+class BrokerIdTaken(RuntimeError):
+    """Another live broker is registered under this id; the message says where it listens."""
+
+
+class ClusterStore:
+    """One session's view of the tree. Faults of the session travel as `ZooKeeperFault`."""
+
+    def __init__(self, zookeeper: ZooKeeper) -> None:
+        self.zookeeper = zookeeper
+
+    async def prepare(self) -> str:
+        """Create the persistent folders and the cluster id where missing; return the id."""
+        for path in tree.PERSISTENT:
+            await self.zookeeper.ensure(path)
+        fresh = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        try:
+            await self.zookeeper.create(tree.CLUSTER_ID, tree.encode_cluster_id(fresh))
+        except NodeExists:
+            node = await self.zookeeper.get(tree.CLUSTER_ID)
+            assert node is not None, "the cluster id is never deleted"
+            return tree.decode_cluster_id(node.data)
+        return fresh
+
+    async def register(
+        self, broker_id: int, listener: Listener, rack: str | None, *, now_ms: int
+    ) -> BrokerRegistration:
+        """Register this session's broker and return it with its epoch.
+
+        The caller holds the listener's port, so a registration at the same address belongs to a
+        dead predecessor whose session has not expired yet: it is replaced, and with it what else
+        that session held. Raises BrokerIdTaken for an address elsewhere.
+        """
+        path = tree.broker_path(broker_id)
+        data = tree.encode_broker(listener, rack, now_ms)
+        present = await self.zookeeper.get(path)
+        if present is None:
+            await self._create_registration(path, data, broker_id)
+        elif present.ephemeral_owner != self.zookeeper.session_id:
+            other = tree.decode_broker(broker_id, present.data, present.created_zxid)
+            if (other.host, other.port) != (listener.host, listener.port):
+                raise BrokerIdTaken(
+                    f"broker.id {broker_id} is in use by a broker at {other.host}:{other.port}"
+                )
+            await self._replace_dead(path, data, present.version, present.ephemeral_owner)
+        node = await self.zookeeper.get(path)
+        if node is None:
+            raise ZooKeeperUnreachable(f"{path} vanished while it was being registered")
+        return tree.decode_broker(broker_id, node.data, node.created_zxid)
+
+    async def _create_registration(self, path: str, data: bytes, broker_id: int) -> None:
+        try:
+            await self.zookeeper.create(path, data, ephemeral=True)
+        except NodeExists as error:
+            raise BrokerIdTaken(f"broker.id {broker_id} is in use by another broker") from error
+
+    async def _replace_dead(self, path: str, data: bytes, version: int, owner: int) -> None:
+        controller = await self.zookeeper.get(tree.CONTROLLER)
+        if controller is not None and controller.ephemeral_owner == owner:
+            await self.zookeeper.delete(tree.CONTROLLER, version=controller.version)
+        await self.zookeeper.transaction(
+            [Delete(path=path, version=version), Create(path=path, data=data, ephemeral=True)]
+        )
+
+    async def unregister(self, broker_id: int) -> None:
+        """Take the registration back, if it is this session's."""
+        node = await self.zookeeper.get(tree.broker_path(broker_id))
+        if node is not None and node.ephemeral_owner == self.zookeeper.session_id:
+            await self.zookeeper.delete(tree.broker_path(broker_id), version=node.version)
+
+    async def brokers(self, ids: list[str]) -> dict[int, BrokerRegistration]:
+        """Return the registrations that (still) exist, by broker id."""
+        found: dict[int, BrokerRegistration] = {}
+        for name in ids:
+            node = await self.zookeeper.get(f"{tree.BROKERS}/{name}")
+            if node is not None:
+                found[int(name)] = tree.decode_broker(int(name), node.data, node.created_zxid)
+        return found
+
+    async def controller(self) -> int | None:
+        """Return the controller's broker id."""
+        node = await self.zookeeper.get(tree.CONTROLLER)
+        return None if node is None else tree.decode_controller(node.data)
+
+    async def topic_names(self) -> list[str]:
+        return await self.zookeeper.children(tree.TOPICS) or []
+
+    async def topic(self, name: str) -> tuple[TopicAssignment, int] | None:
+        """Return a topic's assignment and its node's version."""
+        node = await self.zookeeper.get(tree.topic_path(name))
+        return None if node is None else (tree.decode_topic(name, node.data), node.version)
+
+    async def partition_state(self, topic: str, index: int) -> PartitionState | None:
+        path = tree.state_path(topic, index)
+        node = await self.zookeeper.get(path)
+        return None if node is None else tree.decode_state(path, node.data, node.version)
+
+    async def topic_config(self, topic: str) -> dict[str, str]:
+        return await self._config(tree.topic_config_path(topic))
+
+    async def default_broker_config(self) -> dict[str, str]:
+        return await self._config(tree.DEFAULT_BROKER_CONFIG)
+
+    async def _config(self, path: str) -> dict[str, str]:
+        node = await self.zookeeper.get(path)
+        return {} if node is None else tree.decode_config(path, node.data)
+
+    async def set_topic_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Replace a topic's settings and tell every broker."""
+        await self._set_config(tree.topic_config_path(topic), config)
+        await self._announce(f"topics/{topic}")
+
+    async def set_default_broker_config(self, config: Mapping[str, str]) -> None:
+        """Replace the cluster-wide broker settings and tell every broker."""
+        await self._set_config(tree.DEFAULT_BROKER_CONFIG, config)
+        await self._announce("brokers/<default>")
+
+    async def _set_config(self, path: str, config: Mapping[str, str]) -> None:
+        data = tree.encode_config(config)
+        try:
+            await self.zookeeper.set(path, data)
+        except NoNode:
+            await self.zookeeper.create(path, data, make_parents=True)
+
+    async def _announce(self, entity_path: str) -> None:
+        written = await self.zookeeper.create(
+            tree.CONFIG_CHANGE_PREFIX, tree.encode_config_change(entity_path), sequence=True
+        )
+        newest = change_number(written)
+        for name in await self.zookeeper.children(tree.CONFIG_CHANGES) or ():
+            if change_number(name) <= newest - KEPT_CHANGES:
+                with_path = f"{tree.CONFIG_CHANGES}/{name}"
+                try:
+                    await self.zookeeper.delete(with_path)
+                except NoNode:
+                    continue  # another broker tidied up at the same time
+
+    async def changed_entity(self, name: str) -> str | None:
+        """Return what a notification names, None when it has been tidied away."""
+        path = f"{tree.CONFIG_CHANGES}/{name}"
+        node = await self.zookeeper.get(path)
+        return None if node is None else tree.decode_config_change(path, node.data)
+
+    async def allocate_producer_ids(self, broker_id: int) -> ProducerIdBlock:
+        """Take the next thousand producer ids for this broker; no other will ever get them."""
+        while True:
+            node = await self.zookeeper.get(tree.PRODUCER_IDS)
+            first = 0 if node is None else tree.decode_producer_ids(node.data).last + 1
+            block = ProducerIdBlock(
+                broker_id=broker_id, first=first, last=first + PRODUCER_ID_BLOCK - 1
+            )
+            try:
+                if node is None:
+                    await self.zookeeper.create(tree.PRODUCER_IDS, tree.encode_producer_ids(block))
+                else:
+                    await self.zookeeper.set(
+                        tree.PRODUCER_IDS, tree.encode_producer_ids(block), version=node.version
+                    )
+            except (BadVersion, NodeExists):
+                continue  # another broker took that block
+            return block
+
+    def watch_brokers(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        return self.zookeeper.watch_children(tree.BROKERS)
+
+    def watch_topics(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        return self.zookeeper.watch_children(tree.TOPICS)
+
+    def watch_deletions(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        return self.zookeeper.watch_children(tree.DELETE_TOPICS)
+
+    def watch_config_changes(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        return self.zookeeper.watch_children(tree.CONFIG_CHANGES)
+
+    def watch_controller(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Node | None]]:
+        """Open a channel of the controller's node; `tree.decode_controller` reads it."""
+        return self.zookeeper.watch_data(tree.CONTROLLER)
+
+    def watch_session(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[SessionState]]:
+        return self.zookeeper.watch_state()
+
+
+def change_number(name: str) -> int:
+    """Return the sequence number that ZooKeeper gave a notification."""
+    return int(name.rpartition("_")[2])

@@ -1,0 +1,285 @@
+"""Where Kafka keeps what in ZooKeeper, and in which JSON. Pure; versions as Kafka 3.9 writes them.
+
+Decoders raise MalformedNode, naming the path, when a node holds something else.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from broker.config import Listener
+
+BROKERS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+TOPIC_CONFIGS: Final = "/config/topics"
+DEFAULT_BROKER_CONFIG: Final = "/config/brokers/<default>"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+CLUSTER_ID: Final = "/cluster/id"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
+PERSISTENT: Final = (
+    BROKERS,
+    TOPICS,
+    TOPIC_CONFIGS,
+    "/config/brokers",
+    "/config/clients",
+    "/config/users",
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    "/isr_change_notification",
+    "/cluster",
+)
+
+
+class MalformedNode(ValueError):
+    """A node that is not in Kafka's form; the message names its path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """What a live broker says of itself. `epoch` is the node's creation zxid, as in Kafka."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAssignment:
+    """Which brokers hold which partition, the preferred leader first."""
+
+    topic_id: UUID
+    replicas: Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """Who leads a partition and who is in sync; `leader` is -1 when nobody can lead."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    version: int = -1
+    """The node's version in ZooKeeper, -1 before it exists; every write is checked against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdBlock:
+    """The newest range of producer ids handed to a broker, both ends included."""
+
+    broker_id: int
+    first: int
+    last: int
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKERS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partition_path(topic: str, index: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{index}"
+
+
+def state_path(topic: str, index: int) -> str:
+    return f"{partition_path(topic, index)}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def encode_topic_id(topic_id: UUID) -> str:
+    """Return Kafka's text of a UUID: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def decode_topic_id(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def encode_broker(listener: Listener, rack: str | None, now_ms: int) -> bytes:
+    """Return the registration (version 5) of a broker that clients reach at `listener`."""
+    value = {
+        "version": 5,
+        "host": listener.host,
+        "port": listener.port,
+        "endpoints": [str(listener)],
+        "jmx_port": -1,
+        "timestamp": str(now_ms),
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "features": {},
+    }
+    return _dump(value if rack is None else {**value, "rack": rack})
+
+
+def decode_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
+    value = _load(broker_path(broker_id), data)
+    try:
+        return BrokerRegistration(
+            broker_id=broker_id,
+            host=str(value["host"]),
+            port=int(value["port"]),
+            rack=value.get("rack"),
+            epoch=epoch,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNode(f"{broker_path(broker_id)}: {error!r}") from error
+
+
+def encode_topic(assignment: TopicAssignment) -> bytes:
+    """Return a topic's assignment (version 3)."""
+    return _dump(
+        {
+            "version": 3,
+            "topic_id": encode_topic_id(assignment.topic_id),
+            "partitions": {str(index): list(ids) for index, ids in assignment.replicas.items()},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def decode_topic(topic: str, data: bytes) -> TopicAssignment:
+    value = _load(topic_path(topic), data)
+    try:
+        return TopicAssignment(
+            topic_id=decode_topic_id(value["topic_id"]),
+            replicas={int(index): tuple(ids) for index, ids in sorted(value["partitions"].items())},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNode(f"{topic_path(topic)}: {error!r}") from error
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """Return a partition's state (version 1)."""
+    return _dump(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "controller_epoch": state.controller_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_state(path: str, data: bytes, version: int) -> PartitionState:
+    value = _load(path, data)
+    try:
+        return PartitionState(
+            leader=int(value["leader"]),
+            leader_epoch=int(value["leader_epoch"]),
+            isr=tuple(value["isr"]),
+            controller_epoch=int(value["controller_epoch"]),
+            version=version,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNode(f"{path}: {error!r}") from error
+
+
+def encode_controller(broker_id: int, now_ms: int) -> bytes:
+    """Return the controller's registration (version 2)."""
+    return _dump(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(now_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(data: bytes) -> int:
+    try:
+        return int(_load(CONTROLLER, data)["brokerid"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNode(f"{CONTROLLER}: {error!r}") from error
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """Return the dynamic settings of one topic or of all brokers (version 1)."""
+    return _dump({"version": 1, "config": dict(config)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    try:
+        return {str(key): str(value) for key, value in _load(path, data)["config"].items()}
+    except (KeyError, AttributeError) as error:
+        raise MalformedNode(f"{path}: {error!r}") from error
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """Return the notification (version 2) that `topics/<t>` or `brokers/<default>` changed."""
+    return _dump({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> str:
+    try:
+        return str(_load(path, data)["entity_path"])
+    except KeyError as error:
+        raise MalformedNode(f"{path}: {error!r}") from error
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return _dump({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    try:
+        return str(_load(CLUSTER_ID, data)["id"])
+    except KeyError as error:
+        raise MalformedNode(f"{CLUSTER_ID}: {error!r}") from error
+
+
+def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    return _dump(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.first),
+            "block_end": str(block.last),
+        }
+    )
+
+
+def decode_producer_ids(data: bytes) -> ProducerIdBlock:
+    value = _load(PRODUCER_IDS, data)
+    try:
+        return ProducerIdBlock(
+            broker_id=int(value["broker"]),
+            first=int(value["block_start"]),
+            last=int(value["block_end"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNode(f"{PRODUCER_IDS}: {error!r}") from error
+
+
+def _dump(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _load(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise MalformedNode(f"{path}: {error}") from error
+    if not isinstance(value, dict):
+        raise MalformedNode(f"{path}: {data[:40]!r} is not a JSON object")
+    return value
