@@ -2,20 +2,29 @@
 
 An event's key is the aircraft's tail number, so the order per key is the order in which one
 aircraft flew. Its value is JSON with the departure's place in the stream (`id`), by which
-everything that happens to it later can be told.
+everything that happens to it later can be told, and a checksum over key and event (`check`).
 """
 
 import csv
 import importlib.util
 import io
 import json
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 COLUMNS: Final = ("carrier", "flight", "origin", "dest", "sched_dep_time", "dep_delay", "distance")
+
+
+_LAYOUT: Final = re.compile(rb'\{"id":(\d+),"check":(\d+),(.*\})')
+
+
+class RecordAltered(ValueError):
+    """A record is not what was produced; the message shows it."""
 
 
 class DataSetMissing(RuntimeError):
@@ -36,15 +45,28 @@ def number_of(value: bytes) -> int:
     return int(value[6 : value.index(b",")])
 
 
+def require_intact(key: bytes | None, value: bytes | None) -> int:
+    """Return the `id` of an event whose checksum holds; raises RecordAltered."""
+    found = _LAYOUT.fullmatch(value or b"")
+    if found is None or key is None or int(found[2]) != _checksum(key, found[1], found[3]):
+        raise RecordAltered(f"record with key {key!r} is not as it was sent: {value!r}")
+    return int(found[1])
+
+
+def _checksum(key: bytes, number: bytes, event: bytes) -> int:
+    return zlib.crc32(b"|".join((key, number, event)))
+
+
 def departures() -> Iterator[Departure]:
     """Return all departures by scheduled hour and minute, as they would have been announced."""
     rows = sorted(_rows(), key=lambda row: (row["time_hour"], int(row["minute"])))
     for number, row in enumerate(rows):
-        event = {"id": number, "time": row["time_hour"], **{name: row[name] for name in COLUMNS}}
+        event = {"time": row["time_hour"], **{name: row[name] for name in COLUMNS}}
+        key = row["tailnum"].encode()
+        text = json.dumps(event, separators=(",", ":")).encode()[1:]
+        check = _checksum(key, b"%d" % number, text)
         yield Departure(
-            number=number,
-            key=row["tailnum"].encode(),
-            value=json.dumps(event, separators=(",", ":")).encode(),
+            number=number, key=key, value=b'{"id":%d,"check":%d,%s' % (number, check, text)
         )
 
 

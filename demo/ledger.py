@@ -32,6 +32,15 @@ class Acknowledgement:
     number: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One position of the group that a site acknowledged."""
+
+    site: str
+    partition: int
+    offset: int
+
+
 class LedgerWriter:
     """Appends lines; `flush` before anything that must not outlive them, such as a commit."""
 
@@ -51,6 +60,10 @@ class LedgerWriter:
             f"{acknowledgement.at_ns},{acknowledgement.site},{acknowledgement.partition},"
             f"{acknowledgement.offset},{acknowledgement.number}\n"
         )
+
+    def commit(self, commit: Commit) -> None:
+        """Write down one acknowledged position."""
+        self._file.write(f"{commit.site},{commit.partition},{commit.offset}\n")
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
@@ -88,3 +101,11 @@ def read_acknowledgements(path: Path) -> Iterator[Acknowledgement]:
                 offset=int(offset),
                 number=int(number),
             )
+
+
+def read_commits(path: Path) -> Iterator[Commit]:
+    """Return the acknowledged positions of one consumer in the order they were made."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            site, partition, offset = line.rstrip("\n").split(",")
+            yield Commit(site=site, partition=int(partition), offset=int(offset))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo.data_set import departures, number_of
+from demo.data_set import RecordAltered, departures, number_of, require_intact
 from demo.ledger import Delivery
 from demo.verdict import (
     Evidence,
@@ -114,4 +114,17 @@ def test_the_data_set_is_whole_numbered_in_order_and_keyed_by_aircraft() -> None
     events = list(departures())
     assert len(events) == 336_776
     assert [number_of(event.value) for event in events] == list(range(336_776))
+    assert [require_intact(event.key, event.value) for event in events[:1000]] == list(range(1000))
     assert len({event.key for event in events}) == 4_044
+
+
+def test_an_altered_record_is_noticed() -> None:
+    first = next(departures())
+    for key, value in (
+        (b"other", first.value),
+        (first.key, first.value.replace(b'"id":0', b'"id":1')),
+        (first.key, first.value[:-1]),
+        (first.key, None),
+    ):
+        with pytest.raises(RecordAltered, match="not as it was sent"):
+            require_intact(key, value)

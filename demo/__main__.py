@@ -1,0 +1,67 @@
+"""`make run` and `make demo`: `python -m demo run` and `python -m demo play [--disaster]`."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from demo.play import play
+from demo.run import run
+from demo.stack import StackFailed
+from runtime.java import JavaMissing
+from runtime.logs import configure
+from runtime.signals import cancel_on_signal
+from runtime.zookeeper_server import ZooKeeperServerFailed
+
+EXPECTED = (StackFailed, JavaMissing, ZooKeeperServerFailed, trio.TooSlowError)
+
+
+async def _until_signal(story: Callable[[], Awaitable[int | None]]) -> int:
+    """Run the story to its end or to the first signal, which ends all of its children."""
+    status = 130
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(cancel_on_signal, nursery.cancel_scope))
+        status = await story() or 0
+        nursery.cancel_scope.cancel()
+    return status
+
+
+def main() -> int:
+    """Run one of the two stories; 1 when a promise broke or a part failed."""
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run", help="start everything and stay until Ctrl-C")
+    playing = commands.add_parser("play", help="play the whole story and judge it")
+    playing.add_argument("--disaster", action="store_true", help="kill dc1 in mid-stream")
+    parser.add_argument("--folder", type=Path, default=Path("build"))
+    options = parser.parse_args()
+    configure("demo")
+    story: Callable[[], Awaitable[int | None]]
+    if options.command == "run":
+        story = partial(run, options.folder.resolve() / "run")
+    else:
+        story = partial(play, options.folder.resolve() / "demo", disaster=options.disaster)
+    failures: list[str] = []
+    status = 1
+    try:
+        status = trio.run(_until_signal, story)
+    except* EXPECTED as group:
+        failures = [str(error) or type(error).__name__ for error in _leaves(group)]
+    for failure in failures:
+        print(f"demo: {failure}", file=sys.stderr)
+    return 1 if failures else status
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    return [
+        leaf
+        for error in group.exceptions
+        for leaf in (_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

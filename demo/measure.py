@@ -1,0 +1,118 @@
+"""What the demo measures from outside: CPU time, bytes on disk, and the surviving log."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from demo.data_set import number_of
+
+GIBIBYTE: Final = 1 << 30
+READ_TIMEOUT_S: Final = 30
+
+
+class LogUnreadable(RuntimeError):
+    """The surviving log could not be read to its end; the message names the partitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorSample:
+    """The mirror's CPU time and what it has written, at one moment."""
+
+    cpu_s: float
+    mirrored_bytes: int
+
+    def cpu_s_per_gib(self, earlier: "MirrorSample") -> float:
+        """Return CPU-seconds per GiB since an earlier sample, 0 when nothing was mirrored."""
+        mirrored = self.mirrored_bytes - earlier.mirrored_bytes
+        return (self.cpu_s - earlier.cpu_s) / (mirrored / GIBIBYTE) if mirrored else 0.0
+
+
+def sample_mirror(pid: int, target_data: Path, topic: str) -> MirrorSample:
+    """Read the process's accounting and the size of the topic's segments on the target."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    segments = target_data.rglob(f"{topic}-*/*.log")
+    return MirrorSample(
+        cpu_s=ticks / os.sysconf("SC_CLK_TCK"),
+        mirrored_bytes=sum(segment.stat().st_size for segment in segments),
+    )
+
+
+def resident_mb(pid: int) -> float:
+    """Return a process's resident memory in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create the topic; raises KafkaException."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    made = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
+    made[topic].result(READ_TIMEOUT_S)
+
+
+class Reader:
+    """A plain client of one site, apart from the service under test."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.partition.eof": False,
+            }
+        )
+
+    def close(self) -> None:
+        """Leave the site."""
+        self._consumer.close()
+
+    def end_offsets(self) -> dict[int, int]:
+        """Return the end of each partition."""
+        metadata = self._consumer.list_topics(self._topic, timeout=READ_TIMEOUT_S)
+        ends: dict[int, int] = {}
+        for partition in metadata.topics[self._topic].partitions:
+            _, end = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, partition), timeout=READ_TIMEOUT_S
+            )
+            ends[partition] = end
+        return ends
+
+    def group_is_at_the_end(self) -> bool:
+        """Return whether the group has committed the end of every partition."""
+        ends = self.end_offsets()
+        wanted = [TopicPartition(self._topic, partition) for partition in ends]
+        committed = self._consumer.committed(wanted, timeout=READ_TIMEOUT_S)
+        return all(
+            position.offset == ends[position.partition] or not ends[position.partition]
+            for position in committed
+        )
+
+    def read_all(self) -> dict[int, tuple[int, ...]]:
+        """Return the numbers of all records by partition in log order; raises LogUnreadable."""
+        ends = {partition: end for partition, end in self.end_offsets().items() if end}
+        numbers: dict[int, list[int]] = {partition: [] for partition in ends}
+        self._consumer.assign(
+            [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in ends]
+        )
+        unfinished = set(ends)
+        while unfinished:
+            messages = self._consumer.consume(10_000, timeout=READ_TIMEOUT_S)
+            if not messages:
+                raise LogUnreadable(f"{self._topic}: partitions {unfinished} gave no more records")
+            for message in messages:
+                if message.error():
+                    raise LogUnreadable(f"{self._topic}: {message.error()}")
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                numbers[partition].append(number_of(message.value() or b""))
+                if offset + 1 >= ends[partition]:
+                    unfinished.discard(partition)
+        return {partition: tuple(found) for partition, found in numbers.items()}

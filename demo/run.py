@@ -1,0 +1,103 @@
+"""`make run`: the service on this machine, with traffic, until Ctrl-C."""
+
+import shutil
+import time
+from pathlib import Path
+
+import trio
+
+from demo.measure import create_topic
+from demo.stack import GROUP, PARTITIONS, TOPIC, WELL_KNOWN, Stack, StackFailed, run_stack
+from runtime.config import load
+
+RATE = 200
+
+
+async def run(folder: Path) -> None:
+    """Start everything in an empty `folder`, say what is where, and stay; raises StackFailed."""
+    started = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    print("starting two clusters of three brokers, three ZooKeepers, the mirror and traffic ...")
+    async with run_stack(folder, WELL_KNOWN) as stack:
+        await trio.to_thread.run_sync(create_topic, stack.sites["dc1"].bootstrap, TOPIC, PARTITIONS)
+        await _start_programs(stack)
+        await _wait_ready(stack)
+        print(_directions(stack, time.monotonic() - started), flush=True)
+        await _watch(stack)
+
+
+async def _start_programs(stack: Stack) -> None:
+    config = ["--config", str(stack.configuration)]
+    await stack.start_program("mirror", "mirror", "run", str(stack.configuration))
+    await stack.start_program("failover", "failover", "serve", str(stack.configuration))
+    await stack.start_program(
+        "consumer",
+        "demo.consumer",
+        *config,
+        "--deliveries",
+        str(stack.folder / "deliveries.csv"),
+        "--commits",
+        str(stack.folder / "commits.csv"),
+    )
+    await stack.start_program(
+        "producer",
+        "demo.producer",
+        *config,
+        "--forever",
+        "--rate",
+        str(RATE),
+        "--ledger",
+        str(stack.folder / "acknowledged.csv"),
+    )
+
+
+async def _wait_ready(stack: Stack) -> None:
+    """Return when the first record has gone all the way to the consumer."""
+    deliveries = stack.folder / "deliveries.csv"
+    while not (deliveries.exists() and deliveries.stat().st_size):
+        _require_all(stack)
+        await trio.sleep(0.05)
+
+
+async def _watch(stack: Stack) -> None:
+    while True:
+        _require_all(stack)
+        await trio.sleep(0.5)
+
+
+def _require_all(stack: Stack) -> None:
+    for name, process in stack.children.items():
+        if process.poll() is not None:
+            raise StackFailed(f"{name} ended: {stack.last_words(name)}")
+
+
+def _directions(stack: Stack, seconds: float) -> str:
+    bin_folder = ".venv/bin"
+    file = stack.configuration
+    metrics = load(file).metrics
+    return f"""
+ready after {seconds:.1f} s; Ctrl-C stops everything
+
+  dc1         {stack.sites["dc1"].bootstrap}
+  dc2         {stack.sites["dc2"].bootstrap}
+  witness     {stack.witness.address} (ZooKeeper)
+  traffic     topic {TOPIC!r}, {RATE} departures a second, group {GROUP!r}
+  metrics     mirror    http://{metrics.host}:{metrics.mirror_port}/metrics
+              failover  http://{metrics.host}:{metrics.failover_port}/metrics
+              brokers   {_broker_metrics(stack)}
+  logs, data  {stack.folder}
+
+  what it does      {bin_folder}/mirror status {file} --watch
+  move to dc2       {bin_folder}/failover promote dc2 {file}
+  who is active     {bin_folder}/failover status {file}
+  prove it          {bin_folder}/spark-audit run {file}
+"""
+
+
+def _broker_metrics(stack: Stack) -> str:
+    ports = [
+        str(broker["metrics_port"])
+        for site in stack.sites.values()
+        for broker in site.ready["brokers"]
+    ]
+    return f"http://127.0.0.1:{{{','.join(ports)}}}/metrics"
