@@ -1,0 +1,82 @@
+"""OffsetCommit: store how far a group has read."""
+
+from collections.abc import Mapping
+
+from broker.context import Call
+from broker.groups.offsets import Committing, Position, TopicPartition
+from wire.errors import ErrorCode
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+GROUP_ID_NOT_FOUND_SINCE = 9
+
+
+async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
+    """Answer once the offsets are safe; partitions that do not exist are refused one by one."""
+    positions, missing = _sorted_out(request, call)
+    if not positions:
+        return _response(request, missing)
+    committing = Committing(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id_or_member_epoch,
+        positions=positions,
+        retention_ms=request.retention_time_ms,
+        tells_missing_group=call.api_version >= GROUP_ID_NOT_FOUND_SINCE,
+    )
+    outcome = await call.node.groups.ask(
+        request.group_id, lambda shard, turn: shard.commit(committing, turn)
+    )
+    if isinstance(outcome, ErrorCode):
+        outcome = dict.fromkeys(((p.topic, p.partition) for p in positions), outcome)
+    return _response(request, {**missing, **outcome})
+
+
+def _sorted_out(
+    request: OffsetCommitRequest, call: Call
+) -> tuple[tuple[Position, ...], dict[TopicPartition, ErrorCode]]:
+    """Return what can be committed, and the errors of the rest."""
+    positions: list[Position] = []
+    missing: dict[TopicPartition, ErrorCode] = {}
+    for topic in request.topics:
+        known = call.node.metadata.topic(topic.name)
+        for partition in topic.partitions:
+            if known is None or partition.partition_index not in known.partitions:
+                place = topic.name, partition.partition_index
+                missing[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            positions.append(
+                Position(
+                    topic=topic.name,
+                    partition=partition.partition_index,
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.committed_metadata,
+                )
+            )
+    return tuple(positions), missing
+
+
+def _response(
+    request: OffsetCommitRequest, outcomes: Mapping[TopicPartition, ErrorCode]
+) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=outcomes[topic.name, partition.partition_index],
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

@@ -1,0 +1,127 @@
+"""OffsetFetch: how far groups have read.
+
+Every answer waits until what it tells is safe, so nothing unstable is ever told: `require_stable`
+asks for what is always so. (Offsets of open transactions are not stored yet.)
+"""
+
+from collections.abc import Iterable, Mapping
+
+from broker.context import Call
+from broker.groups.offsets import TopicPartition
+from wire.consumer_offsets import OffsetValue
+from wire.errors import ErrorCode
+from wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+SEVERAL_GROUPS_SINCE = 8
+TOP_LEVEL_ERROR_SINCE = 2
+NOTHING_COMMITTED = OffsetValue(offset=-1, commit_timestamp_ms=-1)
+
+
+async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    """Answer with the committed offsets; -1 where there is none."""
+    if call.api_version >= SEVERAL_GROUPS_SINCE:
+        return OffsetFetchResponse(
+            groups=tuple([await _answer_group(group, call) for group in request.groups])
+        )
+    committed = await _committed(request.group_id, call)
+    if isinstance(committed, ErrorCode):
+        return _refused(request, committed, call.api_version)
+    wanted = _wanted(request.topics, committed)
+    return OffsetFetchResponse(
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic,
+                partitions=tuple(
+                    _partition(index, committed.get((topic, index), NOTHING_COMMITTED))
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in wanted
+        )
+    )
+
+
+async def _committed(group_id: str, call: Call) -> Mapping[TopicPartition, OffsetValue] | ErrorCode:
+    return await call.node.groups.ask(
+        group_id, lambda shard, _turn: dict(shard.committed(group_id))
+    )
+
+
+def _wanted(
+    topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
+    committed: Mapping[TopicPartition, OffsetValue],
+) -> list[tuple[str, list[int]]]:
+    """Return the partitions asked for, by topic; null asks for all that are committed."""
+    if topics is not None:
+        return [(topic.name, list(topic.partition_indexes)) for topic in topics]
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in committed:
+        by_topic.setdefault(topic, []).append(index)
+    return [(topic, sorted(indexes)) for topic, indexes in by_topic.items()]
+
+
+def _partition(index: int, value: OffsetValue) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=ErrorCode.NONE,
+    )
+
+
+async def _answer_group(group: OffsetFetchRequestGroup, call: Call) -> OffsetFetchResponseGroup:
+    committed = await _committed(group.group_id, call)
+    if isinstance(committed, ErrorCode):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=committed)
+    topics = []
+    for topic, indexes in _wanted(group.topics, committed):
+        values = [(index, committed.get((topic, index), NOTHING_COMMITTED)) for index in indexes]
+        partitions = tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=value.offset,
+                committed_leader_epoch=value.leader_epoch,
+                metadata=value.metadata,
+                error_code=ErrorCode.NONE,
+            )
+            for index, value in values
+        )
+        topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
+
+
+def _refused(
+    request: OffsetFetchRequest, error: ErrorCode, api_version: int
+) -> OffsetFetchResponse:
+    """Refuse the whole request; before version 2 only partitions can carry an error."""
+    if api_version >= TOP_LEVEL_ERROR_SINCE:
+        return OffsetFetchResponse(error_code=error)
+    return OffsetFetchResponse(
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=NOTHING_COMMITTED.offset,
+                        metadata="",
+                        error_code=error,
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics or ()
+        )
+    )

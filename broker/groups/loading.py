@@ -1,0 +1,49 @@
+"""Reading one partition of `__consumer_offsets` back into a shard."""
+
+import logging
+from typing import Final
+
+import trio
+
+from broker.context import LedPartition
+from broker.groups.records import Damage, LatestRecords
+from broker.groups.settings import GroupSettings
+from broker.groups.shard import Shard
+from wire.record_batch import iterate_batches
+
+READ_BYTES: Final = 256 * 1024
+"""Small enough that other tasks of the broker run often while a large log is read."""
+
+_log = logging.getLogger(__name__)
+
+
+async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
+    """Return the shard as the log describes it; sessions do not run yet.
+
+    A record that cannot be read is named in the log and left out. Raises NotLeader, OSError, and
+    CorruptBatch for a log whose batches are damaged.
+    """
+    latest = LatestRecords()
+    offset = partition.log_start_offset
+    while offset < partition.log_end_offset:
+        following = offset
+        for header, batch in iterate_batches(partition.read(offset, READ_BYTES)):
+            latest.add(header, batch)
+            following = header.next_offset
+        if following == offset:
+            break
+        offset = following
+        await trio.lowlevel.checkpoint()
+    shard = Shard(settings)
+    for record in latest.decoded():
+        if isinstance(record, Damage):
+            _log.error(
+                "%s-%d offset %d cannot be read and is left out: %s",
+                partition.topic,
+                partition.index,
+                record.offset,
+                record.reason,
+            )
+        else:
+            shard.replay(record)
+    return shard

@@ -1,0 +1,130 @@
+"""SyncGroup, Heartbeat and LeaveGroup: the life of a member within a generation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.groups.answers import assigned, refused_sync, synced
+from broker.groups.checks import generation_error, membership_error
+from broker.groups.group import Group
+from broker.groups.rebalance import (
+    complete_if_all_joined,
+    prepare,
+    remove_member,
+    restart_session,
+)
+from broker.groups.states import GroupState
+from broker.groups.turn import Ticket, Turn
+from wire.consumer_offsets import GroupMetadataKey
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syncing:
+    """One SyncGroup request; only the leader sends assignments, by member id."""
+
+    ticket: Ticket
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+
+
+def sync(group: Group, syncing: Syncing, turn: Turn) -> None:
+    """Give a member its assignment, now or as soon as the leader has sent it."""
+    error = _sync_error(group, syncing)
+    if error is not ErrorCode.NONE:
+        turn.answer(syncing.ticket, refused_sync(error))
+        return
+    member = group.members[syncing.member_id]
+    group.pending_syncs.discard(syncing.member_id)
+    if not group.pending_syncs:
+        group.sync_deadline_ms = None
+    if group.state is GroupState.STABLE:
+        turn.answer(syncing.ticket, synced(group, member))
+        return
+    if member.sync_ticket is not None:  # the client has asked again; the first request is over
+        turn.answer(member.sync_ticket, refused_sync(ErrorCode.REBALANCE_IN_PROGRESS))
+    member.sync_ticket = syncing.ticket
+    if group.leader_id == syncing.member_id:
+        _assign(group, syncing.assignments, turn)
+
+
+def _sync_error(group: Group, syncing: Syncing) -> ErrorCode:
+    if group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = generation_error(group, syncing.member_id, syncing.instance_id, syncing.generation)
+    if error is not ErrorCode.NONE:
+        return error
+    if _differs(syncing.protocol_type, group.protocol_type) or _differs(
+        syncing.protocol_name, group.protocol_name
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _differs(said: str | None, known: str | None) -> bool:
+    return said is not None and known is not None and said != known
+
+
+def _assign(group: Group, assignments: Mapping[str, bytes], turn: Turn) -> None:
+    """Write the assignments down; the group is stable once the record has been replayed."""
+    given = {member_id: assignments.get(member_id, b"") for member_id in group.members}
+    value = group.metadata_value(given, turn.wall_ms)
+    turn.records.append((GroupMetadataKey(group=group.group_id), value))
+    for member in group.members.values():
+        if member.sync_ticket is not None:
+            turn.answer(member.sync_ticket, assigned(group, given[member.member_id]))
+            member.sync_ticket = None
+            restart_session(member, turn)
+
+
+def heartbeat(
+    group: Group, member_id: str, instance_id: str | None, generation: int, turn: Turn
+) -> ErrorCode:
+    """Note that a member is alive; tell it whether it has to join again."""
+    error = generation_error(group, member_id, instance_id, generation)
+    if error is not ErrorCode.NONE:
+        return error
+    restart_session(group.members[member_id], turn)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaver:
+    """Who is to leave: by member id, or (an administrator) by instance id alone."""
+
+    member_id: str
+    instance_id: str | None
+
+
+def leave(group: Group, leavers: tuple[Leaver, ...], turn: Turn) -> list[ErrorCode]:
+    """Remove members; return each one's outcome in the order asked."""
+    outcomes = [_leave(group, leaver, turn) for leaver in leavers]
+    if ErrorCode.NONE in outcomes:
+        if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
+            prepare(group, turn)
+        else:
+            complete_if_all_joined(group, turn)
+    return outcomes
+
+
+def _leave(group: Group, leaver: Leaver, turn: Turn) -> ErrorCode:
+    if not leaver.member_id:
+        current_id = group.static_members.get(leaver.instance_id or "")
+        if leaver.instance_id is None or current_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        remove_member(group, current_id, turn)
+        return ErrorCode.NONE
+    if leaver.member_id in group.pending_joins:
+        group.remove(leaver.member_id)
+        return ErrorCode.NONE
+    error = membership_error(group, leaver.member_id, leaver.instance_id)
+    if error is ErrorCode.NONE:
+        remove_member(group, leaver.member_id, turn)
+    return error

@@ -1,0 +1,177 @@
+"""The offsets that groups have committed: the store, and who may write and delete in it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from broker.groups.checks import commit_error
+from broker.groups.group import Group
+from broker.groups.rebalance import restart_session
+from broker.groups.states import GroupState
+from broker.groups.turn import GroupRecord, Turn
+from wire.consumer_offsets import NO_TIMESTAMP, OffsetKey, OffsetValue
+from wire.errors import ErrorCode
+
+TopicPartition: TypeAlias = tuple[str, int]
+NO_RETENTION: Final = -1
+_NOTHING: Final[Mapping[TopicPartition, OffsetValue]] = MappingProxyType({})
+
+
+class Offsets:
+    """Committed offsets by group, topic and partition. Changes only by replaying records."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, OffsetValue]] = {}
+
+    def of(self, group_id: str) -> Mapping[TopicPartition, OffsetValue]:
+        """Return a group's offsets in the order in which the partitions were first committed."""
+        return self._groups.get(group_id, _NOTHING)
+
+    def group_ids(self) -> list[str]:
+        """Return the groups that have offsets."""
+        return list(self._groups)
+
+    def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
+        """Apply one record; a tombstone forgets the offset."""
+        if value is not None:
+            self._groups.setdefault(key.group, {})[key.topic, key.partition] = value
+            return
+        offsets = self._groups.get(key.group)
+        if offsets is None:
+            return
+        offsets.pop((key.topic, key.partition), None)
+        if not offsets:
+            del self._groups[key.group]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """One offset to commit; `leader_epoch` is -1 when the client does not know it."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committing:
+    """One OffsetCommit request: by a member in its generation, or with neither.
+
+    `retention_ms` is NO_RETENTION unless an old client asks for its own. `tells_missing_group`: the
+    client knows GROUP_ID_NOT_FOUND (version 9 and later).
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    positions: tuple[Position, ...]
+    retention_ms: int = NO_RETENTION
+    tells_missing_group: bool = False
+
+
+CommitOutcome: TypeAlias = ErrorCode | Mapping[TopicPartition, ErrorCode]
+"""One error for the whole request, or one outcome for each partition."""
+
+
+def commit(group: Group | None, committing: Committing, turn: Turn) -> CommitOutcome:
+    """Decide on a commit; a commit to a group that does not exist creates a simple one."""
+    error = _commit_error(group, committing)
+    if error is not ErrorCode.NONE:
+        return error
+    member = None if group is None else group.members.get(committing.member_id)
+    if member is not None:
+        restart_session(member, turn)
+    outcomes: dict[TopicPartition, ErrorCode] = {}
+    for position in committing.positions:
+        accepted = len(position.metadata or "") <= turn.settings.offset_metadata_max_bytes
+        outcomes[position.topic, position.partition] = (
+            ErrorCode.NONE if accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
+        )
+        if accepted:
+            turn.records.append(_record(committing, position, turn))
+    return outcomes
+
+
+def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
+    if group is not None:
+        return commit_error(
+            group, committing.member_id, committing.instance_id, committing.generation
+        )
+    if committing.generation < 0:
+        return ErrorCode.NONE
+    if committing.tells_missing_group:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION
+
+
+def _record(committing: Committing, position: Position, turn: Turn) -> GroupRecord:
+    expires = committing.retention_ms != NO_RETENTION
+    return (
+        OffsetKey(group=committing.group_id, topic=position.topic, partition=position.partition),
+        OffsetValue(
+            offset=position.offset,
+            leader_epoch=position.leader_epoch,
+            metadata=position.metadata or "",
+            commit_timestamp_ms=turn.wall_ms,
+            expire_timestamp_ms=turn.wall_ms + committing.retention_ms if expires else NO_TIMESTAMP,
+        ),
+    )
+
+
+def delete(
+    group: Group | None, offsets: Offsets, partitions: Iterable[TopicPartition], turn: Turn
+) -> CommitOutcome:
+    """Delete offsets of topics that no member reads."""
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+        return ErrorCode.NON_EMPTY_GROUP
+    known = offsets.of(group.group_id)
+    outcomes: dict[TopicPartition, ErrorCode] = {}
+    for topic, partition in partitions:
+        if group.is_subscribed_to(topic):
+            outcomes[topic, partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            continue
+        outcomes[topic, partition] = ErrorCode.NONE
+        if (topic, partition) in known:
+            turn.records.append(tombstone(group.group_id, topic, partition))
+    return outcomes
+
+
+def tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    """Return the record that forgets an offset."""
+    return OffsetKey(group=group_id, topic=topic, partition=partition), None
+
+
+def expired(group: Group, offsets: Offsets, turn: Turn) -> list[TopicPartition]:
+    """Return the offsets of a group that have been kept long enough.
+
+    The retention counts from the commit, and in an empty group not before its last member left.
+    (Kafka counts an empty group's from there alone; then what a mirror commits to a group that was
+    left long ago would vanish at once.) Partitions that a stable group reads never expire, and
+    while a group rebalances nothing does: what it will read is not known.
+    """
+    if group.state not in {GroupState.EMPTY, GroupState.STABLE}:
+        return []
+    is_stable = group.state is GroupState.STABLE
+    if is_stable and (not group.is_consumer_group or group.topics is None):
+        return []
+    left_wall_ms = NO_TIMESTAMP if is_stable else group.state_wall_ms
+    return [
+        (topic, partition)
+        for (topic, partition), value in offsets.of(group.group_id).items()
+        if not group.is_subscribed_to(topic) and _is_over(value, left_wall_ms, turn)
+    ]
+
+
+def _is_over(value: OffsetValue, left_wall_ms: int, turn: Turn) -> bool:
+    if value.expire_timestamp_ms != NO_TIMESTAMP:
+        return turn.wall_ms >= value.expire_timestamp_ms
+    counted_from = max(value.commit_timestamp_ms, left_wall_ms)
+    return turn.wall_ms - counted_from >= turn.settings.offsets_retention_ms

@@ -1,0 +1,139 @@
+"""Decided records as batches for the log, and the log's batches as the last record of each key."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from broker.groups.turn import GroupRecord
+from wire.consumer_offsets import (
+    GroupMetadataKey,
+    OffsetKey,
+    OffsetValue,
+    UnknownKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+    encode_group_value,
+    encode_key,
+    encode_offset_value,
+)
+from wire.primitives import Buffer, MalformedMessage, Reader, read_int16
+from wire.record_batch import BatchHeader, Record, build_batch, iterate_records
+
+BATCH_BYTES: Final = 512 * 1024
+"""A turn of many records becomes several batches of about this size, below any message limit."""
+
+_PER_RECORD_BYTES: Final = 32
+
+Raw: TypeAlias = tuple[bytes, bytes | None]
+
+
+def batches(records: list[GroupRecord], wall_ms: int) -> Iterator[tuple[bytes, list[GroupRecord]]]:
+    """Yield batches ready to append, each with the records that are in it."""
+    encoded: list[Record] = []
+    taken: list[GroupRecord] = []
+    size = 0
+    for record in records:
+        key, value = _encode(record)
+        grown = size + len(key) + len(value or b"") + _PER_RECORD_BYTES
+        if encoded and grown > BATCH_BYTES:
+            yield build_batch(encoded), taken
+            encoded, taken, grown = [], [], grown - size
+        size = grown
+        encoded.append(
+            Record(offset=len(encoded), timestamp_ms=wall_ms, key=key, value=value, headers=())
+        )
+        taken.append(record)
+    if encoded:
+        yield build_batch(encoded), taken
+
+
+def _encode(record: GroupRecord) -> Raw:
+    key, value = record
+    if value is None:
+        return encode_key(key), None
+    if isinstance(value, OffsetValue):
+        return encode_key(key), encode_offset_value(value)
+    return encode_key(key), encode_group_value(value)
+
+
+class ControlType(IntEnum):
+    """What a transaction marker says; the second int16 of its key."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """A record that cannot be read: where it is, and why."""
+
+    offset: int
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class LatestRecords:
+    """The last value of each key of a log, undecoded, so that superseded ones cost little.
+
+    Records of a transaction count from its commit marker on, or never.
+    """
+
+    _latest: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    _open: dict[int, dict[bytes, tuple[int, bytes | None]]] = field(default_factory=dict)
+    record_count: int = 0
+
+    def add(self, header: BatchHeader, batch: Buffer) -> None:
+        """Take in one whole batch; CorruptBatch when it cannot be taken apart."""
+        self.record_count += header.record_count
+        if header.is_control:
+            self._end_transaction(header.producer_id, batch)
+            return
+        written = (
+            (record.key, (record.offset, record.value))
+            for record in iterate_records(batch)
+            if record.key is not None
+        )
+        if header.is_transactional:
+            self._open.setdefault(header.producer_id, {}).update(written)
+            return
+        for key, entry in written:
+            self._put(key, entry)
+
+    def _put(self, key: bytes, entry: tuple[int, bytes | None]) -> None:
+        offset, value = entry
+        if value is None:
+            self._latest.pop(key, None)
+        else:
+            self._latest[key] = (offset, value)
+
+    def _end_transaction(self, producer_id: int, batch: Buffer) -> None:
+        pending = self._open.pop(producer_id, {})
+        for record in iterate_records(batch):
+            reader = Reader(record.key or b"")
+            reader.take(read_int16)
+            if reader.take(read_int16) == ControlType.COMMIT:
+                for key, entry in pending.items():
+                    self._put(key, entry)
+
+    def decoded(self) -> Iterator[GroupRecord | Damage]:
+        """Yield what holds at the log's end: groups first, then their offsets.
+
+        In this order no group has to be invented for an offset before its own record comes. Keys
+        of newer group protocols are left out.
+        """
+        offsets: list[GroupRecord | Damage] = []
+        for raw_key, (offset, value) in self._latest.items():
+            try:
+                key = decode_key(raw_key)
+                match key:
+                    case GroupMetadataKey():
+                        yield key, decode_group_value(value)
+                    case OffsetKey():
+                        offsets.append((key, decode_offset_value(value)))
+                    case UnknownKey():
+                        continue
+            except MalformedMessage as fault:
+                yield Damage(offset=offset, reason=str(fault))
+        yield from offsets

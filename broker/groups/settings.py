@@ -1,0 +1,41 @@
+"""The settings of the group coordinator, by Kafka's names and with Kafka's defaults."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker.config import BrokerConfig
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a member that has never completed a join may wait for it.
+
+It does not know its session yet and cannot send heartbeats, so the session timeout does not bind
+it; without any limit, clients that gave up would stay in the rebalance for good.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """What a broker's configuration says about groups; times in milliseconds, sizes in bytes."""
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
+    offsets_retention_check_interval_ms: int = 600_000
+    offset_commit_timeout_ms: int = 5_000
+
+    @staticmethod
+    def of(config: BrokerConfig) -> "GroupSettings":
+        """Return what the broker's configuration says."""
+        return GroupSettings(
+            min_session_timeout_ms=config.group_min_session_timeout_ms,
+            max_session_timeout_ms=config.group_max_session_timeout_ms,
+            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            offset_commit_timeout_ms=config.offsets_commit_timeout_ms,
+        )

@@ -1,0 +1,199 @@
+"""The groups of one partition of `__consumer_offsets`: pure state, one turn at a time.
+
+A caller opens a turn, asks for one thing, writes the turn's records down, replays them here without
+letting anybody in between, and gives the turn's answers once the records are safe. What has not
+been written (who is joining, whose session runs) dies with the coordinator, as in Kafka: members
+find the next one and join again.
+"""
+
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
+
+from broker.groups import administration, membership, offsets, rebalance
+from broker.groups.answers import refused_join, refused_sync
+from broker.groups.group import Group
+from broker.groups.joining import Joining, join
+from broker.groups.settings import GroupSettings
+from broker.groups.states import GroupState
+from broker.groups.turn import GroupRecord, Turn
+from wire.consumer_offsets import GroupMetadataValue, OffsetKey, OffsetValue
+from wire.errors import ErrorCode
+from wire.messages.list_groups import ListedGroup
+
+
+class Shard:
+    """All groups whose id hashes to one partition."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self.settings = settings
+        self.groups: dict[str, Group] = {}
+        self.offsets = offsets.Offsets()
+        self._timers = _Timers()
+
+    def turn(self, now_ms: int, wall_ms: int) -> Turn:
+        """Open a turn at this time."""
+        return Turn(settings=self.settings, now_ms=now_ms, wall_ms=wall_ms)
+
+    # Members
+
+    def join(self, group_id: str, joining: Joining, turn: Turn) -> None:
+        """Decide on a JoinGroup; the answer may come in a later turn."""
+        group = self.groups.get(group_id)
+        if group is None and joining.member_id:
+            answer = refused_join(ErrorCode.UNKNOWN_MEMBER_ID, joining.member_id)
+            turn.answer(joining.ticket, answer)
+            return
+        group = group or Group(group_id=group_id, state_wall_ms=turn.wall_ms)
+        join(group, joining, turn)
+        if group.members or group.pending_joins:  # else it was refused: nothing to keep
+            self.groups.setdefault(group_id, group)
+        self._timers.watch(group)
+
+    def sync(self, group_id: str, syncing: membership.Syncing, turn: Turn) -> None:
+        """Decide on a SyncGroup; the answer may come in a later turn."""
+        group = self.groups.get(group_id)
+        if group is None:
+            turn.answer(syncing.ticket, refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        membership.sync(group, syncing, turn)
+        self._timers.watch(group)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, turn: Turn
+    ) -> ErrorCode:
+        """Note a sign of life. The session's new end is later, so no timer is set for it."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return membership.heartbeat(group, member_id, instance_id, generation, turn)
+
+    def leave(
+        self, group_id: str, leavers: tuple[membership.Leaver, ...], turn: Turn
+    ) -> list[ErrorCode]:
+        """Remove members; return each one's outcome in the order asked."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leavers]
+        outcomes = membership.leave(group, leavers, turn)
+        self._timers.watch(group)
+        return outcomes
+
+    # Offsets
+
+    def commit(self, committing: offsets.Committing, turn: Turn) -> offsets.CommitOutcome:
+        """Decide on an OffsetCommit."""
+        return offsets.commit(self.groups.get(committing.group_id), committing, turn)
+
+    def committed(self, group_id: str) -> Mapping[offsets.TopicPartition, OffsetValue]:
+        """Return the offsets a group has committed; none for a group that does not exist."""
+        return self.offsets.of(group_id)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[offsets.TopicPartition], turn: Turn
+    ) -> offsets.CommitOutcome:
+        """Decide on an OffsetDelete."""
+        return offsets.delete(self.groups.get(group_id), self.offsets, partitions, turn)
+
+    # Administration
+
+    def listed(self, chosen: administration.Filter) -> list[ListedGroup]:
+        """Return the groups that a filter admits."""
+        return [administration.listed(g) for g in self.groups.values() if chosen.admits(g)]
+
+    def delete_group(self, group_id: str, turn: Turn) -> ErrorCode:
+        """Decide on the deletion of one group."""
+        return administration.delete(self.groups.get(group_id), self.offsets, turn)
+
+    # Time
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `on_time` is to be called next; it may turn out that nothing is due then."""
+        return self._timers.next_ms
+
+    def on_time(self, turn: Turn) -> None:
+        """Do everything that is due by now."""
+        for group_id in self._timers.take_due(turn.now_ms):
+            group = self.groups.get(group_id)
+            if group is not None:
+                rebalance.on_time(group, turn)
+                self._timers.watch(group)
+
+    def expire_offsets(self, turn: Turn) -> None:
+        """Forget offsets and groups whose retention is over."""
+        for group in self.groups.values():
+            administration.expire(group, self.offsets, turn)
+
+    # Replay
+
+    def replay(self, record: GroupRecord) -> None:
+        """Apply a record that has been written."""
+        key, value = record
+        if isinstance(key, OffsetKey):
+            assert value is None or isinstance(value, OffsetValue)
+            self.offsets.replay(key, value)
+            if value is not None and key.group not in self.groups:
+                self.groups[key.group] = Group(group_id=key.group)
+        else:
+            assert value is None or isinstance(value, GroupMetadataValue)
+            self._replay_group(key.group, value)
+
+    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        group = self.groups.get(group_id)
+        if value is None:
+            gone = self.groups.pop(group_id, None)
+            if gone is not None:
+                gone.move_to(GroupState.DEAD, gone.state_wall_ms)
+        elif group is None:
+            self.groups[group_id] = Group.restored(group_id, value)
+        else:
+            group.settle(value)
+
+    def start_sessions(self, turn: Turn) -> None:
+        """Give every member of a freshly loaded shard one whole session to be heard of."""
+        for group in self.groups.values():
+            for member in group.members.values():
+                rebalance.restart_session(member, turn)
+            if len(group.members) > turn.settings.max_size:
+                rebalance.prepare(group, turn)  # the limit is lower now: who comes last must go
+            self._timers.watch(group)
+
+    def resign(self, turn: Turn) -> None:
+        """Send everybody who waits to the next coordinator; the shard is of no use after this."""
+        for group in self.groups.values():
+            for member in group.members.values():
+                rebalance.dismiss(
+                    member, ErrorCode.NOT_COORDINATOR, turn, member_id=member.member_id
+                )
+            group.move_to(GroupState.DEAD, turn.wall_ms)
+        self.groups.clear()
+
+
+class _Timers:
+    """When to look at which group next. An entry may be early, never late."""
+
+    __slots__ = ("_heap", "_watched")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._watched: dict[str, int] = {}
+
+    @property
+    def next_ms(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def watch(self, group: Group) -> None:
+        due_ms = group.next_deadline_ms
+        watched_ms = self._watched.get(group.group_id)
+        if due_ms is not None and (watched_ms is None or due_ms < watched_ms):
+            self._watched[group.group_id] = due_ms
+            heappush(self._heap, (due_ms, group.group_id))
+
+    def take_due(self, now_ms: int) -> list[str]:
+        due: list[str] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            due_ms, group_id = heappop(self._heap)
+            if self._watched.get(group_id) == due_ms:
+                del self._watched[group_id]
+                due.append(group_id)
+        return due

@@ -1,0 +1,42 @@
+"""One turn of the coordinator: when it happens, what is decided, who gets which answer."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from broker.groups.settings import GroupSettings
+from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue, OffsetKey, OffsetValue
+
+Ticket: TypeAlias = int
+"""Stands for one request that waits for its answer, perhaps over many turns."""
+
+GroupRecord: TypeAlias = (
+    tuple[OffsetKey, OffsetValue | None] | tuple[GroupMetadataKey, GroupMetadataValue | None]
+)
+"""A record of `__consumer_offsets`; None is a tombstone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The response to one waiting request; given only when the turn's records are safe."""
+
+    ticket: Ticket
+    response: Any
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """Collects the outcome of one decision.
+
+    `now_ms` is on the clock of deadlines, which never goes back; `wall_ms` is the time of day that
+    records carry.
+    """
+
+    settings: GroupSettings
+    now_ms: int
+    wall_ms: int
+    records: list[GroupRecord] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+    def answer(self, ticket: Ticket, response: object) -> None:
+        """Give `response` to the request behind `ticket`."""
+        self.answers.append(Answer(ticket=ticket, response=response))
