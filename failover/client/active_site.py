@@ -1,0 +1,95 @@
+"""Which site is active, as an application sees it: the client's only door to kazoo.
+
+Application code is ordinary synchronous code, so this is not `runtime.zookeeper`, which lives in a
+trio loop: kazoo's own threads keep the value up to date, and whoever asks gets the last one known.
+When the witness cannot be reached the last known value stays: a site is left only when the witness
+says so.
+"""
+
+import logging
+from threading import Condition
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import ZnodeStat
+
+from runtime.config import Configuration
+from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
+
+_LOG = logging.getLogger(__name__)
+
+START_TIMEOUT_S: Final = 15.0
+
+
+class WitnessUnreachable(ConnectionError):
+    """The witness did not answer, so it is not known which site is active."""
+
+
+class ActiveSiteWatch:
+    """The active site, followed in the background until close()."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Connect and wait for the first value; raises WitnessUnreachable."""
+        coordination = configuration.coordination
+        self._changed = Condition()
+        self._current: ActiveSite | None = None
+        self._client = KazooClient(
+            hosts=coordination.zookeeper,
+            timeout=coordination.session_timeout_ms / 1000,
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
+        )
+        path = WitnessPaths(root=coordination.path).active
+        try:
+            self._client.start(timeout=START_TIMEOUT_S)
+            self._ensure(path, configuration.failover.initial_active)
+            self._client.DataWatch(path, self._on_data)
+        except (KazooException, KazooTimeoutError) as error:
+            self.close()
+            raise WitnessUnreachable(
+                f"the witness at {coordination.zookeeper} does not answer: {error}"
+            ) from error
+        if self._current is None:
+            self.close()
+            raise WitnessUnreachable(f"the witness holds no active site at {path}")
+
+    def current(self) -> ActiveSite:
+        """Return the active site as last heard."""
+        assert self._current is not None, "the constructor waits for the first value"
+        return self._current
+
+    def wait_changed(self, known: ActiveSite, timeout_s: float) -> ActiveSite:
+        """Return the active site once it differs from `known`, or as it is after the timeout."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._current != known, timeout_s)
+            assert self._current is not None, "the constructor waits for the first value"
+            return self._current
+
+    def close(self) -> None:
+        """End the session; the last value stays readable."""
+        self._client.stop()
+        self._client.close()
+
+    def _ensure(self, path: str, initial_active: str) -> None:
+        """The first program that finds no active site writes the configured one."""
+        if self._client.exists(path) is None:
+            first = ActiveSite(site=initial_active, epoch=0)
+            try:
+                self._client.create(path, first.encode(), makepath=True)
+            except NodeExistsError:
+                return  # somebody else was first: theirs counts
+
+    def _on_data(self, data: bytes | None, _: ZnodeStat | None) -> None:
+        """Called in a thread of kazoo's, first from the constructor, then at every change."""
+        if data is None:
+            return
+        try:
+            active = ActiveSite.decode(data)
+        except WitnessGarbled:
+            _LOG.exception("the active site is not understood, so the last one stays")
+            return
+        with self._changed:
+            if self._current is None or active.epoch >= self._current.epoch:
+                self._current = active
+                self._changed.notify_all()

@@ -1,0 +1,45 @@
+"""What a consumer takes along from site to site: how far it got in its partitions. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from offset_translation.offset_map import OffsetMap
+from offset_translation.translation import translate_clamped
+
+Place: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Positions (the next record not yet read) in the offsets of the site they were gained on."""
+
+    site: str
+    positions: Mapping[Place, int] = field(default_factory=dict)
+
+
+def starts_on(site: str, carried: Carried, maps: Mapping[Place, OffsetMap]) -> dict[Place, int]:
+    """Return the offsets on `site` at which the carried positions lie.
+
+    A position beyond what was mirrored becomes the mirrored end: what lies between was lost with
+    the old site. A partition without map is left out; the group's own position counts there.
+    """
+    if site == carried.site:
+        return dict(carried.positions)
+    starts: dict[Place, int] = {}
+    for place, position in carried.positions.items():
+        offset_map = maps.get(place)
+        found = None if offset_map is None else translate_clamped(offset_map, position)
+        if found is not None:
+            starts[place] = found.target_offset
+    return starts
+
+
+def start_of(committed: int, start: int | None) -> int | None:
+    """Return where to begin: the further of the two; None leaves it to the group's own position.
+
+    `committed` is negative when the group has no position there.
+    """
+    if start is None or committed >= start:
+        return None
+    return start

@@ -1,0 +1,262 @@
+"""A consumer group member that follows the active site, without a restart of the application.
+
+    with SiteConsumer("dc.yaml", "billing", ["orders"]) as consumer:
+        for message in consumer:
+            handle(message)
+
+It is used like confluent-kafka's Consumer, from one thread, and has to be polled as regularly: all
+of the following happens inside poll() and consume().
+
+- *Planned promotion.* When the witness announces the next site, no more records are delivered.
+  What earlier polls returned counts as processed and is committed (with `enable.auto.commit` false:
+  `on_revoke` is called and only what the application has committed counts), the member leaves
+  the group, waits for the switch and joins the same group on the new site, where the group's
+  position has been translated.
+- *Lost site.* When the active site changes without that, the old one is abandoned at once.
+- *Rollback.* When the announcement is taken back, the member joins the old site again.
+
+In the partitions it owned before, a member starts on the new site at the further of two positions:
+the group's own one there, and its own one from the old site, translated through the offset map. So
+it never reads again what it had processed, even if its last commit did not get across.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from failover.client.active_site import ActiveSiteWatch
+from failover.client.carried import Carried, starts_on
+from failover.client.membership import Membership, Terms
+from failover.client.site_reader import SiteUnreadable, open_reader
+from runtime.config import Configuration, load
+from runtime.witness import ActiveSite
+
+_LOG = logging.getLogger(__name__)
+
+RebalanceCallback: TypeAlias = Callable[["SiteConsumer", list[TopicPartition]], None]
+
+FOREVER: Final = float("inf")
+SLICE_S: Final = 0.1
+"""How long a change in the witness may go unnoticed while records are waited for."""
+RETRY_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceCallbacks:
+    """The application's, each called with the SiteConsumer and the partitions.
+
+    `on_revoke` may commit; at `on_lost` it is too late for that. A change of site is a revocation
+    (or a loss) and then an assignment.
+    """
+
+    on_assign: RebalanceCallback | None = None
+    on_revoke: RebalanceCallback | None = None
+    on_lost: RebalanceCallback | None = None
+
+
+class SiteConsumer:
+    """A member of one group on whichever site is active."""
+
+    def __init__(
+        self,
+        config: Path | str | Configuration,
+        group_id: str,
+        topics: Sequence[str],
+        *,
+        consumer_config: Mapping[str, Any] | None = None,
+        on_revoke: RebalanceCallback | None = None,
+        callbacks: RebalanceCallbacks | None = None,
+    ) -> None:
+        """Learn which site is active; the group is joined by the first poll.
+
+        `consumer_config` goes to confluent-kafka, without addresses and group. Raises
+        runtime.config.ConfigurationError and active_site.WitnessUnreachable.
+        """
+        self._configuration = config if isinstance(config, Configuration) else load(Path(config))
+        chosen = callbacks or RebalanceCallbacks(on_revoke=on_revoke)
+        self._terms = self._agree(group_id, topics, dict(consumer_config or {}), chosen)
+        self._watch = ActiveSiteWatch(self._configuration)
+        self._seen = self._watch.current()
+        self._membership: Membership | None = None
+        self._carried = Carried(site=self._seen.site)
+        self._retry_at = 0.0
+        self._is_closed = False
+
+    def _agree(
+        self,
+        group_id: str,
+        topics: Sequence[str],
+        settings: dict[str, Any],
+        callbacks: RebalanceCallbacks,
+    ) -> Terms:
+        commits_itself = str(settings.pop("enable.auto.commit", True)).lower() == "true"
+        interval_ms = float(settings.pop("auto.commit.interval.ms", 5_000))
+        settings["group.id"] = group_id
+        return Terms(
+            settings=settings,
+            topics=tuple(topics),
+            commits_itself=commits_itself,
+            commit_interval_s=interval_ms / 1000,
+            on_assign=partial(self._tell, callbacks.on_assign),
+            on_revoke=partial(self._tell, callbacks.on_revoke),
+            on_lost=partial(self._tell, callbacks.on_lost),
+        )
+
+    def _tell(self, callback: RebalanceCallback | None, partitions: list[TopicPartition]) -> None:
+        if callback is not None:
+            callback(self, partitions)
+
+    @property
+    def site(self) -> str:
+        """Return the site that this member reads from, or read from last."""
+        return self._carried.site
+
+    @property
+    def is_between_sites(self) -> bool:
+        """Tell whether the member is in no group at the moment, because the site is changing."""
+        return self._membership is None
+
+    # --- as confluent-kafka's Consumer -----------------------------------------------------------
+
+    def poll(self, timeout: float = -1) -> Message | None:
+        """Return the next message, None after `timeout` seconds (negative: wait for ever)."""
+        messages = self.consume(1, timeout)
+        return messages[0] if messages else None
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
+        """Return up to `num_messages`, none after `timeout` seconds (negative: wait for ever)."""
+        if self._is_closed:
+            raise RuntimeError("the consumer is closed")
+        deadline = monotonic() + timeout if timeout >= 0 else FOREVER
+        while True:
+            membership = self._follow()
+            wait_s = max(0.0, min(SLICE_S, deadline - monotonic()))
+            if membership is None:
+                self._watch.wait_changed(self._seen, wait_s)
+            elif messages := membership.consume(num_messages, wait_s):
+                return messages
+            if monotonic() >= deadline:
+                return []
+
+    def commit(
+        self,
+        message: Message | None = None,
+        offsets: Sequence[TopicPartition] | None = None,
+        *,
+        asynchronous: bool = True,
+    ) -> list[TopicPartition] | None:
+        """Commit behind `message`, at `offsets`, or behind everything that was delivered.
+
+        Raises KafkaException; also when the member is between two sites, where nothing can be
+        committed: such records are delivered again.
+        """
+        if self._membership is None:
+            raise RuntimeError("nothing can be committed between two sites")
+        if message is not None:
+            offsets = [_behind(message)]
+        return self._membership.commit(offsets, asynchronous=asynchronous)
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return the partitions that are assigned to this member."""
+        return [] if self._membership is None else self._membership.owned
+
+    def close(self) -> None:
+        """Commit what was processed, leave the group and the witness."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._leave()
+        self._watch.close()
+
+    def __enter__(self) -> Self:
+        """Return the consumer itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yield messages until the consumer is closed; raises KafkaException for errors."""
+        while not self._is_closed:
+            message = self.poll()
+            assert message is not None, "poll without a timeout waits"
+            error = message.error()
+            if error is not None:
+                raise KafkaException(error)
+            yield message
+
+    # --- following the active site ---------------------------------------------------------------
+
+    def _follow(self) -> Membership | None:
+        """Bring the membership in line with the witness; None while it can be nowhere."""
+        active = self._seen = self._watch.current()
+        if self._membership is None:
+            if active.moving_to is None and monotonic() >= self._retry_at:
+                self._join(active)
+        elif active.site != self._carried.site:
+            _LOG.info("site %s is active, leaving %s behind", active.site, self._carried.site)
+            self._abandon()
+        elif active.moving_to is not None:
+            _LOG.info("%s is next, leaving %s", active.moving_to, active.site)
+            self._leave()
+        return self._membership
+
+    def _join(self, active: ActiveSite) -> None:
+        cluster = self._configuration.clusters[active.site]
+        try:
+            starts = self._starts_on(active.site, cluster.bootstrap_servers)
+        except SiteUnreadable as error:
+            _LOG.warning("cannot join on %s yet: %s", active.site, error)
+            self._retry_at = monotonic() + RETRY_S
+            return
+        self._membership = Membership(self._terms, cluster.bootstrap_servers, starts)
+        self._carried = Carried(site=active.site, positions=starts)
+
+    def _starts_on(self, site: str, bootstrap_servers: str) -> dict[tuple[str, int], int]:
+        carried = self._carried
+        if site == carried.site or not carried.positions:
+            return starts_on(site, Carried(site=site, positions=carried.positions), {})
+        with open_reader(bootstrap_servers, self._terms.settings) as reader:
+            maps = reader.offset_maps(carried.site, carried.positions.keys())
+        return starts_on(site, carried, maps)
+
+    def _leave(self) -> None:
+        membership = self._membership
+        if membership is None:
+            return
+        if membership.leave():
+            self._let_go(membership)
+        else:
+            _LOG.warning("site %s does not answer, so the group was not left", self.site)
+            self._abandon()
+
+    def _abandon(self) -> None:
+        membership = self._membership
+        if membership is not None:
+            membership.abandon()
+            self._let_go(membership)
+
+    def _let_go(self, membership: Membership) -> None:
+        self._carried = Carried(site=self._carried.site, positions=membership.carried())
+        self._membership = None
+
+
+def _behind(message: Message) -> TopicPartition:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None, "a delivered message has a topic"
+    assert partition is not None, "a delivered message has a partition"
+    assert offset is not None, "a delivered message has an offset"
+    return TopicPartition(topic, partition, offset + 1)

@@ -1,0 +1,39 @@
+"""librdkafka's error codes that the client tells apart; the library spells its own with `_`."""
+
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - the library's public constant
+PURGED: Final = frozenset(
+    {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - as above
+)
+NO_SUCH_PARTITION: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+    }
+)
+
+
+def code_of(error: KafkaException) -> int:
+    """Return the Kafka or librdkafka error code that an exception carries."""
+    reason = error.args[0]
+    assert isinstance(reason, KafkaError), "confluent-kafka raises with its own error inside"
+    return int(reason.code())
+
+
+def offset_of(message: Message) -> int:
+    """Return the offset of a message that came from a log."""
+    offset = message.offset()
+    assert offset is not None, "what was read from a log has an offset"
+    return offset
+
+
+def place_of(message: Message) -> tuple[str, int]:
+    """Return topic and partition of a message that came from or went to a log."""
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None, "what was read from a log has a topic"
+    assert partition is not None, "what was read from a log has a partition"
+    return topic, partition

@@ -1,0 +1,280 @@
+"""One membership of a group at one site: a confluent-kafka consumer whose commits are known.
+
+Positions are "the next record not yet read". A record counts as processed once the application
+asks for the next one, so that at any call of consume() or close() everything delivered before is
+processed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from failover.client.carried import Place, start_of
+from failover.client.faults import offset_of, place_of
+
+_LOG = logging.getLogger(__name__)
+
+Callback: TypeAlias = Callable[[list[TopicPartition]], None]
+
+COMMIT_TIMEOUT_S: Final = 5.0
+COMMITTED_TIMEOUT_S: Final = 10.0
+SERVE_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a membership behaves, at every site the same.
+
+    `settings` go to confluent-kafka as they are, without addresses. `commits_itself` is
+    `enable.auto.commit`; librdkafka's own automatism is always off, since nobody could tell what
+    it has committed.
+    """
+
+    settings: Mapping[str, Any]
+    topics: Sequence[str]
+    commits_itself: bool
+    commit_interval_s: float
+    on_assign: Callback
+    on_revoke: Callback
+    on_lost: Callback
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Tell whether partitions come and go one by one."""
+        strategy = str(self.settings.get("partition.assignment.strategy", ""))
+        return strategy == "cooperative-sticky"
+
+
+class Membership:
+    """A member of the group from construction until leave() or abandon()."""
+
+    def __init__(self, terms: Terms, bootstrap_servers: str, starts: Mapping[Place, int]) -> None:
+        """Join; `starts` says where to begin at least in partitions this member had before."""
+        self._terms = terms
+        self._brought = dict(starts)  # what the last site had given
+        self._starts = dict(starts)  # of it, what has not been assigned yet
+        self._owned: set[Place] = set()
+        self._positions: dict[Place, int] = {}
+        self._committed: dict[Place, int] = {}
+        self._buffered: list[Message] = []
+        self._outstanding = 0
+        self._last_error: KafkaError | None = None
+        self._in_callback = False
+        self._is_leaving = False
+        self._next_commit = monotonic() + terms.commit_interval_s
+        self._consumer = Consumer(
+            {
+                **terms.settings,
+                "bootstrap.servers": bootstrap_servers,
+                "enable.auto.commit": False,
+                "on_commit": self._on_commit,
+            }
+        )
+        self._consumer.subscribe(
+            list(terms.topics),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def consume(self, count: int, timeout_s: float) -> list[Message]:
+        """Return up to `count` messages, or errors as confluent-kafka's messages carry them."""
+        if self._terms.commits_itself and monotonic() >= self._next_commit:
+            self._commit_positions()
+        messages = self._buffered[:count]
+        del self._buffered[:count]
+        if not messages:
+            messages = self._consumer.consume(count, timeout_s)
+        for message in messages:
+            if message.error() is None:
+                self._positions[place_of(message)] = offset_of(message) + 1
+        return messages
+
+    @property
+    def owned(self) -> list[TopicPartition]:
+        """Return the partitions that are assigned to this member."""
+        return [TopicPartition(*place) for place in sorted(self._owned)]
+
+    def carried(self) -> dict[Place, int]:
+        """Return how far this member got in what it owns: processed, or committed by hand."""
+        reached = self._positions if self._terms.commits_itself else self._committed
+        kept = {place: position for place, position in reached.items() if place in self._owned}
+        return {**self._brought, **kept}
+
+    # --- committing --------------------------------------------------------------------------
+
+    def commit(
+        self, offsets: Sequence[TopicPartition] | None, *, asynchronous: bool
+    ) -> list[TopicPartition] | None:
+        """Commit these positions, or all that were delivered.
+
+        Raises KafkaException when the group refuses, or when a synchronous commit is not answered
+        within COMMIT_TIMEOUT_S; librdkafka itself could wait for minutes on a dead site.
+        """
+        wanted = list(offsets) if offsets is not None else _as_offsets(self._positions)
+        if not wanted:
+            return None if asynchronous else []
+        if self._in_callback and not asynchronous:
+            answer = self._consumer.commit(offsets=wanted, asynchronous=False)
+            self._note_committed(answer or [])
+            return answer
+        self._start_commit(wanted)
+        if asynchronous:
+            return None
+        if not self._wait_committed(COMMIT_TIMEOUT_S):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its constant
+        if self._last_error is not None:
+            raise KafkaException(self._last_error)
+        return wanted
+
+    def _commit_positions(self) -> None:
+        self._next_commit = monotonic() + self._terms.commit_interval_s
+        news = {
+            place: position
+            for place, position in self._positions.items()
+            if place in self._owned and self._committed.get(place) != position
+        }
+        if news:
+            self._start_commit(_as_offsets(news))
+
+    def _start_commit(self, offsets: list[TopicPartition]) -> None:
+        self._consumer.commit(offsets=offsets, asynchronous=True)
+        self._outstanding += 1
+
+    def _wait_committed(self, timeout_s: float) -> bool:
+        """Wait until every commit is answered; records that arrive meanwhile are kept."""
+        deadline = monotonic() + timeout_s
+        while self._outstanding and monotonic() < deadline:
+            message = self._consumer.poll(SERVE_S)
+            if message is not None:
+                self._buffered.append(message)
+        return not self._outstanding
+
+    def _on_commit(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
+        self._outstanding = max(0, self._outstanding - 1)
+        self._last_error = error
+        if error is None:
+            self._note_committed(offsets)
+        else:
+            _LOG.warning("a commit was refused: %s", error)
+        callback = self._terms.settings.get("on_commit")
+        if callback is not None:
+            callback(error, offsets)
+
+    def _note_committed(self, offsets: Sequence[TopicPartition]) -> None:
+        for offset in offsets:
+            if offset.error is None and offset.offset >= 0:
+                self._committed[offset.topic, offset.partition] = offset.offset
+
+    # --- leaving -----------------------------------------------------------------------------
+
+    def leave(self) -> bool:
+        """Commit what was processed and leave the group; False if the site did not answer.
+
+        The application's on_revoke is called first, and may commit.
+        """
+        self._terms.on_revoke(self.owned)
+        if self._terms.commits_itself:
+            self._commit_positions()
+        if not self._wait_committed(COMMIT_TIMEOUT_S):
+            return False
+        self._is_leaving = True
+        self._consumer.close()
+        return True
+
+    def abandon(self) -> None:
+        """Let go of a site that may be dead; the application's on_lost is called."""
+        self._terms.on_lost(self.owned)
+        self._is_leaving = True
+        # Not close(), which speaks to brokers that may be gone: the last reference goes, and
+        # librdkafka ends its threads.
+        del self._consumer
+
+    # --- rebalances, called by confluent-kafka from within its consume(), poll() and close() -----
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = [(partition.topic, partition.partition) for partition in partitions]
+        committed = self._committed_there(consumer, [p for p in places if p in self._starts])
+        assigned: list[TopicPartition] = []
+        for partition, place in zip(partitions, places, strict=True):
+            start = start_of(committed.get(place, -1), self._starts.pop(place, None))
+            if start is not None:
+                self._positions[place] = start
+            assigned.append(partition if start is None else TopicPartition(*place, start))
+        self._owned.update(places)
+        if self._terms.is_cooperative:
+            consumer.incremental_assign(assigned)
+        else:
+            consumer.assign(assigned)
+        self._call(self._terms.on_assign, assigned)
+
+    def _committed_there(self, consumer: Consumer, places: list[Place]) -> dict[Place, int]:
+        """Return the group's own positions; none when the site does not say, ours count then."""
+        if not places:
+            return {}
+        asked = [TopicPartition(*place) for place in places]
+        try:
+            answers = consumer.committed(asked, timeout=COMMITTED_TIMEOUT_S)
+        except KafkaException as error:
+            _LOG.warning("the group's positions are not known, going on with our own: %s", error)
+            return {}
+        return {
+            (answer.topic, answer.partition): answer.offset
+            for answer in answers
+            if answer.error is None
+        }
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if not self._is_leaving:
+            self._call(self._terms.on_revoke, partitions)
+            if self._terms.commits_itself:
+                self._commit_before_revoke(consumer, partitions)
+        self._forget(partitions)
+
+    def _commit_before_revoke(
+        self, consumer: Consumer, partitions: Sequence[TopicPartition]
+    ) -> None:
+        news = {
+            place: self._positions[place]
+            for place in ((partition.topic, partition.partition) for partition in partitions)
+            if place in self._positions and self._committed.get(place) != self._positions[place]
+        }
+        if not news:
+            return
+        try:
+            self._note_committed(
+                consumer.commit(offsets=_as_offsets(news), asynchronous=False) or []
+            )
+        except KafkaException as error:
+            _LOG.warning("positions of revoked partitions were not committed: %s", error)
+
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._call(self._terms.on_lost, partitions)
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
+        gone = {(partition.topic, partition.partition) for partition in partitions}
+        self._buffered = [m for m in self._buffered if place_of(m) not in gone]
+        if self._is_leaving:
+            return  # what was owned at the end is what is carried to the next site
+        self._owned -= gone
+        for place in gone:
+            self._positions.pop(place, None)
+            self._committed.pop(place, None)
+
+    def _call(self, callback: Callback, partitions: list[TopicPartition]) -> None:
+        self._in_callback = True
+        try:
+            callback(partitions)
+        finally:
+            self._in_callback = False
+
+
+def _as_offsets(positions: Mapping[Place, int]) -> list[TopicPartition]:
+    return [TopicPartition(*place, position) for place, position in sorted(positions.items())]

@@ -1,0 +1,71 @@
+"""Find out, on the new site, which records of open fate had reached the old one."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from confluent_kafka import Message
+
+from failover.client.ledger import Content, Pending, find_in_order
+from failover.client.site_reader import SiteReader
+from offset_translation.offset_map import OffsetMap
+from offset_translation.translation import translate_clamped
+
+Place: TypeAlias = tuple[str, int]
+
+
+def find_arrived(
+    reader: SiteReader,
+    source: str,
+    sent: Mapping[Place, Sequence[Pending]],
+    acknowledged: Mapping[Place, int],
+) -> list[tuple[Pending, Message]]:
+    """Return the records that were mirrored from `source`, each with its message over here.
+
+    `acknowledged` holds per partition the last offset on the source that was acknowledged to us.
+    Raises SiteUnreadable.
+    """
+    maps = reader.offset_maps(source, sent.keys())
+    arrived: list[tuple[Pending, Message]] = []
+    for place, pendings in sent.items():
+        offset_map = maps.get(place)
+        end = None if offset_map is None else offset_map.mirrored_target_end
+        if offset_map is None or end is None:
+            continue  # nothing of this partition was ever mirrored
+        start = _start(reader, place, pendings, offset_map, acknowledged.get(place))
+        tail = ((message, _content(message)) for message in reader.read(place, start, end))
+        found = find_in_order([pending.content for pending in pendings], tail)
+        arrived += zip(pendings, found, strict=False)
+    return arrived
+
+
+def _start(
+    reader: SiteReader,
+    place: Place,
+    pendings: Sequence[Pending],
+    offset_map: OffsetMap,
+    acknowledged: int | None,
+) -> int:
+    """Return an offset before which none of these records can lie.
+
+    That is behind what was acknowledged last; before the first acknowledgement, the first record
+    in the log that is as old as the oldest of them.
+    """
+    if acknowledged is None:
+        return reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
+    position = translate_clamped(offset_map, acknowledged + 1)
+    assert position is not None, "a map with an end has positions"
+    return position.target_offset
+
+
+def _content(message: Message) -> Content:
+    headers = message.headers()
+    return Content(
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        timestamp_ms=message.timestamp()[1],
+        headers=tuple((name, _bytes(value)) for name, value in headers or ()),
+    )
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

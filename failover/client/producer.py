@@ -1,0 +1,282 @@
+"""A producer that follows the active site, without a restart of the application.
+
+    with SiteProducer("dc.yaml") as producer:
+        producer.produce("orders", key=b"17", value=b"...")
+
+It is used like confluent-kafka's Producer, from one thread, and has to be polled as regularly: all
+of the following happens inside produce(), poll() and flush().
+
+It is idempotent with acks=all, and keeps every record that no site has acknowledged. When a
+promotion is announced it sends nothing new; the old site acknowledges what it still took, and its
+fence refuses the rest. After the switch each record of open fate is looked up where it would lie on
+the new site: in the mirrored part of its partition, behind the record that was acknowledged last.
+Those that are there are reported as delivered; the others are sent again, in their order, byte for
+byte the same, before any new one. So nothing is lost or doubled by a planned promotion; when the
+old site was lost, the only records that can be missing are those that it alone had acknowledged.
+
+A record never expires by itself (`message.timeout.ms` is 0): it waits for a site that takes it.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from confluent_kafka import KafkaError, Message
+
+from failover.client.active_site import ActiveSiteWatch
+from failover.client.ledger import (
+    Content,
+    DeliveryCallback,
+    Headers,
+    Ledger,
+    Pending,
+    size_of,
+)
+from failover.client.open_fate import find_arrived
+from failover.client.partitioner import partition_of
+from failover.client.sending import Sending
+from failover.client.site_reader import SiteUnreadable, open_reader
+from runtime.clock import now_ms
+from runtime.config import Configuration, load
+
+_LOG = logging.getLogger(__name__)
+
+HeaderInput: TypeAlias = (
+    Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]] | None
+)
+
+BUFFER_BYTES: Final = 64 << 20
+FOREVER: Final = float("inf")
+SLICE_S: Final = 0.05
+RETRY_S: Final = 0.5
+
+
+class SiteProducer:
+    """Sends to whichever site is active."""
+
+    def __init__(
+        self,
+        config: Path | str | Configuration,
+        *,
+        producer_config: Mapping[str, Any] | None = None,
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        """Learn which site is active; nothing is sent yet.
+
+        `producer_config` goes to confluent-kafka, without addresses; transactions are not
+        supported, and the partitioner is always Java's. `buffer_bytes` bounds the records that no
+        site has acknowledged. Raises runtime.config.ConfigurationError and
+        active_site.WitnessUnreachable.
+        """
+        self._settings = dict(producer_config or {})
+        if "transactional.id" in self._settings:
+            raise ValueError("transactional.id: transactions cannot follow a site")
+        self._configuration = config if isinstance(config, Configuration) else load(Path(config))
+        self._buffer_bytes = buffer_bytes
+        self._ledger = Ledger()
+        self._numbers: dict[str, int] = {}
+        self._watch = ActiveSiteWatch(self._configuration)
+        self._seen = self._watch.current()
+        self._site = self._seen.site
+        self._acknowledged: dict[tuple[str, int], int] = {}
+        self._sending: Sending | None = self._open_sending(self._site)
+        self._has_unsent = False
+        self._retry_at = 0.0
+        self._is_closed = False
+
+    @property
+    def site(self) -> str:
+        """Return the site that records are sent to."""
+        return self._site
+
+    def __len__(self) -> int:
+        """Return the number of records that no site has acknowledged."""
+        return len(self._ledger)
+
+    # --- as confluent-kafka's Producer -----------------------------------------------------------
+
+    def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        *,
+        timestamp: int = 0,
+        headers: HeaderInput = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> None:
+        """Take a record; blocks while the unacknowledged ones fill the buffer.
+
+        `timestamp` is in milliseconds, 0 for now. `on_delivery(error, message)` is called from a
+        later produce(), poll() or flush(), once, with the message as the site holds it.
+        """
+        if self._is_closed:
+            raise RuntimeError("the producer is closed")
+        content = Content(
+            key=_to_bytes(key),
+            value=_to_bytes(value),
+            timestamp_ms=timestamp or now_ms(),
+            headers=_to_headers(headers),
+        )
+        self._follow()
+        pending = Pending(
+            topic=topic,
+            partition=self._choose_partition(topic, content.key),
+            content=content,
+            size=size_of(content),
+            on_delivery=on_delivery,
+        )
+        while self._ledger.total_bytes > 0 and not self._has_room(pending.size):
+            self._serve(SLICE_S)
+        self._ledger.add(pending)
+        if self._sending is None or self._has_unsent or not self._sending.send(pending):
+            self._has_unsent = True
+        self._serve(0)
+
+    def poll(self, timeout: float = 0) -> int:
+        """Serve delivery callbacks for up to `timeout` seconds; return how many there were."""
+        deadline = monotonic() + timeout
+        while True:
+            served = self._serve(max(0.0, min(SLICE_S, deadline - monotonic())))
+            if served or monotonic() >= deadline:
+                return served
+
+    def flush(self, timeout: float = -1) -> int:
+        """Wait until all records are acknowledged (negative: for ever); return what is left."""
+        deadline = monotonic() + timeout if timeout >= 0 else FOREVER
+        while len(self._ledger) and monotonic() < deadline:
+            self._serve(max(0.0, min(SLICE_S, deadline - monotonic())))
+        return len(self._ledger)
+
+    def close(self, timeout: float = -1) -> int:
+        """Flush, then leave site and witness; return how many records stay unacknowledged."""
+        if self._is_closed:
+            return len(self._ledger)
+        left = self.flush(timeout)
+        self._is_closed = True
+        self._stop_sending()
+        self._watch.close()
+        return left
+
+    def __enter__(self) -> Self:
+        """Return the producer itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close; after an error without waiting for acknowledgements."""
+        self.close(-1 if error is None else 0)
+
+    # --- taking records in -----------------------------------------------------------------------
+
+    def _has_room(self, size: int) -> bool:
+        return self._ledger.total_bytes + size <= self._buffer_bytes
+
+    def _choose_partition(self, topic: str, key: bytes | None) -> int:
+        number = self._numbers.get(topic, 0)
+        self._numbers[topic] = number + 1
+        return partition_of(key, self._partition_count(topic), number)
+
+    def _partition_count(self, topic: str) -> int:
+        """Ask the active site, for as long as it takes one to answer."""
+        while True:
+            if self._sending is not None:
+                try:
+                    return self._sending.partition_count(topic)
+                except SiteUnreadable as error:
+                    _LOG.warning("the partitions of a topic are not known yet: %s", error)
+            self._serve(SLICE_S)
+
+    # --- following the active site ---------------------------------------------------------------
+
+    def _serve(self, timeout_s: float) -> int:
+        """Follow the witness, send what may be sent, and serve callbacks."""
+        self._follow()
+        if self._sending is None:
+            self._watch.wait_changed(self._seen, timeout_s)
+            return 0
+        if self._has_unsent and self._seen.moving_to is None:
+            self._send_waiting(self._sending)
+        return self._sending.poll(timeout_s)
+
+    def _follow(self) -> None:
+        active = self._seen = self._watch.current()
+        if active.site != self._site:
+            _LOG.info("site %s is active, leaving %s behind", active.site, self._site)
+            self._stop_sending()
+            self._arrive(active.site)
+        elif active.moving_to is not None:
+            self._has_unsent = True  # new records wait until it is known where they go
+        elif self._sending is None and monotonic() >= self._retry_at:
+            self._sending = self._open_sending(self._site)
+
+    def _stop_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.stop()
+            self._acknowledged = dict(self._sending.acknowledged)
+            self._sending = None
+
+    def _arrive(self, site: str) -> None:
+        """Begin on a new site: settle the records of open fate, send all others again."""
+        if monotonic() < self._retry_at:
+            return
+        try:
+            arrived = self._look_up(site)
+        except SiteUnreadable as error:
+            _LOG.warning("cannot go on at %s yet: %s", site, error)
+            self._retry_at = monotonic() + RETRY_S
+            return
+        self._site = site
+        self._acknowledged = {}
+        for pending, message in arrived:
+            self._settled(pending, None, message)
+        self._ledger.forget_sending()
+        _LOG.info(
+            "on %s: %d records were there already, %d are sent again",
+            site,
+            len(arrived),
+            len(self._ledger),
+        )
+        self._has_unsent = len(self._ledger) > 0
+        self._sending = self._open_sending(site)
+
+    def _look_up(self, site: str) -> list[tuple[Pending, Message]]:
+        sent = self._ledger.sent()
+        if not sent:
+            return []
+        bootstrap = self._configuration.clusters[site].bootstrap_servers
+        with open_reader(bootstrap, self._settings) as reader:
+            return find_arrived(reader, self._site, sent, self._acknowledged)
+
+    def _send_waiting(self, sending: Sending) -> None:
+        for pending in self._ledger.unsent():
+            if not sending.send(pending):
+                return  # librdkafka's queue is full; the rest follows
+        self._has_unsent = False
+
+    def _open_sending(self, site: str) -> Sending:
+        cluster = self._configuration.clusters[site]
+        return Sending(self._settings, cluster.bootstrap_servers, self._settled)
+
+    def _settled(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
+        self._ledger.remove(pending)
+        if pending.on_delivery is not None:
+            pending.on_delivery(error, message)
+
+
+def _to_bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _to_headers(headers: HeaderInput) -> Headers:
+    if headers is None:
+        return ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((name, _to_bytes(value)) for name, value in pairs)

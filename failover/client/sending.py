@@ -1,0 +1,94 @@
+"""One confluent-kafka producer at one site, and what it has acknowledged there."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import monotonic
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from failover.client.ledger import Pending
+from failover.client.site_reader import SiteUnreadable
+
+Place: TypeAlias = tuple[str, int]
+Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]
+
+METADATA_TIMEOUT_S: Final = 10.0
+METADATA_AGE_S: Final = 60.0
+
+
+class Sending:
+    """Sends to one site until stop(). Callbacks run inside poll()."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], bootstrap_servers: str, settled: Settled
+    ) -> None:
+        """`settled` hears of every record that the site has acknowledged or refused for good."""
+        self._settled = settled
+        self._is_stopped = False
+        self._partition_counts: dict[str, tuple[int, float]] = {}
+        self.acknowledged: dict[Place, int] = {}
+        """Per partition, the offset here of the record that was acknowledged last."""
+        self._producer = Producer(
+            {
+                **settings,
+                "bootstrap.servers": bootstrap_servers,
+                "acks": "all",
+                "enable.idempotence": True,
+                # A record waits until some site takes it; giving up is the application's choice.
+                "message.timeout.ms": 0,
+            }
+        )
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, at most METADATA_AGE_S old.
+
+        Raises SiteUnreadable when the site does not say, or has no such topic.
+        """
+        known = self._partition_counts.get(topic)
+        if known is not None and monotonic() - known[1] < METADATA_AGE_S:
+            return known[0]
+        found = self._producer.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+        if found.error is not None:
+            raise SiteUnreadable(f"{topic}: {found.error}")
+        self._partition_counts[topic] = (len(found.partitions), monotonic())
+        return len(found.partitions)
+
+    def send(self, pending: Pending) -> bool:
+        """Hand a record to librdkafka; False when its queue is full: poll() and try again."""
+        content = pending.content
+        headers: list[Any] = [*content.headers]  # the stubs do not know null values
+        try:
+            self._producer.produce(
+                pending.topic,
+                content.value,
+                content.key,
+                pending.partition,
+                on_delivery=partial(self._on_delivery, pending),
+                timestamp=content.timestamp_ms,
+                headers=headers,
+            )
+        except BufferError:
+            return False
+        pending.sent = True
+        return True
+
+    def poll(self, timeout_s: float) -> int:
+        """Serve callbacks; return how many there were."""
+        return self._producer.poll(timeout_s)
+
+    def stop(self) -> None:
+        """Send nothing more; acknowledgements that are already here still count."""
+        self._producer.poll(0)
+        self._is_stopped = True
+        self._producer.purge()
+        del self._producer
+
+    def _on_delivery(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
+        if self._is_stopped:
+            return  # purged: the record's fate is looked up on the next site
+        if error is None:
+            offset = message.offset()
+            assert offset is not None, "acks=all gives the offset"
+            self.acknowledged[pending.topic, pending.partition] = offset
+        self._settled(pending, error, message)

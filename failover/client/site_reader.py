@@ -1,0 +1,129 @@
+"""Reading a site's logs without joining a group: the offset map, and the tail of a partition."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from failover.client.faults import NO_SUCH_PARTITION, PARTITION_EOF, code_of, offset_of
+from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.offset_map import OffsetMap
+
+Place: TypeAlias = tuple[str, int]
+Settings: TypeAlias = Mapping[str, Any]
+
+READ_TIMEOUT_S: Final = 15.0
+POLL_S: Final = 0.1
+BATCH: Final = 500
+
+# Settings that say how to reach a cluster, as opposed to how to consume from it or produce to it.
+CONNECTION_PREFIXES: Final = ("security.", "sasl.", "ssl.", "socket.", "broker.address.", "client.")
+
+
+class SiteUnreadable(ConnectionError):
+    """The site did not answer in time; the message names what was read."""
+
+
+def connection_settings(settings: Settings) -> dict[str, Any]:
+    """Return those of an application's settings that any client of the same site needs."""
+    return {key: value for key, value in settings.items() if key.startswith(CONNECTION_PREFIXES)}
+
+
+class SiteReader:
+    """Reads any partition of one site by offset. Methods raise SiteUnreadable."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        """Use open_reader()."""
+        self._consumer = consumer
+
+    def offset_maps(self, source: str, places: Collection[Place]) -> dict[Place, OffsetMap]:
+        """Return the maps of those partitions that were mirrored from `source` to this site."""
+        topic = map_topic_name(source)
+        state = MapState()
+        try:
+            _, end = self._watermarks((topic, 0))
+        except KafkaException as error:
+            if code_of(error) in NO_SUCH_PARTITION:
+                return {}
+            raise SiteUnreadable(f"{topic}: {error}") from error
+        for message in self.read((topic, 0), 0, end):
+            state.replay(message.key(), message.value())
+        found = {place: state.maps[place] for place in places if place in state.maps}
+        for place, offset_map in found.items():
+            offset_map.advance(self.end(place))
+        return found
+
+    def end(self, place: Place) -> int:
+        """Return the offset behind the partition's last record."""
+        try:
+            return self._watermarks(place)[1]
+        except KafkaException as error:
+            raise SiteUnreadable(f"{place[0]}-{place[1]}: {error}") from error
+
+    def offset_at(self, place: Place, timestamp_ms: int) -> int:
+        """Return the first offset whose record is this old or younger; the end if none is."""
+        asked = TopicPartition(*place, timestamp_ms)
+        try:
+            [answer] = self._consumer.offsets_for_times([asked], timeout=READ_TIMEOUT_S)
+        except KafkaException as error:
+            raise SiteUnreadable(f"{place[0]}-{place[1]}: {error}") from error
+        if answer.error is not None:
+            raise SiteUnreadable(f"{place[0]}-{place[1]}: {answer.error}")
+        return answer.offset if answer.offset >= 0 else self.end(place)
+
+    def read(self, place: Place, start: int, end: int) -> Iterator[Message]:
+        """Yield the records from `start` (or the log's start) up to `end`, which is exclusive."""
+        if start >= end:
+            return
+        self._consumer.assign([TopicPartition(*place, start)])
+        deadline = monotonic() + READ_TIMEOUT_S
+        try:
+            while True:
+                for message in self._consumer.consume(BATCH, POLL_S):
+                    deadline = monotonic() + READ_TIMEOUT_S
+                    if _is_end(message, end):
+                        return
+                    yield message
+                    if offset_of(message) >= end - 1:
+                        return
+                if monotonic() > deadline:
+                    raise SiteUnreadable(
+                        f"{place[0]}-{place[1]}: no answer for {READ_TIMEOUT_S:g} s"
+                    )
+        finally:
+            self._consumer.unassign()
+
+    def _watermarks(self, place: Place) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=READ_TIMEOUT_S)
+
+
+def _is_end(message: Message, end: int) -> bool:
+    """Tell whether nothing more is to come; raises SiteUnreadable for what is an error."""
+    error = message.error()
+    if error is None or error.code() == PARTITION_EOF:
+        return offset_of(message) >= end
+    if error.retriable():
+        return False
+    raise SiteUnreadable(f"{message.topic()}-{message.partition()}: {error}")
+
+
+@contextmanager
+def open_reader(bootstrap_servers: str, settings: Settings) -> Iterator[SiteReader]:
+    """Open a reader of one site; `settings` are the application's own."""
+    consumer = Consumer(
+        {
+            **connection_settings(settings),
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "kafka-dr-site-reader",  # never joined: partitions are assigned by hand
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+        }
+    )
+    try:
+        yield SiteReader(consumer)
+    finally:
+        consumer.close()
