@@ -1,0 +1,32 @@
+"""The one client of the Kafka protocol, on trio: connections, clusters, composed operations."""
+
+from wire.net.cluster import Cluster, open_cluster
+from wire.net.connection import Connection, Pending
+from wire.net.errors import (
+    BrokerUnreachable,
+    ConnectionClosed,
+    NetworkFault,
+    RequestRefused,
+    RequestTimedOut,
+    UnsupportedApi,
+)
+from wire.net.metadata import BrokerView, ClusterView, PartitionView, TopicView
+from wire.net.transport import Address
+
+__all__ = [
+    "Address",
+    "BrokerUnreachable",
+    "BrokerView",
+    "Cluster",
+    "ClusterView",
+    "Connection",
+    "ConnectionClosed",
+    "NetworkFault",
+    "PartitionView",
+    "Pending",
+    "RequestRefused",
+    "RequestTimedOut",
+    "TopicView",
+    "UnsupportedApi",
+    "open_cluster",
+]

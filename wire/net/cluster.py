@@ -1,0 +1,227 @@
+"""One Kafka cluster as a client sees it: ask any broker, a leader, the controller, a coordinator.
+
+Opening does not connect: brokers that are down are found out by the request that needs them.
+Faults come as plain `NetworkFault`s. Nothing is tried twice behind the caller's back, and nothing
+waits for a leader or coordinator to appear: `RequestRefused` says there is none now.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import trio
+
+from wire.errors import ErrorCode
+from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire.net.connecting import ConnectionSettings
+from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from wire.net.errors import BrokerUnreachable, ConnectionClosed, RequestRefused
+from wire.net.metadata import ClusterView, MetadataCache, PartitionView
+from wire.net.pool import ConnectionPool
+from wire.net.transport import Address, Dial, dial_tcp
+from wire.schema import Request
+
+R = TypeVar("R")
+
+
+@asynccontextmanager
+async def open_cluster(
+    bootstrap: Sequence[Address],
+    *,
+    client_id: str,
+    request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+    dial: Dial = dial_tcp,
+) -> AsyncIterator["Cluster"]:
+    """Give a cluster whose connections live as long as the block."""
+    settings = ConnectionSettings(
+        client_id=client_id, request_timeout_ms=request_timeout_ms, dial=dial
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            pool = ConnectionPool(nursery, settings)
+            try:
+                yield Cluster(pool, bootstrap)
+            finally:
+                pool.close("the client is closed")
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # The connections' tasks never raise, so what the nursery wraps is what the block raised.
+        if len(group.exceptions) != 1:
+            raise
+        raise group.exceptions[0] from group.exceptions[0].__cause__
+
+
+class Cluster:
+    """Routes requests. Any number of tasks may use it at once."""
+
+    def __init__(self, pool: ConnectionPool, bootstrap: Sequence[Address]) -> None:
+        self._pool = pool
+        self._bootstrap = tuple(bootstrap)
+        self._cache = MetadataCache()
+        self._one_refresh = trio.Lock()
+        self._doubted: set[int] = set()
+        self._coordinators: dict[str, Address] = {}
+
+    async def request(self, message: Request[R], *, node: int | None = None) -> R:
+        """Ask one broker, or without `node` any that can be reached."""
+        connection = await (self.any_connection() if node is None else self.connection(node))
+        return await connection.request(message)
+
+    async def request_controller(self, message: Request[R]) -> R:
+        """Ask the controller, looked up anew each time; it may still answer NOT_CONTROLLER."""
+        return await (await self.controller()).request(message)
+
+    async def request_leader(self, topic: str, partition: int, message: Request[R]) -> R:
+        """Ask a partition's leader. A fault forgets the leaders of that topic.
+
+        An answer of NOT_LEADER_OR_FOLLOWER is for the caller to see, who then calls `forget`.
+        """
+        connection = await self.leader(topic, partition)
+        try:
+            return await connection.request(message)
+        except ConnectionClosed:
+            self.forget(topic)
+            raise
+
+    async def request_coordinator(self, group_id: str, message: Request[R]) -> R:
+        """Ask a group's coordinator. A fault forgets it.
+
+        An answer of NOT_COORDINATOR is for the caller to see: then `forget_coordinator`.
+        """
+        connection = await self.coordinator(group_id)
+        try:
+            return await connection.request(message)
+        except ConnectionClosed:
+            self.forget_coordinator(group_id)
+            raise
+
+    async def metadata(
+        self, topics: Sequence[str] | None = None, *, refresh: bool = False
+    ) -> ClusterView:
+        """Return a snapshot with these topics, or with all; asked for anew if old or on `refresh`.
+
+        Topics that do not exist are there with their error code. None is created by asking.
+        """
+        if refresh or not self._cache.is_fresh(topics, trio.current_time()):
+            await self._refresh(topics, even_if_fresh=refresh)
+        return self._cache.view(topics)
+
+    def forget(self, topic: str) -> None:
+        """Drop the cached leaders of a topic, after NOT_LEADER_OR_FOLLOWER and its like."""
+        self._cache.forget(topic)
+
+    def forget_coordinator(self, group_id: str) -> None:
+        """Drop the cached coordinator of a group, after NOT_COORDINATOR and its like."""
+        self._coordinators.pop(group_id, None)
+
+    async def any_connection(self) -> Connection:
+        """Return a connection to any broker; BrokerUnreachable, with each reason, if none is."""
+        known = [broker.address for broker in self._cache.brokers.values()]
+        reasons = []
+        for address in self._pool.soonest_first((*known, *self._bootstrap)):
+            try:
+                return await self._pool.connection(address)
+            except BrokerUnreachable as fault:
+                reasons.append(str(fault))
+        raise BrokerUnreachable("; ".join(reasons) or "no bootstrap address was given")
+
+    async def connection(self, node: int) -> Connection:
+        """Return the connection to one broker; BrokerUnreachable if it is unknown or away."""
+        if node not in self._cache.brokers or node in self._doubted:
+            await self._refresh((), even_if_fresh=True)
+            self._doubted.discard(node)
+        broker = self._cache.brokers.get(node)
+        if broker is None:
+            raise BrokerUnreachable(f"no broker {node} in the cluster")
+        try:
+            return await self._pool.connection(broker.address)
+        except BrokerUnreachable:
+            self._doubted.add(node)  # it may have come back at another address
+            raise
+
+    async def controller(self) -> Connection:
+        """Return the connection to the controller; RequestRefused while there is none."""
+        await self._refresh((), even_if_fresh=True)
+        node = self._cache.controller_id
+        if node < 0:
+            raise RequestRefused("no controller", ErrorCode.BROKER_NOT_AVAILABLE)
+        return await self.connection(node)
+
+    async def leader(self, topic: str, partition: int) -> Connection:
+        """Return the connection to a partition's leader.
+
+        Raises RequestRefused with UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE or what else
+        the brokers said, and BrokerUnreachable.
+        """
+        view = self._cache.partition(topic, partition, trio.current_time())
+        if view is None:
+            await self._refresh((topic,))
+            view = self._partition_known_now(topic, partition)
+        try:
+            return await self.connection(view.leader)
+        except BrokerUnreachable:
+            self.forget(topic)
+            raise
+
+    async def coordinator(self, group_id: str) -> Connection:
+        """Return the connection to a group's coordinator.
+
+        Raises RequestRefused, with COORDINATOR_NOT_AVAILABLE while there is none, and
+        BrokerUnreachable.
+        """
+        address = self._coordinators.get(group_id)
+        if address is None:
+            address = await self._find_coordinator(group_id)
+            self._coordinators[group_id] = address
+        try:
+            return await self._pool.connection(address)
+        except BrokerUnreachable:
+            self.forget_coordinator(group_id)
+            raise
+
+    def _partition_known_now(self, topic: str, partition: int) -> PartitionView:
+        what = f"leader of {topic}-{partition}"
+        found = self._cache.view((topic,)).topics.get(topic)
+        if found is None:
+            raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if found.error_code != ErrorCode.NONE:
+            raise RequestRefused(what, ErrorCode(found.error_code))
+        view = found.partitions.get(partition)
+        if view is None:
+            raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if view.leader < 0:
+            raise RequestRefused(what, ErrorCode.LEADER_NOT_AVAILABLE)
+        return view
+
+    async def _refresh(self, topics: Iterable[str] | None, *, even_if_fresh: bool = False) -> None:
+        asked_for = None if topics is None else tuple(topics)
+        async with self._one_refresh:
+            # Whoever held the lock may have asked for the same.
+            if not even_if_fresh and self._cache.is_fresh(asked_for, trio.current_time()):
+                return
+            answer = await self.request(
+                MetadataRequest(
+                    topics=None
+                    if asked_for is None
+                    else tuple(MetadataRequestTopic(name=name) for name in asked_for),
+                    allow_auto_topic_creation=False,
+                )
+            )
+            self._cache.learn(answer, trio.current_time(), of_all_topics=asked_for is None)
+
+    async def _find_coordinator(self, group_id: str) -> Address:
+        connection = await self.any_connection()
+        if connection.version_of(FindCoordinatorRequest) < 4:
+            message = FindCoordinatorRequest(key=group_id)
+        else:
+            message = FindCoordinatorRequest(coordinator_keys=(group_id,))
+        code, address = _coordinator_in(await connection.request(message))
+        if code != ErrorCode.NONE:
+            raise RequestRefused(f"coordinator of group {group_id}", code)
+        return address
+
+
+def _coordinator_in(answer: FindCoordinatorResponse) -> tuple[ErrorCode, Address]:
+    found: Any = answer.coordinators[0] if answer.coordinators else answer
+    return ErrorCode(found.error_code), (found.host, found.port)

@@ -1,0 +1,66 @@
+"""From an address to a connection that knows what the broker speaks."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from wire.net.errors import BrokerUnreachable, NetworkFault
+from wire.net.frames import MAX_RESPONSE_BYTES
+from wire.net.transport import Address, Dial, dial_tcp
+
+NEGOTIATED_IN: Final = 3
+"""The version of ApiVersions that is tried first; a broker that lacks it knows version 0."""
+_WHO_WE_ARE: Final = ApiVersionsRequest(
+    client_software_name="kafka-disaster-recovery", client_software_version="0.1.0"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """What all connections of a client have in common."""
+
+    client_id: str
+    request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
+    max_response_bytes: int = MAX_RESPONSE_BYTES
+    dial: Dial = dial_tcp
+
+
+async def connect(
+    nursery: trio.Nursery, address: Address, settings: ConnectionSettings
+) -> Connection:
+    """Return a connection whose tasks run in `nursery`; BrokerUnreachable if that cannot be."""
+    name = f"{address[0]}:{address[1]}"
+    connection = Connection(
+        await settings.dial(address),
+        name=name,
+        client_id=settings.client_id,
+        request_timeout_ms=settings.request_timeout_ms,
+        max_response_bytes=settings.max_response_bytes,
+    )
+    connection.start(nursery)
+    try:
+        await _negotiate(connection)
+    except NetworkFault as fault:
+        connection.close("the handshake failed")
+        raise BrokerUnreachable(f"{name}: handshake: {fault}") from fault
+    except BaseException:
+        connection.close("the handshake was given up")
+        raise
+    return connection
+
+
+async def _negotiate(connection: Connection) -> None:
+    answer = await connection.request(_WHO_WE_ARE, version=NEGOTIATED_IN)
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        answer = await connection.request(ApiVersionsRequest(), version=0)
+    if answer.error_code != ErrorCode.NONE:
+        raise BrokerUnreachable(f"{connection.name}: ApiVersions: error {answer.error_code}")
+    connection.learn_versions(_versions(answer))
+
+
+def _versions(answer: ApiVersionsResponse) -> dict[int, range]:
+    return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}

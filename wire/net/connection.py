@@ -1,0 +1,297 @@
+"""One connection to one broker: requests go out in order, answers come back in order.
+
+    request() --encode--> [sent] ------------> broker          pending: a FIFO of what was sent
+    request() --encode--> [sent] ------------>
+    _read:    <-- frame -- correlation id must be the oldest pending's --> wakes its task
+
+Any number of tasks may ask at once. A request is handed to the socket by the task that makes it;
+what the socket does not take at once is sent by `_write`, so a cancelled caller never leaves half
+a frame behind. A broker answers in the order in which it was asked (Kafka's rule), so one answer
+that is overdue means that all behind it are: the connection is given up.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
+
+import trio
+
+from wire.headers import RequestHeader, correlation_id_of, decode_response, encode_request
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.produce import ProduceRequest
+from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
+from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
+from wire.net.transport import MAX_PARTS_AT_ONCE, Transport
+from wire.primitives import Buffer, MalformedMessage
+from wire.schema import Piece, Request
+
+R = TypeVar("R")
+
+DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
+_MAX_CORRELATION_ID: Final = 2**31 - 1
+_NEVER: Final = float("inf")
+
+
+class Pending(Generic[R]):
+    """An answer that will come, or a fault that will."""
+
+    __slots__ = (
+        "_connection",
+        "_fault",
+        "_frame",
+        "_response",
+        "_settled",
+        "_version",
+        "correlation_id",
+        "deadline",
+        "sent_through",
+    )
+
+    def __init__(
+        self, connection: "Connection", response: type[R], version: int, deadline: float
+    ) -> None:
+        self._connection = connection
+        self._response = response
+        self._version = version
+        self._frame: Buffer | None = None
+        self._fault: ConnectionClosed | None = None
+        self._settled: trio.Event | None = None
+        self.correlation_id = 0
+        self.deadline = deadline
+        self.sent_through = 0
+
+    def settle(self, frame: Buffer) -> None:
+        """Give the answer; it is decoded by the task that waits for it."""
+        self._frame = frame
+        if self._settled is not None:
+            self._settled.set()
+
+    def fail(self, fault: ConnectionClosed) -> None:
+        """Say that no answer will come."""
+        self._fault = fault
+        if self._settled is not None:
+            self._settled.set()
+
+    async def wait(self) -> R:
+        """Return the answer; ConnectionClosed (or RequestTimedOut) if none came or it is garbled.
+
+        A caller that is cancelled here leaves the connection as it was.
+        """
+        if self._frame is None and self._fault is None:
+            self._settled = trio.Event()
+            await self._settled.wait()
+        if self._fault is not None:
+            raise self._fault
+        assert self._frame is not None
+        try:
+            answer: Any = decode_response(self._response, self._frame, self._version)  # type: ignore[type-var]
+        except MalformedMessage as fault:
+            reason = f"garbled answer: {fault}"
+            self._connection.close(reason)
+            raise ConnectionClosed(f"{self._connection.name}: {reason}") from fault
+        else:
+            decoded: R = answer
+            return decoded
+
+
+class Connection:
+    """A pipelined connection. Made by `connect`, which also starts it and learns the versions."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        name: str,
+        client_id: str,
+        request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        self.name = name
+        self._transport = transport
+        self._frames = FrameReader(transport, max_bytes=max_response_bytes)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._versions: Mapping[int, range] = {ApiVersionsRequest.API_KEY: range(1)}
+        self._next_correlation_id = 0
+        self._pending: deque[Pending[Any]] = deque()
+        self._backlog: deque[memoryview] = deque()
+        self._queued_bytes = 0
+        self._sent_bytes = 0
+        self._sent_more = trio.lowlevel.ParkingLot()
+        self._has_backlog = trio.Event()
+        self._overdue = trio.CancelScope()
+        self._closed_because: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether requests can still be sent."""
+        return self._closed_because is None
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Run the two tasks of this connection; they end with it and never raise."""
+        nursery.start_soon(self._read, name=f"read {self.name}")
+        nursery.start_soon(self._write, name=f"write {self.name}")
+
+    def close(self, reason: str = "closed by us") -> None:
+        """End it at once: whoever waits for an answer gets ConnectionClosed with the reason."""
+        if self._closed_because is not None:
+            return
+        self._closed_because = reason
+        self._transport.close()
+        now = trio.current_time()
+        while self._pending:
+            pending = self._pending.popleft()
+            kind = RequestTimedOut if pending.deadline <= now else ConnectionClosed
+            pending.fail(kind(f"{self.name}: {reason}"))
+        self._backlog.clear()
+        self._sent_more.unpark_all()
+        self._has_backlog.set()
+
+    def learn_versions(self, versions: Mapping[int, range]) -> None:
+        """Take what the broker speaks, by API key."""
+        self._versions = versions
+
+    def version_of(self, request: type[Request[Any]] | Request[Any]) -> int:
+        """Return the version that a request of this type would be sent in; UnsupportedApi if none.
+
+        For callers whose request has different fields in different versions.
+        """
+        theirs = self._versions.get(request.API_KEY, range(0))
+        ours = request.VERSIONS
+        version = min(theirs.stop, ours.stop) - 1
+        if version < max(theirs.start, ours.start):
+            raise UnsupportedApi(
+                f"{self.name}: API {request.API_KEY}: we speak {_span(ours)}, "
+                f"the broker {_span(theirs)}"
+            )
+        return version
+
+    async def request(
+        self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R:
+        """Send and return the answer. The caller owns the timeout; `timeout_ms` is the safety net.
+
+        Raises ConnectionClosed, RequestTimedOut, UnsupportedApi; wire.schema.Unencodable if the
+        message cannot be said in the version in use, which is our own mistake.
+        """
+        return await self._enqueue(message, version, timeout_ms).wait()
+
+    async def send(self, message: Request[R], *, timeout_ms: int | None = None) -> Pending[R]:
+        """Return once the request is handed to the socket, behind all earlier ones.
+
+        Its records must stay unchanged until the answer came, even if this call is cancelled: the
+        request is sent nevertheless. Raises as `request` does, except for what the answer brings.
+        """
+        pending = self._enqueue(message, None, timeout_ms)
+        await self._wait_sent(pending.sent_through)
+        return pending
+
+    async def send_unanswered(self, message: ProduceRequest) -> None:
+        """Send a Produce with acks=0, to which a broker says nothing; return when handed over."""
+        assert message.acks == 0
+        self._write_now(self._encode(message, self.version_of(message)))
+        await self._wait_sent(self._queued_bytes)
+
+    def _enqueue(
+        self, message: Request[R], version: int | None, timeout_ms: int | None
+    ) -> Pending[R]:
+        assert getattr(message, "acks", 1) != 0, "a Produce with acks=0 is never answered"
+        if version is None:
+            version = self.version_of(message)
+        parts = self._encode(message, version)
+        timeout_s = (timeout_ms or self._request_timeout_ms) / 1_000
+        pending = Pending(self, message.RESPONSE, version, trio.current_time() + timeout_s)
+        pending.correlation_id = self._next_correlation_id
+        if not self._pending:
+            self._overdue.deadline = pending.deadline
+        self._pending.append(pending)
+        self._write_now(parts)
+        pending.sent_through = self._queued_bytes
+        return pending
+
+    def _encode(self, message: Request[Any], version: int) -> list[Piece]:
+        if self._closed_because is not None:
+            raise ConnectionClosed(f"{self.name}: {self._closed_because}")
+        self._next_correlation_id = (self._next_correlation_id + 1) & _MAX_CORRELATION_ID
+        header = RequestHeader(
+            api_key=message.API_KEY,
+            api_version=version,
+            correlation_id=self._next_correlation_id,
+            client_id=self._client_id,
+        )
+        return encode_request(header, message)
+
+    def _write_now(self, parts: list[Piece]) -> None:
+        """Hand over what the socket takes, if nothing older waits; leave the rest to `_write`."""
+        size = sum(len(part) for part in parts)
+        self._queued_bytes += size
+        sent = 0
+        if not self._backlog:
+            try:
+                sent = self._transport.send_now(parts)
+            except (OSError, trio.ClosedResourceError) as fault:
+                self.close(str(fault))
+                raise ConnectionClosed(f"{self.name}: {fault}") from fault
+            self._sent_bytes += sent
+        if sent < size:
+            self._backlog.extend(memoryview(part) for part in parts)
+            self._drop_sent(sent)
+            self._has_backlog.set()
+
+    def _drop_sent(self, sent: int) -> None:
+        while sent:
+            first = self._backlog[0]
+            if len(first) > sent:
+                self._backlog[0] = first[sent:]
+                return
+            sent -= len(first)
+            self._backlog.popleft()
+
+    async def _wait_sent(self, through: int) -> None:
+        while self._sent_bytes < through:
+            if self._closed_because is not None:
+                raise ConnectionClosed(f"{self.name}: {self._closed_because}")
+            await self._sent_more.park()
+
+    async def _write(self) -> None:
+        try:
+            while self.is_open:
+                await self._has_backlog.wait()
+                while self._backlog:
+                    await self._transport.wait_sendable()
+                    sent = self._transport.send_now(list(islice(self._backlog, MAX_PARTS_AT_ONCE)))
+                    self._sent_bytes += sent
+                    self._drop_sent(sent)
+                    self._sent_more.unpark_all()
+                self._has_backlog = trio.Event()
+        except (OSError, trio.ClosedResourceError) as fault:
+            self.close(str(fault))
+        finally:
+            self.close("its tasks were cancelled")
+
+    async def _read(self) -> None:
+        reason = "its tasks were cancelled"
+        try:
+            with self._overdue:
+                reason = await self._settle_answers()
+            if self._overdue.cancelled_caught:
+                reason = "no answer in time"
+        except (OSError, trio.ClosedResourceError, FrameRefused, MalformedMessage) as fault:
+            reason = str(fault) or "closed by us"
+        finally:
+            self.close(reason)
+
+    async def _settle_answers(self) -> str:
+        """Give each frame to the oldest pending request; return why that ended."""
+        while (frame := await self._frames.receive()) is not None:
+            number = correlation_id_of(frame)
+            if not self._pending or self._pending[0].correlation_id != number:
+                return f"an answer to request {number}, which is not the oldest unanswered one"
+            self._pending.popleft().settle(frame)
+            self._overdue.deadline = self._pending[0].deadline if self._pending else _NEVER
+        return "closed by the broker"
+
+
+def _span(versions: range) -> str:
+    return f"{versions.start}-{versions.stop - 1}" if versions else "none"

@@ -1,0 +1,77 @@
+"""Size-prefixed frames cut out of a byte stream, large ones without a copy.
+
+Small answers are read many at a time into one buffer and copied out of it; what does not fit in
+there gets a buffer of exactly its size, which the socket fills directly and which the decoded
+answer then points into.
+"""
+
+from struct import Struct
+from typing import Final
+
+from wire.net.transport import Transport
+from wire.primitives import Buffer
+
+MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+_SIZE: Final = Struct(">i")
+
+
+class FrameRefused(ValueError):
+    """A frame claims a size that cannot be, or is larger than the limit."""
+
+
+class FrameReader:
+    """Reads frames off one transport, one reader at a time."""
+
+    __slots__ = ("_chunk", "_end", "_max_bytes", "_start", "_transport")
+
+    def __init__(self, transport: Transport, *, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
+        self._transport = transport
+        self._max_bytes = max_bytes
+        self._chunk = memoryview(bytearray(_CHUNK_BYTES))
+        self._start = 0
+        self._end = 0
+
+    async def receive(self) -> Buffer | None:
+        """Return the next frame without its size; None if the stream ended before its last byte.
+
+        Raises FrameRefused. Must not be called again after being cancelled inside a frame.
+        """
+        if not await self._have(_SIZE.size):
+            return None
+        (size,) = _SIZE.unpack_from(self._chunk, self._start)
+        if not 0 <= size <= self._max_bytes:
+            raise FrameRefused(f"a frame of {size} bytes; allowed are {self._max_bytes}")
+        self._start += _SIZE.size
+        if size > _CHUNK_BYTES:
+            return await self._receive_large(size)
+        if not await self._have(size):
+            return None
+        frame = bytes(self._chunk[self._start : self._start + size])
+        self._start += size
+        return frame
+
+    async def _have(self, size: int) -> bool:
+        """Read until the chunk holds `size` bytes from its start on; False at the end."""
+        if self._start + size > _CHUNK_BYTES or self._start == self._end:
+            held = self._end - self._start
+            self._chunk[:held] = bytes(self._chunk[self._start : self._end])
+            self._start, self._end = 0, held
+        while self._end - self._start < size:
+            received = await self._transport.receive_into(self._chunk[self._end :])
+            if not received:
+                return False
+            self._end += received
+        return True
+
+    async def _receive_large(self, size: int) -> Buffer | None:
+        frame = memoryview(bytearray(size))
+        filled = self._end - self._start
+        frame[:filled] = self._chunk[self._start : self._end]
+        self._start = self._end = 0
+        while filled < size:
+            received = await self._transport.receive_into(frame[filled:])
+            if not received:
+                return None
+            filled += received
+        return frame

@@ -1,0 +1,145 @@
+"""What a cluster looks like: brokers, topics, leaders; and how long that is believed. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from wire.errors import ErrorCode
+from wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from wire.net.transport import Address
+
+BELIEVED_FOR_S: Final = 60.0
+"""A view older than this is asked for again; changes are noticed earlier, by error codes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerView:
+    """One broker as it advertises itself."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return self.host, self.port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """Where one partition lives; `leader` is -1 while there is none, and `error_code` says why."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """One topic; with an `error_code` other than 0, for instance unknown, without partitions."""
+
+    name: str
+    topic_id: UUID
+    partitions: Mapping[int, PartitionView]
+    is_internal: bool = False
+    error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """A snapshot. `controller_id` is -1 while there is none."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: Mapping[int, BrokerView]
+    topics: Mapping[str, TopicView]
+
+
+@dataclass(slots=True, kw_only=True)
+class MetadataCache:
+    """The last known view, each topic with its age; `now` is any clock in seconds."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    brokers: dict[int, BrokerView] = field(default_factory=dict)
+    _topics: dict[str, TopicView] = field(default_factory=dict)
+    _fresh_until: dict[str, float] = field(default_factory=dict)
+    _all_fresh_until: float = float("-inf")
+
+    def learn(self, answer: MetadataResponse, now: float, *, of_all_topics: bool) -> None:
+        """Take over an answer. Topics with an error or without a leader are not believed."""
+        self.cluster_id = answer.cluster_id
+        self.controller_id = answer.controller_id
+        self.brokers = {
+            broker.node_id: BrokerView(
+                node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in answer.brokers
+        }
+        if of_all_topics:
+            self._topics.clear()
+            self._fresh_until.clear()
+            self._all_fresh_until = now + BELIEVED_FOR_S
+        for topic in answer.topics:
+            view = _topic_view(topic)
+            self._topics[view.name] = view
+            if _is_complete(view):
+                self._fresh_until[view.name] = now + BELIEVED_FOR_S
+            else:
+                self._fresh_until.pop(view.name, None)
+
+    def forget(self, topic: str) -> None:
+        """Do not believe a topic's leaders any longer."""
+        self._fresh_until.pop(topic, None)
+        self._all_fresh_until = float("-inf")
+
+    def is_fresh(self, topics: Iterable[str] | None, now: float) -> bool:
+        """Say whether all the topics (None: every topic there is) are known well enough."""
+        if topics is None:
+            return now < self._all_fresh_until
+        return all(now < self._fresh_until.get(topic, now) for topic in topics)
+
+    def partition(self, topic: str, partition: int, now: float) -> PartitionView | None:
+        """Return where a partition lives if that is believed, else None."""
+        if now >= self._fresh_until.get(topic, now):
+            return None
+        return self._topics[topic].partitions.get(partition)
+
+    def view(self, topics: Iterable[str] | None) -> ClusterView:
+        """Return a snapshot with those topics, or all that are known."""
+        names = self._topics if topics is None else topics
+        return ClusterView(
+            cluster_id=self.cluster_id,
+            controller_id=self.controller_id,
+            brokers=self.brokers,
+            topics={name: self._topics[name] for name in names if name in self._topics},
+        )
+
+
+def _topic_view(topic: MetadataResponseTopic) -> TopicView:
+    return TopicView(
+        name=topic.name or "",
+        topic_id=topic.topic_id,
+        partitions={
+            partition.partition_index: PartitionView(
+                leader=partition.leader_id,
+                leader_epoch=partition.leader_epoch,
+                replicas=partition.replica_nodes,
+                isr=partition.isr_nodes,
+                error_code=partition.error_code,
+            )
+            for partition in topic.partitions
+        },
+        is_internal=topic.is_internal,
+        error_code=topic.error_code,
+    )
+
+
+def _is_complete(topic: TopicView) -> bool:
+    return topic.error_code == ErrorCode.NONE and all(
+        partition.leader >= 0 for partition in topic.partitions.values()
+    )

@@ -1,0 +1,80 @@
+"""At most one connection to each address, made when needed, remade with backoff."""
+
+import random
+from collections.abc import Iterable
+
+import trio
+
+from wire.net.backoff import Backoff
+from wire.net.connecting import ConnectionSettings, connect
+from wire.net.connection import Connection
+from wire.net.errors import BrokerUnreachable
+from wire.net.transport import Address
+
+
+class _Peer:
+    """What is known of one address."""
+
+    __slots__ = ("backoff", "connection", "one_at_a_time")
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.backoff = Backoff()
+        self.one_at_a_time = trio.Lock()
+
+
+class ConnectionPool:
+    """The connections of one client; their tasks live in its nursery."""
+
+    def __init__(self, nursery: trio.Nursery, settings: ConnectionSettings) -> None:
+        self._nursery = nursery
+        self._settings = settings
+        self._peers: dict[Address, _Peer] = {}
+
+    async def connection(self, address: Address) -> Connection:
+        """Return the open connection, or make one: a single attempt, after the backoff is over.
+
+        Callers who come while an attempt is under way share its outcome. Raises BrokerUnreachable.
+        """
+        peer = self._peers.setdefault(address, _Peer())
+        if peer.connection is not None and peer.connection.is_open:
+            return peer.connection
+        failures = peer.backoff.failures
+        async with peer.one_at_a_time:
+            if peer.connection is not None and peer.connection.is_open:
+                return peer.connection
+            if peer.backoff.failures > failures:
+                raise BrokerUnreachable(f"{address[0]}:{address[1]}: the attempt under way failed")
+            await trio.sleep_until(peer.backoff.not_before)
+            return await self._attempt(address, peer)
+
+    def is_open(self, address: Address) -> bool:
+        """Say whether a connection to the address is open now."""
+        peer = self._peers.get(address)
+        return peer is not None and peer.connection is not None and peer.connection.is_open
+
+    def soonest_first(self, addresses: Iterable[Address]) -> list[Address]:
+        """Return the addresses, open connections first, then by when they may be tried again."""
+
+        def readiness(address: Address) -> tuple[bool, float]:
+            peer = self._peers.get(address)
+            not_before = float("-inf") if peer is None else peer.backoff.not_before
+            return not self.is_open(address), not_before
+
+        return sorted(dict.fromkeys(addresses), key=readiness)
+
+    def close(self, reason: str) -> None:
+        """Close all connections."""
+        for peer in self._peers.values():
+            if peer.connection is not None:
+                peer.connection.close(reason)
+
+    async def _attempt(self, address: Address, peer: _Peer) -> Connection:
+        try:
+            peer.connection = await connect(self._nursery, address, self._settings)
+        except BrokerUnreachable:
+            luck = random.random()  # noqa: S311 - spreads clients, keeps no secret
+            peer.backoff = peer.backoff.after_failure(trio.current_time(), luck)
+            raise
+        peer.backoff = Backoff()
+        return peer.connection

@@ -1,0 +1,103 @@
+"""Bytes to and from one peer without waiting, and waiting as a step of its own.
+
+A connection writes from whichever task has something to send, so writing must not be able to stop
+half way in a task that may be cancelled: `send_now` takes what the socket takes and returns. TLS
+is another `Dial`, nothing else.
+"""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import trio
+
+from wire.net.errors import BrokerUnreachable
+from wire.primitives import Buffer
+
+Address: TypeAlias = tuple[str, int]
+
+CONNECT_TIMEOUT_S: Final = 10.0
+MAX_PARTS_AT_ONCE: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
+
+
+class Transport(Protocol):
+    """A byte stream both ways. Faults are OSError; after `close`, trio.ClosedResourceError."""
+
+    def send_now(self, parts: Sequence[Buffer]) -> int:
+        """Hand over as many bytes as go without waiting, and return how many went: maybe 0."""
+        ...
+
+    async def wait_sendable(self) -> None:
+        """Wait until `send_now` would take something."""
+        ...
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Wait for bytes, put them at the start of `buffer`, return how many; 0 at the end."""
+        ...
+
+    def close(self) -> None:
+        """Close at once and wake who waits; may be called again."""
+        ...
+
+
+Dial: TypeAlias = Callable[[Address], Awaitable[Transport]]
+"""Connects, and raises BrokerUnreachable where that cannot be done."""
+
+
+class SocketTransport:
+    """Plain TCP, on a socket that never blocks."""
+
+    __slots__ = ("_closed", "_socket")
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.settimeout(0)
+        self._socket = connected
+        self._closed = False
+
+    def send_now(self, parts: Sequence[Buffer]) -> int:
+        if self._closed:
+            raise trio.ClosedResourceError
+        try:
+            return self._socket.sendmsg(parts[:MAX_PARTS_AT_ONCE])
+        except BlockingIOError:
+            return 0
+
+    async def wait_sendable(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError
+        await trio.lowlevel.wait_writable(self._socket)
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        while True:
+            if self._closed:
+                raise trio.ClosedResourceError
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                return self._socket.recv_into(buffer)
+            except BlockingIOError:
+                continue
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+async def dial_tcp(address: Address) -> Transport:
+    """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s."""
+    host, port = address
+    try:
+        with trio.fail_after(CONNECT_TIMEOUT_S):
+            stream = await trio.open_tcp_stream(host, port)
+    except OSError as fault:
+        raise BrokerUnreachable(f"{host}:{port}: {fault}") from fault
+    except trio.TooSlowError as fault:
+        raise BrokerUnreachable(
+            f"{host}:{port}: no connection within {CONNECT_TIMEOUT_S:.0f} s"
+        ) from fault
+    connected = socket.socket(fileno=stream.socket.detach())
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return SocketTransport(connected)
