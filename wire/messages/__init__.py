@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -43,9 +43,9 @@ from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.sync_group import SyncGroupRequest
 from wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
-from wire.schema import Request
+from wire.schema import AnyRequest
 
-APIS: Final[Mapping[int, type[Request[Any]]]] = MappingProxyType(
+APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
     {
         0: ProduceRequest,
         1: FetchRequest,

@@ -5,6 +5,7 @@ from wire.schema.encoding import Piece, Unencodable, encode, encode_parts, merge
 from wire.schema.plan import UnsupportedVersion
 from wire.schema.vocabulary import (
     NEVER_FLEXIBLE,
+    AnyRequest,
     ApiMessage,
     Message,
     RecordsValue,
@@ -31,6 +32,7 @@ from wire.schema.vocabulary import (
 
 __all__ = [
     "NEVER_FLEXIBLE",
+    "AnyRequest",
     "ApiMessage",
     "Message",
     "Piece",

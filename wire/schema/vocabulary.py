@@ -75,6 +75,12 @@ class ApiMessage(Message, Protocol):
     API_KEY: ClassVar[int]
 
 
+class AnyRequest(ApiMessage, Protocol):
+    """A request whose class is chosen at run time."""
+
+    RESPONSE: ClassVar[type[Any]]
+
+
 Response_co = TypeVar("Response_co", covariant=True)
 
 

@@ -1,0 +1,34 @@
+"""Every message in every version that kio still knows: the same bytes, in both directions."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire import kio_referee
+from tests.wire.message_strategies import VERSIONED_CLASSES, case_name, messages
+from wire.schema import decode_prefix, encode
+
+KNOWN_TO_KIO = [case for case in VERSIONED_CLASSES if kio_referee.counterpart(*case) is not None]
+
+
+@pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)
+def test_a_message_has_the_fields_that_kio_has(cls: type[Any], version: int) -> None:
+    assert kio_referee.our_field_names(cls, version) == kio_referee.their_field_names(cls, version)
+
+
+@pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_our_bytes_are_those_of_kio_in_both_directions(
+    cls: type[Any], version: int, data: st.DataObject
+) -> None:
+    message = data.draw(messages(cls, version))
+    raw = encode(message, version)
+
+    assert raw == kio_referee.encode(message, version)
+    theirs = kio_referee.counterpart(cls, version)
+    assert theirs is not None
+    assert kio_referee.decode(cls, raw, version) == kio_referee.translated(message, theirs)
+    assert decode_prefix(cls, raw, version) == (message, len(raw))
