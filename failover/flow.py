@@ -1,0 +1,95 @@
+"""Stop and start a flow by its command in the witness, and see that it was obeyed."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import trio
+
+from failover.execute import StepFailed
+from failover.journal import Facts
+from runtime.config import FlowConfig
+from runtime.witness import FlowCommand, WitnessPaths, WorkerInfo
+from runtime.zookeeper import Node, NodeExists, ZooKeeper
+
+
+class FlowControl:
+    """One flow's nodes in the witness."""
+
+    def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths, flow: FlowConfig) -> None:
+        """Control `flow`."""
+        self._zookeeper = zookeeper
+        self._name = flow.name
+        self._worker = paths.worker(flow.source, flow.target)
+        self._command = paths.command(flow.source, flow.target)
+        self._acknowledged = paths.acknowledged(flow.source, flow.target)
+
+    async def worker(self) -> WorkerInfo | None:
+        """Return who runs the flow, None when nobody does."""
+        node = await self._zookeeper.get(self._worker)
+        return None if node is None else WorkerInfo.decode(node.data)
+
+    async def command(self) -> FlowCommand | None:
+        """Return the command that holds, None when there never was one."""
+        return _command(await self._zookeeper.get(self._command))
+
+    async def acknowledged(self) -> FlowCommand | None:
+        """Return the command that was last obeyed."""
+        return _command(await self._zookeeper.get(self._acknowledged))
+
+    async def start(self, epoch: int) -> None:
+        """Let the flow run; a daemon that is there obeys by itself."""
+        await self._order(FlowCommand(epoch=epoch, run=True))
+
+    async def stop(self, epoch: int, timeout_ms: int) -> Facts:
+        """Stop the flow and return once everything it had in flight is settled.
+
+        A daemon that dies meanwhile has settled by that. Raises StepFailed after `timeout_ms`.
+        """
+        order = FlowCommand(epoch=epoch, run=False)
+        await self._order(order)
+        outcome = ""
+        with trio.move_on_after(timeout_ms / 1000) as patience:
+            async with trio.open_nursery() as nursery:
+
+                async def wait(condition: Callable[[], Awaitable[None]], meaning: str) -> None:
+                    nonlocal outcome
+                    await condition()
+                    outcome = outcome or meaning
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(wait, partial(self._wait_acknowledged, order), "settled")
+                nursery.start_soon(wait, self._wait_no_worker, "nobody runs it")
+        if patience.cancelled_caught:
+            raise StepFailed(
+                f"the flow {self._name} did not stop within {timeout_ms / 1000:g} s"
+                f" (it has acknowledged {await self.acknowledged()})"
+            )
+        return {"flow": outcome}
+
+    async def _order(self, order: FlowCommand) -> None:
+        while True:
+            node = await self._zookeeper.get(self._command)
+            if node is not None:
+                await self._zookeeper.set(self._command, order.encode())
+                return
+            try:
+                await self._zookeeper.create(self._command, order.encode(), make_parents=True)
+            except NodeExists:
+                continue
+            return
+
+    async def _wait_acknowledged(self, order: FlowCommand) -> None:
+        async with self._zookeeper.watch_data(self._acknowledged) as values:
+            async for node in values:
+                if _command(node) == order:
+                    return
+
+    async def _wait_no_worker(self) -> None:
+        async with self._zookeeper.watch_data(self._worker) as values:
+            async for node in values:
+                if node is None:
+                    return
+
+
+def _command(node: Node | None) -> FlowCommand | None:
+    return None if node is None else FlowCommand.decode(node.data)

@@ -1,0 +1,134 @@
+"""One controller at a time: an ephemeral node in the witness, and acting only while it is certain.
+
+SUSPENDED (the witness is out of reach, the session may still be alive) cancels whatever is being
+done; it is done again when the witness is back, which every step allows. LOST (the session is gone,
+and the lease with it) ends this controller; another one, or the same command again, goes on.
+"""
+
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import trio
+
+from runtime.tasks import background_tasks
+from runtime.witness import WitnessPaths
+from runtime.zookeeper import NodeExists, SessionState, ZooKeeper, ZooKeeperUnreachable
+
+T = TypeVar("T")
+
+RECONNECTING_S: Final = 0.05
+
+
+class LeaseHeld(Exception):
+    """Another controller is at work; the message says where."""
+
+
+class LeaseLost(Exception):
+    """The session with the witness is over; nothing more may be done by this controller."""
+
+
+class Lease:
+    """The right to act, for as long as the session that got it lives."""
+
+    def __init__(self, zookeeper: ZooKeeper) -> None:
+        """Use hold_lease()."""
+        self._zookeeper = zookeeper
+        self._session_id = zookeeper.session_id
+        self._acting: set[trio.CancelScope] = set()
+
+    async def act(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may be repeated, and do it to its end while the lease is certain.
+
+        Raises LeaseLost.
+        """
+        while True:
+            await self._wait_certain()
+            with trio.CancelScope() as scope:
+                self._acting.add(scope)
+                try:
+                    return await work()
+                except ZooKeeperUnreachable:
+                    await trio.sleep(RECONNECTING_S)  # the state that explains it is on its way
+                finally:
+                    self._acting.discard(scope)
+
+    async def follow_session(self) -> None:
+        """Cancel what is being done whenever the session is not certain; runs in the background."""
+        async with self._zookeeper.watch_state() as states:
+            async for state in states:
+                if state is not SessionState.CONNECTED:
+                    for scope in self._acting:
+                        scope.cancel()
+
+    async def _wait_certain(self) -> None:
+        if self._zookeeper.state is SessionState.SUSPENDED:
+            async with self._zookeeper.watch_state() as states:
+                async for state in states:
+                    if state is not SessionState.SUSPENDED:
+                        break
+        is_same = self._zookeeper.session_id == self._session_id
+        if self._zookeeper.state is not SessionState.CONNECTED or not is_same:
+            raise LeaseLost(
+                "the session with the witness was lost, so this controller stops here;"
+                " run the same command again to go on"
+            )
+
+
+@asynccontextmanager
+async def hold_lease(
+    zookeeper: ZooKeeper, paths: WitnessPaths, *, wait_ms: int
+) -> AsyncIterator[Lease]:
+    """Take the lease, waiting for one that a killed controller left behind to expire.
+
+    Raises LeaseHeld when somebody still holds it after `wait_ms`.
+    """
+    owner = {"host": socket.gethostname(), "pid": os.getpid()}
+    with trio.move_on_after(wait_ms / 1000) as patience:
+        await _take(zookeeper, paths.lease, json.dumps(owner).encode())
+    if patience.cancelled_caught:
+        raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, paths)}")
+    lease = Lease(zookeeper)
+    try:
+        async with background_tasks() as tasks:
+            tasks.start_soon(lease.follow_session)
+            yield lease
+    finally:
+        with trio.move_on_after(1, shield=True):
+            await _give_back(zookeeper, paths.lease)
+
+
+async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> None:
+    async with zookeeper.watch_data(path) as values:
+        async for node in values:
+            if node is not None:
+                continue  # it changes when the holder leaves or its session expires
+            try:
+                await zookeeper.create(path, owner, ephemeral=True, make_parents=True)
+            except NodeExists:
+                continue
+            return
+
+
+async def _give_back(zookeeper: ZooKeeper, path: str) -> None:
+    """Delete our node, and no other's; without an answer it goes with the session."""
+    try:
+        node = await zookeeper.get(path)
+        if node is not None and node.ephemeral_owner == zookeeper.session_id:
+            await zookeeper.delete(path, version=node.version)
+    except ZooKeeperUnreachable:
+        return
+
+
+async def _holder(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:
+    node = await zookeeper.get(paths.lease)
+    if node is None:
+        return "it has just ended"
+    try:
+        owner = json.loads(node.data)
+    except ValueError:
+        return repr(node.data[:200])
+    return f"process {owner.get('pid')} on {owner.get('host')}"
