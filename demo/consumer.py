@@ -92,7 +92,7 @@ def follow(arguments: argparse.Namespace) -> int:
         group_id=GROUP,
         topics=[TOPIC],
         consumer_config={"enable.auto.commit": False, "auto.offset.reset": "earliest"},
-        on_revoke=board.commit,
+        on_revoke=lambda consumer, _partitions: board.commit(consumer),
     )
     with consumer:
         while not stopping:
