@@ -19,6 +19,7 @@ from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from wire.net.errors import BrokerUnreachable, ConnectionClosed, RequestRefused
 from wire.net.metadata import ClusterView, MetadataCache, PartitionView
 from wire.net.pool import ConnectionPool
+from wire.net.retries import code_of
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.schema import Request
 
@@ -186,7 +187,7 @@ class Cluster:
         if found is None:
             raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if found.error_code != ErrorCode.NONE:
-            raise RequestRefused(what, ErrorCode(found.error_code))
+            raise RequestRefused(what, code_of(found.error_code))
         view = found.partitions.get(partition)
         if view is None:
             raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -224,4 +225,4 @@ class Cluster:
 
 def _coordinator_in(answer: FindCoordinatorResponse) -> tuple[ErrorCode, Address]:
     found: Any = answer.coordinators[0] if answer.coordinators else answer
-    return ErrorCode(found.error_code), (found.host, found.port)
+    return code_of(found.error_code), (found.host, found.port)

@@ -6,17 +6,21 @@ from typing import Final
 import trio
 
 from wire.errors import ErrorCode
-from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from wire.net.errors import BrokerUnreachable, NetworkFault
 from wire.net.frames import MAX_RESPONSE_BYTES
 from wire.net.transport import Address, Dial, dial_tcp
+from wire.primitives import pack_int16
 
 NEGOTIATED_IN: Final = 3
 """The version of ApiVersions that is tried first; a broker that lacks it knows version 0."""
 _WHO_WE_ARE: Final = ApiVersionsRequest(
     client_software_name="kafka-disaster-recovery", client_software_version="0.1.0"
 )
+
+_CODE_AT: Final = slice(4, 6)
+_UNSUPPORTED: Final = pack_int16(ErrorCode.UNSUPPORTED_VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +58,16 @@ async def connect(
 
 
 async def _negotiate(connection: Connection) -> None:
-    answer = await connection.request(_WHO_WE_ARE, version=NEGOTIATED_IN)
-    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+    pending = await connection.send(_WHO_WE_ARE, version=NEGOTIATED_IN)
+    frame = memoryview(await pending.wait_frame())
+    # Of an answer that says "unsupported" only the code is looked at: its body is version 0 from
+    # a broker, and something else from librdkafka's mock broker.
+    if frame[_CODE_AT].tobytes() == _UNSUPPORTED:
         answer = await connection.request(ApiVersionsRequest(), version=0)
+    else:
+        answer = pending.decode(frame)
     if answer.error_code != ErrorCode.NONE:
         raise BrokerUnreachable(f"{connection.name}: ApiVersions: error {answer.error_code}")
-    connection.learn_versions(_versions(answer))
-
-
-def _versions(answer: ApiVersionsResponse) -> dict[int, range]:
-    return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
+    connection.learn_versions(
+        {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
+    )

@@ -78,21 +78,28 @@ class Pending(Generic[R]):
 
         A caller that is cancelled here leaves the connection as it was.
         """
+        return self.decode(await self.wait_frame())
+
+    async def wait_frame(self) -> Buffer:
+        """Return the answer's bytes, header included; fails as `wait` does."""
         if self._frame is None and self._fault is None:
             self._settled = trio.Event()
             await self._settled.wait()
         if self._fault is not None:
             raise self._fault
         assert self._frame is not None
+        return self._frame
+
+    def decode(self, frame: Buffer) -> R:
+        """Return what the bytes say; where they say nothing, close the connection."""
         try:
-            answer: Any = decode_response(self._response, self._frame, self._version)  # type: ignore[type-var]
+            answer: Any = decode_response(self._response, frame, self._version)  # type: ignore[type-var]
         except MalformedMessage as fault:
             reason = f"garbled answer: {fault}"
             self._connection.close(reason)
             raise ConnectionClosed(f"{self._connection.name}: {reason}") from fault
-        else:
-            decoded: R = answer
-            return decoded
+        decoded: R = answer
+        return decoded
 
 
 class Connection:
@@ -177,13 +184,15 @@ class Connection:
         """
         return await self._enqueue(message, version, timeout_ms).wait()
 
-    async def send(self, message: Request[R], *, timeout_ms: int | None = None) -> Pending[R]:
+    async def send(
+        self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> Pending[R]:
         """Return once the request is handed to the socket, behind all earlier ones.
 
         Its records must stay unchanged until the answer came, even if this call is cancelled: the
         request is sent nevertheless. Raises as `request` does, except for what the answer brings.
         """
-        pending = self._enqueue(message, None, timeout_ms)
+        pending = self._enqueue(message, version, timeout_ms)
         await self._wait_sent(pending.sent_through)
         return pending
 

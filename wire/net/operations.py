@@ -1,0 +1,37 @@
+"""Small calls composed of requests, as several programs need them. Import from here."""
+
+from wire.net.group_operations import (
+    GroupDescription,
+    GroupOffset,
+    commit_group_offsets,
+    describe_groups,
+    fetch_group_offsets,
+    list_groups,
+)
+from wire.net.partition_operations import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    PartitionReader,
+    TopicPartition,
+    append,
+    list_offsets,
+    read_partition,
+)
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "READ_COMMITTED",
+    "GroupDescription",
+    "GroupOffset",
+    "PartitionReader",
+    "TopicPartition",
+    "append",
+    "commit_group_offsets",
+    "describe_groups",
+    "fetch_group_offsets",
+    "list_groups",
+    "list_offsets",
+    "read_partition",
+]

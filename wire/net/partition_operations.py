@@ -1,0 +1,268 @@
+"""Ends, reads and appends of single partitions, at whichever broker leads them.
+
+Codes of single partitions are results: `isinstance(result, ErrorCode)` tells them from offsets
+(an ErrorCode is an int too).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Self, TypeAlias
+
+import trio
+
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from wire.net.cluster import Cluster
+from wire.net.connection import Connection
+from wire.net.errors import ConnectionClosed, NetworkFault, RequestRefused
+from wire.net.retries import LEADER_MOVED, PATIENCE_S, PAUSE_S, code_of
+from wire.primitives import ZERO_UUID, Buffer
+from wire.record_batch import BatchHeader, iterate_batches
+
+TopicPartition: TypeAlias = tuple[str, int]
+Offsets: TypeAlias = dict[TopicPartition, int | ErrorCode]
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+READ_COMMITTED: Final = 1
+LIST_TRIES: Final = 4
+FETCH_BYTES: Final = 4 * 1024 * 1024
+FETCH_WAIT_MS: Final = 500
+LAST_FETCH_BY_NAME: Final = 12
+"""From version 13 on Fetch names topics by id, which brokers before 2.8 do not give."""
+
+
+async def list_offsets(
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    timestamp: int = LATEST,
+    *,
+    isolation_level: int = 0,
+) -> Offsets:
+    """Return for each partition the first offset at or after `timestamp` (ms), -1 if there is none.
+
+    `timestamp` may be LATEST or EARLIEST: the end or the start of the log; LATEST with
+    READ_COMMITTED is the last stable offset. A partition that could not be asked gets an
+    ErrorCode, NETWORK_EXCEPTION when its leader is out of reach. Raises NetworkFault when nobody
+    could be asked. Moved leaders are looked up again, a few times.
+    """
+    question = _OffsetQuestion(cluster, timestamp, isolation_level)
+    wanted = list(dict.fromkeys(partitions))
+    for attempt in range(LIST_TRIES):
+        if attempt:
+            await trio.sleep(PAUSE_S)
+        await question.ask(wanted)
+        wanted = [place for place in wanted if question.offsets[place] in LEADER_MOVED]
+        if not wanted:
+            break
+        for topic in {topic for topic, _ in wanted}:
+            cluster.forget(topic)
+    codes = set(question.offsets.values())
+    if question.fault is not None and codes == {ErrorCode.NETWORK_EXCEPTION}:
+        raise question.fault
+    return question.offsets
+
+
+class _OffsetQuestion:
+    """Offsets found so far, and the last fault met on the way."""
+
+    def __init__(self, cluster: Cluster, timestamp: int, isolation_level: int) -> None:
+        self.offsets: Offsets = {}
+        self.fault: NetworkFault | None = None
+        self._cluster = cluster
+        self._timestamp = timestamp
+        self._isolation_level = isolation_level
+
+    async def ask(self, partitions: Sequence[TopicPartition]) -> None:
+        """Ask the leaders of the partitions, all at once; every one of them has a result then."""
+        by_leader: defaultdict[Connection, list[TopicPartition]] = defaultdict(list)
+        for place in partitions:
+            try:
+                by_leader[await self._cluster.leader(*place)].append(place)
+            except RequestRefused as refused:
+                self.offsets[place] = refused.code
+            except NetworkFault as fault:
+                self._not_reached([place], fault)
+        async with trio.open_nursery() as nursery:
+            for leader, places in by_leader.items():
+                nursery.start_soon(self._ask_leader, leader, places)
+
+    async def _ask_leader(self, leader: Connection, places: list[TopicPartition]) -> None:
+        by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
+        for topic, partition in places:
+            by_topic[topic].append(
+                ListOffsetsPartition(partition_index=partition, timestamp=self._timestamp)
+            )
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=self._isolation_level,
+            topics=tuple(
+                ListOffsetsTopic(name=name, partitions=tuple(asked))
+                for name, asked in by_topic.items()
+            ),
+        )
+        try:
+            answer = await leader.request(request)
+        except NetworkFault as fault:
+            self._not_reached(places, fault)
+            return
+        self.offsets |= dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR)
+        for answered in answer.topics:
+            for found in answered.partitions:
+                code = code_of(found.error_code)
+                self.offsets[answered.name, found.partition_index] = (
+                    found.offset if code is ErrorCode.NONE else code
+                )
+
+    def _not_reached(self, places: list[TopicPartition], fault: NetworkFault) -> None:
+        self.fault = fault
+        self.offsets |= dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
+
+
+async def append(
+    cluster: Cluster,
+    topic: str,
+    partition: int,
+    batch: Buffer | tuple[Buffer, ...],
+    *,
+    acks: int = -1,
+    timeout_ms: int = 30_000,
+) -> PartitionProduceResponse:
+    """Produce one batch, whole or in parts, once; what the broker said of it is the result.
+
+    Raises NetworkFault; after ConnectionClosed nobody knows whether it was appended, which is why
+    nothing is tried again here.
+    """
+    answer = await cluster.request_leader(
+        topic,
+        partition,
+        ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=(
+                TopicProduceData(
+                    name=topic,
+                    partition_data=(PartitionProduceData(index=partition, records=batch),),
+                ),
+            ),
+        ),
+    )
+    return answer.responses[0].partition_responses[0]
+
+
+def read_partition(
+    cluster: Cluster,
+    topic: str,
+    partition: int,
+    start: int,
+    stop: int,
+    *,
+    isolation_level: int = 0,
+) -> "PartitionReader":
+    """Return an iterator over the batches with offsets in [start, stop), as they lie in the log.
+
+    The first may begin before `start` and the last end behind `stop`. Ends when nothing up to
+    `stop` is left, holes included; while the log is not that long yet, it waits.
+
+    Iterating raises RequestRefused (OFFSET_OUT_OF_RANGE, an unknown topic, or a leader that stays
+    away for long), other NetworkFaults, and CorruptBatch. Checksums are the caller's.
+    """
+    return PartitionReader(cluster, (topic, partition), start, stop, isolation_level)
+
+
+class PartitionReader:
+    """The iterator of `read_partition`; may be left at any batch."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        place: TopicPartition,
+        start: int,
+        stop: int,
+        isolation_level: int,
+    ) -> None:
+        self.position = start
+        self._cluster = cluster
+        self._place = place
+        self._stop = stop
+        self._isolation_level = isolation_level
+        self._batches: Iterator[tuple[BatchHeader, memoryview]] = iter(())
+        self._give_up_at: float | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[BatchHeader, memoryview]:
+        while self.position < self._stop:
+            for header, batch in self._batches:
+                if header.next_offset <= self.position:
+                    continue
+                if header.base_offset >= self._stop:
+                    raise StopAsyncIteration
+                self.position = header.next_offset
+                return header, batch
+            await self._fetch()
+        raise StopAsyncIteration
+
+    async def _fetch(self) -> None:
+        """Get the next batches, or move the position to the stop if none can come before it."""
+        answer = await self._ask()
+        partitions = [found for topic in answer.responses for found in topic.partitions]
+        # A fetch without a session is answered by one code for all, or by the partition.
+        code = code_of(partitions[0].error_code if partitions else answer.error_code)
+        if code is not ErrorCode.NONE or not partitions:
+            await self._look_again_after(code)
+            return
+        self._give_up_at = None
+        found = partitions[0]
+        records = found.records if isinstance(found.records, memoryview) else memoryview(b"")
+        readable_end = (
+            found.last_stable_offset
+            if self._isolation_level == READ_COMMITTED
+            else found.high_watermark
+        )
+        # A throttled broker answers without records whether there are any or not.
+        if not records and not answer.throttle_time_ms and readable_end >= self._stop:
+            self.position = self._stop
+        self._batches = iterate_batches(records)
+
+    async def _ask(self) -> FetchResponse:
+        topic, partition = self._place
+        leader = await self._cluster.leader(topic, partition)
+        view = await self._cluster.metadata((topic,))
+        topic_id = view.topics[topic].topic_id
+        version = leader.version_of(FetchRequest)
+        if topic_id == ZERO_UUID:
+            version = min(version, LAST_FETCH_BY_NAME)
+        asked = FetchPartition(
+            partition=partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES
+        )
+        request = FetchRequest(
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=self._isolation_level,
+            topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(asked,)),),
+        )
+        try:
+            return await leader.request(request, version=version)
+        except ConnectionClosed:
+            self._cluster.forget(topic)
+            raise
+
+    async def _look_again_after(self, code: ErrorCode) -> None:
+        topic, partition = self._place
+        now = trio.current_time()
+        if self._give_up_at is None:
+            self._give_up_at = now + PATIENCE_S
+        if code not in LEADER_MOVED or now >= self._give_up_at:
+            raise RequestRefused(f"fetch of {topic}-{partition} at {self.position}", code)
+        self._cluster.forget(topic)
+        await trio.sleep(PAUSE_S)
