@@ -47,8 +47,9 @@ class Joining:
 def join(group: Group, joining: Joining, turn: Turn) -> None:
     """Decide on a JoinGroup; the answer may be left for a later turn."""
     if not _has_room(group, joining, turn):
-        group.remove(joining.member_id)
         turn.answer(joining.ticket, refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        if group.remove(joining.member_id) is not None:
+            complete_if_all_joined(group, turn)
     elif not group.supports(joining.protocol_type, joining.protocols):
         _refuse(joining, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, turn)
     elif joining.member_id:
