@@ -144,3 +144,8 @@ def test_a_produce_request_carries_records_without_a_copy(version: int) -> None:
 def test_a_response_that_is_cut_off_is_refused(raw: bytes) -> None:
     with pytest.raises(MalformedMessage):
         decode_response(HeartbeatResponse, raw, 4)
+
+
+def test_a_response_without_a_correlation_id_is_refused() -> None:
+    with pytest.raises(MalformedMessage, match="header: needs 4 bytes, 3 are left"):
+        correlation_id_of(b"\x00\x00\x00")

@@ -70,6 +70,15 @@ class Carrier:
     after: int16 = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strict:
+    VERSIONS: ClassVar[range] = range(2)
+    FLEXIBLE_SINCE: ClassVar[int] = NEVER_FLEXIBLE
+
+    records: records_ = nullable_since(1, default=b"")
+    leaves: tuple[Leaf | None, ...] = ()
+
+
 def test_fields_travel_in_the_order_they_are_written() -> None:
     tree = Tree(error_code=1, leaves=(Leaf(name="ab", replicas=(5, 6)),))
 
@@ -186,13 +195,14 @@ def test_a_version_outside_the_range_is_refused(version: int) -> None:
     ("tree", "named"),
     [
         (Tree(error_code=2**15), r"error_code=32768"),
+        (Tree(error_code=0, is_internal=True, hint=2**31), r"is_internal=True, hint=2147483648"),
         (Tree(error_code=0, leaves=(Leaf(name=None, replicas=()),)), r"Leaf\.name"),  # type: ignore[arg-type]
         (Tree(error_code=0, leaves=(Leaf(name="", replicas=(2**31,)),)), r"Leaf\.replicas"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_by_name(tree: Tree, named: str) -> None:
     with pytest.raises(Unencodable, match=named):
-        encode(tree, 1)
+        encode(tree, 2)
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -223,3 +233,20 @@ def test_records_may_be_null_or_empty(version: int, records: bytes | memoryview 
     message = Carrier(before=1, records=records)
 
     assert decode(Carrier, b"".join(encode_parts(message, version)), version) == message
+
+
+def test_null_records_are_refused_in_versions_that_do_not_know_them() -> None:
+    assert decode(Strict, encode(Strict(records=None), 1), 1).records is None
+    with pytest.raises(Unencodable, match=r"Strict\.records"):
+        encode(Strict(records=None), 0)
+    with pytest.raises(MalformedMessage, match=r"Strict\.records: null"):
+        decode(Strict, bytes.fromhex("ffffffff 00000000"), 0)
+
+
+def test_structures_in_an_array_may_be_null() -> None:
+    message = Strict(records=b"", leaves=(None, Leaf(name="a", replicas=(1,)), None))
+
+    raw = encode(message, 1)
+
+    assert raw.startswith(bytes.fromhex("00000000 00000003 ff 01"))
+    assert decode_prefix(Strict, raw, 1) == (message, len(raw))
