@@ -1,11 +1,36 @@
 """All logs of one broker: opens the folders in log.dirs, creates, deletes and looks after logs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, TypeAlias
 
+from broker.log import checkpoints
+from broker.log.checkpoints import MetaProperties
 from broker.log.config import LogConfig
+from broker.log.directory import LogDirectory, doomed_name, folder_name
+from broker.log.flushing import PendingFlush
+from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
 from broker.log.results import RecoveryReport, StorageError, TopicPartition
+
+LOG: Final = logging.getLogger(__name__)
+
+ConfigOf: TypeAlias = Callable[[str], LogConfig]
+HighWatermarkOf: TypeAlias = Callable[[TopicPartition], int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CareIntervals:
+    """How often the logs are looked after; Kafka's names and defaults where it has them."""
+
+    log_retention_check_interval_ms: int = 300_000
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+    producer_id_expiration_ms: int = 86_400_000
+    idle_interval_ms: int = 30_000
+    """A file that nobody used for that long is closed."""
 
 
 class LogManager:
@@ -15,8 +40,15 @@ class LogManager:
     recovered       what recovery had to cut at start; one line each by str()
     """
 
-    logs: Mapping[TopicPartition, PartitionLog]
-    recovered: Sequence[RecoveryReport]
+    def __init__(self, directories: Sequence[LogDirectory], care: CareIntervals) -> None:
+        """Use `open`."""
+        self._directories = directories
+        self._care = care
+        self._home: dict[TopicPartition, LogDirectory] = {}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._doomed: list[tuple[LogDirectory, Path]] = []
+        self._due: dict[str, int] = {}
+        self._told: set[Path] = set()
 
     @classmethod
     def open(
@@ -25,53 +57,239 @@ class LogManager:
         *,
         broker_id: int,
         cluster_id: str,
-        config_of: Callable[[str], LogConfig],
+        config_of: ConfigOf,
         now_ms: int,
+        care: CareIntervals | None = None,
     ) -> "LogManager":
         """Lock the folders, check them, and open (if need be recover) every log in them.
 
         `config_of(topic)` gives a topic's settings. Raises StorageError naming a folder that is
         read-only, full, locked by another broker, or belongs to another broker or cluster.
         """
-        raise NotImplementedError
+        owner = MetaProperties(broker_id, cluster_id)
+        held: list[LogDirectory] = []
+        try:
+            for path in directories:
+                held.append(LogDirectory(path, owner))  # noqa: PERF401 - what is held is unlocked
+            manager = cls(held, care or CareIntervals())
+            for directory in held:
+                manager._load(directory, config_of, now_ms)
+        except BaseException:
+            for directory in held:
+                directory.unlock()
+            raise
+        return manager
+
+    def _load(self, directory: LogDirectory, config_of: ConfigOf, now_ms: int) -> None:
+        for name, folder in sorted(directory.partitions().items()):
+            if name in self._home:
+                raise StorageError(folder, f"{name.topic}-{name.partition} is in two log folders")
+            opening = Opening(
+                config=config_of(name.topic),
+                is_clean=directory.was_clean,
+                recovery_point=directory.recovery_points.get(name, 0),
+                log_start_offset=directory.log_starts.get(name, 0),
+                now_ms=now_ms,
+            )
+            self._home[name] = directory
+            self._logs[name] = PartitionLog.open(name, folder, directory, opening)
+            for report in self._logs[name].recovery_reports:
+                LOG.warning("%s", report)
+        self._doomed.extend((directory, folder) for folder in directory.doomed())
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        return self._logs
+
+    @property
+    def recovered(self) -> Sequence[RecoveryReport]:
+        return [report for log in self._logs.values() for report in log.recovery_reports]
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
-        raise NotImplementedError
+        return self._logs.get(TopicPartition(topic, partition))
 
     def create(
         self, topic: str, partition: int, *, topic_id: bytes | None, config: LogConfig, now_ms: int
     ) -> PartitionLog:
         """Return the partition's log, made if it is not there, in the emptiest live folder.
 
-        Raises StorageError, also when the folder found holds another topic id.
+        Raises StorageError, also when the log found is of another topic id, and ValueError for a
+        topic name that is none.
         """
-        raise NotImplementedError
+        name = TopicPartition(topic, partition)
+        known = self._logs.get(name)
+        if known is not None:
+            self._check_topic_id(known, topic_id)
+            return known
+        directory = self._emptiest()
+        folder = directory.path / folder_name(topic, partition)
+        with directory.guard(folder):
+            folder.mkdir(exist_ok=True)
+            if topic_id is not None:
+                checkpoints.write_topic_id(folder / checkpoints.PARTITION_METADATA, topic_id)
+        opening = Opening(config=config, is_clean=True, now_ms=now_ms)
+        log = PartitionLog.open(name, folder, directory, opening)
+        self._home[name], self._logs[name] = directory, log
+        return log
+
+    def _check_topic_id(self, log: PartitionLog, topic_id: bytes | None) -> None:
+        """Give a log without an id (of a Kafka before 2.8) the one it is asked for by."""
+        if topic_id is None or log.topic_id == topic_id:
+            return
+        file = log.folder / checkpoints.PARTITION_METADATA
+        if log.topic_id is not None:
+            raise StorageError(
+                file, f"is of topic id {log.topic_id.hex()}, asked for {topic_id.hex()}"
+            )
+        with self._home[TopicPartition(log.topic, log.partition)].guard(file):
+            checkpoints.write_topic_id(file, topic_id)
+        log.topic_id = topic_id
+
+    def _emptiest(self) -> LogDirectory:
+        counts = {id(directory): 0 for directory in self._directories}
+        for directory in self._home.values():
+            counts[id(directory)] += 1
+        alive = [directory for directory in self._directories if directory.failure is None]
+        if not alive:
+            failure = self._directories[0].failure
+            assert failure is not None
+            raise failure
+        return min(alive, key=lambda directory: counts[id(directory)])
 
     def delete(self, topic: str, partition: int) -> None:
-        """Rename the folder to `<name>.<uuid>-delete`; a later tick removes it."""
-        raise NotImplementedError
+        """Rename the folder to `<name>.<id>-delete`; a later tick removes it."""
+        name = TopicPartition(topic, partition)
+        log, directory = self._logs[name], self._home[name]
+        doomed = directory.path / doomed_name(log.folder.name)
+        with directory.guard(log.folder):
+            log.folder.rename(doomed)
+        del self._logs[name], self._home[name]
+        self._doomed.append((directory, doomed))
+
+    # -- care ---------------------------------------------------------------------------------
 
     def tick(
-        self,
-        now_ms: int,
-        *,
-        high_watermark: Callable[[TopicPartition], int | None] = lambda _: None,
-    ) -> None:
-        """Do what is due: retention, flush.ms, closing idle files, checkpoints, removals.
+        self, now_ms: int, *, high_watermark: HighWatermarkOf = lambda _: None
+    ) -> Sequence[PendingFlush]:
+        """Do what is due: retention, closing idle files, checkpoints, removing deleted folders.
 
-        Call it about once a second. Retention spares what is at or above the high watermark.
+        Call it about once a second. Retention spares what is at or above the high watermark. A
+        folder that fails on the way is offline (see `offline`), the others are not disturbed.
+
+        Returns the fsyncs that are due (after a roll, or by flush.ms). They may take seconds, so
+        `run` each in a worker thread, then call its `finish` in the loop; without that the
+        recovery point stays behind and a restart after a crash has more to check.
         """
-        raise NotImplementedError
+        self._remove_doomed()
+        if self._is_due("idle", now_ms, self._care.idle_interval_ms):
+            expiration_ms = self._care.producer_id_expiration_ms
+            self._each(lambda log: log.rest(now_ms, producer_id_expiration_ms=expiration_ms))
+        if self._is_due("retention", now_ms, self._care.log_retention_check_interval_ms):
+            self._each(lambda log: self._retain(log, now_ms, high_watermark))
+        if self._is_due("save", now_ms, self._care.log_flush_offset_checkpoint_interval_ms):
+            self._save_checkpoints()
+        flushes: list[PendingFlush] = []
+        self._each(lambda log: flushes.extend(log.flushes_due(now_ms)))
+        self._tell_failures()
+        return flushes
+
+    def _is_due(self, what: str, now_ms: int, interval_ms: int) -> bool:
+        """Say whether the interval is over; the first time it only begins."""
+        if now_ms < self._due.setdefault(what, now_ms + interval_ms):
+            return False
+        self._due[what] = now_ms + interval_ms
+        return True
+
+    def _each(self, action: Callable[[PartitionLog], None]) -> None:
+        """Do it for every log that is not offline; a failure ends it for one folder only."""
+        for name, log in list(self._logs.items()):
+            directory = self._home[name]
+            if directory.failure is not None:
+                continue
+            try:
+                action(log)
+            except StorageError as failure:
+                directory.blame(failure)
+
+    def _retain(self, log: PartitionLog, now_ms: int, high_watermark: HighWatermarkOf) -> None:
+        stop = high_watermark(TopicPartition(log.topic, log.partition))
+        start = log.log_start_offset
+        count = log.apply_retention(now_ms, stop_offset=stop)
+        if count:
+            LOG.info(
+                "%s: deleted %d segments, the log starts at offset %d instead of %d",
+                log.folder,
+                count,
+                log.log_start_offset,
+                start,
+            )
+
+    def _remove_doomed(self) -> None:
+        doomed, self._doomed = self._doomed, []
+        for directory, folder in doomed:
+            try:
+                with directory.guard(folder):
+                    shutil.rmtree(folder)
+            except StorageError:
+                LOG.warning("%s: stays until the next start, its disk failed", folder)
+
+    def _save_checkpoints(self) -> None:
+        for directory in self._directories:
+            if directory.failure is None:
+                self._note_offsets(directory)
+                try:
+                    directory.write_checkpoints(sync=False)
+                except OSError as error:
+                    directory.fail(directory.path, error)
+
+    def _note_offsets(self, directory: LogDirectory) -> None:
+        """Take over how far its logs are; a start that the first segment tells is not saved."""
+        logs = {name: log for name, log in self._logs.items() if self._home[name] is directory}
+        directory.recovery_points = {name: log.recovery_point for name, log in logs.items()}
+        directory.log_starts = {
+            name: log.log_start_offset
+            for name, log in logs.items()
+            if log.log_start_offset > log.segment_bases[0]
+        }
+
+    def _tell_failures(self) -> None:
+        for path, failure in self.offline.items():
+            if path not in self._told:
+                self._told.add(path)
+                LOG.error("log folder %s is offline until a restart: %s", path, failure)
 
     @property
     def offline(self) -> Mapping[Path, StorageError]:
         """The log folders that failed, with the reason."""
-        raise NotImplementedError
+        return {
+            directory.path: directory.failure
+            for directory in self._directories
+            if directory.failure is not None
+        }
 
-    def offline_logs(self) -> Iterable[TopicPartition]:
+    def offline_logs(self) -> Sequence[TopicPartition]:
         """Partitions that lie on a failed folder."""
-        raise NotImplementedError
+        return [name for name, directory in self._home.items() if directory.failure is not None]
 
     def close(self) -> None:
-        """Flush everything, write snapshots, checkpoints and `.kafka_cleanshutdown`, unlock."""
-        raise NotImplementedError
+        """Flush everything, write snapshots, checkpoints and `.kafka_cleanshutdown`, unlock.
+
+        A folder that failed, now or before, gets no mark: its next start recovers it.
+        """
+        self._each(lambda log: log.close())
+        self._save_checkpoints()
+        for directory in self._directories:
+            if directory.failure is None:
+                try:
+                    directory.mark_clean()
+                except OSError as error:
+                    directory.fail(directory.path, error)
+        self._tell_failures()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let the folders go as they are, as a crash would; the next start recovers them."""
+        for directory in self._directories:
+            directory.unlock()
+        self._logs.clear()
+        self._home.clear()

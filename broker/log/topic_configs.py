@@ -207,7 +207,7 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         type=ConfigType.BOOLEAN,
         default="true",
         broker_name="log.message.downconversion.enable",
-        doc="convert for consumers older than Kafka 0.11; of no effect, there is no such conversion",
+        doc="convert for consumers older than Kafka 0.11; of no effect",
     ),
     TopicConfig(
         name="message.timestamp.after.max.ms",

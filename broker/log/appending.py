@@ -1,0 +1,83 @@
+"""From what somebody wants appended to what is written: checked, numbered, in order. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.log import producer_state, validation
+from broker.log.config import LogConfig
+from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
+from broker.log.results import Origin, Refused
+from broker.log.segment import NumberedBatch
+from wire.record_batch import BatchHeader, Buffer
+
+NO_TIME = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The log as the batches will find it."""
+
+    config: LogConfig
+    producers: ProducerTable
+    log_end_offset: int
+    leader_epoch: int
+    now_ms: int
+
+    @property
+    def append_time_ms(self) -> int:
+        """What the batches are stamped with; -1 where the topic keeps the producer's time."""
+        return self.now_ms if self.config.stamps_append_time else NO_TIME
+
+
+def prepare_produced(
+    batch: Buffer, header: BatchHeader, context: Context
+) -> Sequence[NumberedBatch] | Refused:
+    """Number a producer's batch (checked, no duplicate) if its sequence comes next."""
+    if header.producer_id != NO_PRODUCER_ID:
+        known = context.producers.get(header.producer_id)
+        refused = producer_state.check(known, header, Origin.CLIENT)
+        if refused is not None:
+            return refused
+    return (_number(header, batch, context.log_end_offset, context),)
+
+
+def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | Refused:
+    """Check and number what this broker built: one or more batches of any kind."""
+    checked = validation.check_own(batches, context.config)
+    if isinstance(checked, Refused):
+        return checked
+    numbered: list[NumberedBatch] = []
+    staged: dict[int, ProducerEntry] = {}
+    offset = context.log_end_offset
+    for header, batch in checked:
+        if header.producer_id != NO_PRODUCER_ID:
+            known = staged.get(header.producer_id) or context.producers.get(header.producer_id)
+            refused = producer_state.check(known, header, Origin.COORDINATOR)
+            if refused is not None:
+                return refused
+            staged[header.producer_id] = producer_state.advance(
+                known, header, offset, context.now_ms
+            )
+        numbered.append(_number(header, batch, offset, context))
+        offset = numbered[-1].header.next_offset
+    return numbered
+
+
+def prepare_fetched(batches: Buffer, log_end_offset: int) -> Sequence[NumberedBatch] | Refused:
+    """Check what a leader sent; offsets and epochs are the leader's."""
+    checked = validation.check_fetched(batches, log_end_offset)
+    if isinstance(checked, Refused):
+        return checked
+    return [validation.as_fetched(header, batch) for header, batch in checked]
+
+
+def _number(
+    header: BatchHeader, batch: Buffer, base_offset: int, context: Context
+) -> NumberedBatch:
+    return validation.number(
+        header,
+        batch,
+        base_offset=base_offset,
+        leader_epoch=context.leader_epoch,
+        append_time_ms=context.append_time_ms,
+    )

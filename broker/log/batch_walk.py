@@ -1,0 +1,62 @@
+"""Walking over the batches of a segment file from one header to the next, in few reads."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from broker.log.open_file import OpenFile
+from broker.log.results import StorageError
+from wire.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
+
+HEADERS_AT_ONCE: Final = 4096
+"""Bytes read ahead when only headers are wanted: an index entry is rarely farther away."""
+
+
+class Placed(NamedTuple):
+    """A batch and where it begins in its segment."""
+
+    position: int
+    header: BatchHeader
+
+    @property
+    def end(self) -> int:
+        return self.position + self.header.batch_bytes
+
+
+class Window:
+    """A stretch of a file held in memory, moved forward as it is asked for."""
+
+    __slots__ = ("_ahead", "_end", "_file", "_start", "_view")
+
+    def __init__(self, file: OpenFile, end: int, ahead: int) -> None:
+        """Show the file up to byte `end`, reading at least `ahead` bytes at once."""
+        self._file = file
+        self._end = end
+        self._ahead = ahead
+        self._start = 0
+        self._view = memoryview(b"")
+
+    def view(self, position: int, length: int) -> memoryview:
+        """Return `length` bytes at `position`; fewer at the end. Raises OSError."""
+        begin = position - self._start
+        if begin < 0 or begin + length > len(self._view):
+            wanted = min(max(length, self._ahead), self._end - position)
+            self._view = memoryview(self._file.read(position, wanted))
+            self._start, begin = position, 0
+        return self._view[begin : begin + length]
+
+
+def walk(file: OpenFile, position: int, end: int) -> Iterator[Placed]:
+    """Yield the batches from byte `position` (where one begins) up to byte `end`.
+
+    Only headers are read. Raises StorageError where there is no batch, and OSError.
+    """
+    window = Window(file, end, HEADERS_AT_ONCE)
+    while position < end:
+        try:
+            header = parse_header(window.view(position, HEADER_BYTES))
+        except CorruptBatch as fault:
+            raise StorageError(file.path, f"byte {position}: {fault.reason}") from None
+        if header.batch_bytes > end - position:
+            raise StorageError(file.path, f"byte {position}: the batch goes on behind the end")
+        yield Placed(position, header)
+        position += header.batch_bytes

@@ -1,0 +1,38 @@
+"""An fsync that is due, taken apart so that its slow half can run in a worker thread."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from broker.log.open_file import OpenFile
+from broker.log.results import StorageError
+
+
+class PendingFlush:
+    """What of one log is not yet on the platter, up to some offset.
+
+    `run` touches nothing but the open files, so it may run in a thread; `finish`, back in the
+    loop, moves the log's recovery point.
+    """
+
+    def __init__(
+        self, files: Sequence[OpenFile], finished: Callable[[StorageError | None], None]
+    ) -> None:
+        self._files = files
+        self._finished = finished
+        self._failure: StorageError | None = None
+
+    def run(self) -> None:
+        """fsync. Raises nothing: what went wrong is told by `finish`."""
+        for file in self._files:
+            try:
+                os.fsync(file.fileno())
+            except OSError as error:
+                self._failure = StorageError.from_os(file.path, error)
+                return
+
+    def finish(self) -> None:
+        """Tell the log. Raises StorageError when the disk refused; its folder is then offline."""
+        self._files = ()
+        self._finished(self._failure)
+        if self._failure is not None:
+            raise self._failure

@@ -1,0 +1,199 @@
+"""What a log remembers of each idempotent producer, and what that allows next.
+
+Per producer id: its epoch and its last five batches. Rules and their order are those of Kafka's
+ProducerStateManager and ProducerAppendInfo. Functions of values; `ProducerTable` holds the values.
+
+    first batch seen of an id               any sequence (an id is forgotten when it has been idle)
+    same epoch, sequence follows the last   appended; 2,147,483,647 is followed by 0
+    one of the last five batches again      duplicate: answered with the offsets it has
+    same epoch, any other sequence          OUT_OF_ORDER_SEQUENCE_NUMBER
+    higher epoch, sequence 0                appended, the older batches are forgotten
+    higher epoch, another sequence          OUT_OF_ORDER_SEQUENCE_NUMBER
+    lower epoch                             INVALID_PRODUCER_EPOCH
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from broker.log.results import Origin, Refused
+from wire.errors import ErrorCode
+from wire.record_batch import BatchHeader
+
+REMEMBERED_BATCHES: Final = 5
+SEQUENCES: Final = 2**31
+NO_PRODUCER_ID: Final = -1
+NO_OFFSET: Final = -1
+
+
+class BatchMetadata(NamedTuple):
+    """One remembered batch: where its sequences and its offsets end, and how many they are."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) % SEQUENCES
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerEntry:
+    """What is known of one producer id in one log."""
+
+    producer_id: int
+    epoch: int
+    batches: tuple[BatchMetadata, ...] = ()
+    """At most five, oldest first, all of this epoch."""
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    transaction_first_offset: int = NO_OFFSET
+    """Where its open transaction began, -1 for none."""
+    seen_ms: int
+    """When it last wrote, by this broker's clock.
+
+    Expiry goes by this and not, as in Kafka, by the records' timestamps: a producer that replays
+    old records would be forgotten while it writes.
+    """
+
+
+def describe(header: BatchHeader, base_offset: int) -> BatchMetadata:
+    """Return what is remembered of a batch that was appended at `base_offset`."""
+    delta = header.last_offset_delta
+    last_sequence = header.base_sequence  # none stays none: what this broker writes itself
+    if header.base_sequence >= 0:
+        last_sequence = (header.base_sequence + delta) % SEQUENCES
+    return BatchMetadata(last_sequence, base_offset + delta, delta, header.max_timestamp)
+
+
+def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
+    """Return the remembered batch with exactly this epoch and range of sequences."""
+    if entry is None or entry.epoch != header.producer_epoch:
+        return None
+    last_sequence = (header.base_sequence + header.last_offset_delta) % SEQUENCES
+    for batch in entry.batches:
+        if batch.last_sequence == last_sequence and batch.first_sequence == header.base_sequence:
+            return batch
+    return None
+
+
+def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> Refused | None:
+    """Return why this producer may not append this batch next, None if it may.
+
+    Duplicates are to be looked for before: to this function they are out of order.
+    """
+    if entry is None:
+        return None
+    if header.producer_epoch < entry.epoch:
+        return Refused(
+            error=ErrorCode.INVALID_PRODUCER_EPOCH,
+            reason=f"producer {entry.producer_id} wrote with epoch {header.producer_epoch} "
+            f"after epoch {entry.epoch}",
+        )
+    if header.is_control:
+        return None
+    if origin is Origin.CLIENT:
+        expected = _next_sequence(entry, header.producer_epoch)
+        if header.base_sequence != expected:
+            return Refused(
+                error=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                reason=f"producer {entry.producer_id} wrote sequence {header.base_sequence}, "
+                f"expected {expected}",
+            )
+    if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+        return Refused(
+            error=ErrorCode.INVALID_TXN_STATE,
+            reason=f"producer {entry.producer_id} wrote outside its transaction that began at "
+            f"offset {entry.transaction_first_offset}",
+        )
+    return None
+
+
+def _next_sequence(entry: ProducerEntry, epoch: int) -> int:
+    if epoch != entry.epoch or not entry.batches:
+        return 0
+    return (entry.batches[-1].last_sequence + 1) % SEQUENCES
+
+
+def advance(
+    entry: ProducerEntry | None, header: BatchHeader, base_offset: int, now_ms: int
+) -> ProducerEntry:
+    """Return what is known after this batch, appended at `base_offset`."""
+    if entry is None:
+        entry = ProducerEntry(
+            producer_id=header.producer_id, epoch=header.producer_epoch, seen_ms=now_ms
+        )
+    batches = entry.batches if entry.epoch == header.producer_epoch else ()
+    if header.is_control:
+        return ProducerEntry(
+            producer_id=entry.producer_id,
+            epoch=header.producer_epoch,
+            batches=batches,
+            coordinator_epoch=entry.coordinator_epoch,
+            last_timestamp_ms=header.max_timestamp,
+            seen_ms=now_ms,
+        )
+    transaction = entry.transaction_first_offset
+    if header.is_transactional and transaction == NO_OFFSET:
+        transaction = base_offset
+    return ProducerEntry(
+        producer_id=entry.producer_id,
+        epoch=header.producer_epoch,
+        batches=(*batches, describe(header, base_offset))[-REMEMBERED_BATCHES:],
+        coordinator_epoch=entry.coordinator_epoch,
+        last_timestamp_ms=header.max_timestamp,
+        transaction_first_offset=transaction,
+        seen_ms=now_ms,
+    )
+
+
+class ProducerTable:
+    """The producers of one log, up to `end_offset`."""
+
+    __slots__ = ("_entries", "end_offset")
+
+    def __init__(self, entries: Iterable[ProducerEntry] = (), *, end_offset: int = 0) -> None:
+        self._entries = {entry.producer_id: entry for entry in entries}
+        self.end_offset = end_offset
+        """Every batch below this offset has been taken in."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._entries.values())
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._entries.get(producer_id)
+
+    def put(self, entry: ProducerEntry) -> None:
+        self._entries[entry.producer_id] = entry
+
+    def replay(self, header: BatchHeader, now_ms: int) -> None:
+        """Take in a batch that is in the log, without asking whether it should be."""
+        if header.producer_id != NO_PRODUCER_ID:
+            self.put(advance(self.get(header.producer_id), header, header.base_offset, now_ms))
+        self.end_offset = header.next_offset
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have not written for that long and have no open transaction."""
+        expired = [
+            entry.producer_id
+            for entry in self
+            if entry.transaction_first_offset == NO_OFFSET
+            and now_ms - entry.seen_ms >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._entries[producer_id]
+
+    @property
+    def first_open_transaction(self) -> int:
+        """The offset at which the oldest open transaction began, -1 for none."""
+        open_ones = (entry.transaction_first_offset for entry in self)
+        return min((offset for offset in open_ones if offset != NO_OFFSET), default=NO_OFFSET)

@@ -1,0 +1,292 @@
+"""One segment: a stretch of the log in one file, with its two indexes."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from broker.log.batch_walk import Placed, walk
+from broker.log.config import LogConfig
+from broker.log.open_file import OpenFile
+from broker.log.sparse_index import offset_index, time_index
+from wire.record_batch import BatchHeader, Buffer
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+
+_INT_MAX: Final = 2**31 - 1
+_MAX_PARTS: Final = 1024
+"""Buffers that one pwritev may take (IOV_MAX on Linux)."""
+
+
+class NumberedBatch(NamedTuple):
+    """A batch ready to be written: header bytes with its offsets, and its untouched records."""
+
+    head: Buffer
+    records: Buffer
+    header: BatchHeader
+
+
+class Segment:
+    """Records from `base_offset` on, in a file named after it. Raises OSError where the disk does.
+
+    size            bytes of whole batches; what may lie behind them in the file is never read
+    max_timestamp   the largest of the batches' timestamps, -1 for none
+    created_ms      when this process opened or made it
+
+    The file is opened when it is needed and closed by `rest`; an idle segment holds no descriptor.
+    """
+
+    __slots__ = (
+        "_file",
+        "_first_timestamp",
+        "_max_timestamp_offset",
+        "_was_used",
+        "base_offset",
+        "created_ms",
+        "index",
+        "max_timestamp",
+        "path",
+        "size",
+        "time_index",
+    )
+
+    def __init__(self, folder: Path, base_offset: int, now_ms: int) -> None:
+        """Open the segment that begins at that offset; made if it is not there."""
+        self.path = folder / file_name(base_offset, LOG_SUFFIX)
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.index = offset_index(folder / file_name(base_offset, INDEX_SUFFIX))
+        self.time_index = time_index(folder / file_name(base_offset, TIME_INDEX_SUFFIX))
+        self._file: OpenFile | None = None
+        self._was_used = False
+        self._first_timestamp: int | None = None
+        self.max_timestamp = -1
+        self._max_timestamp_offset = base_offset
+        self.size = os.fstat(self.file.fileno()).st_size
+
+    @property
+    def file(self) -> OpenFile:
+        """The open file, opened if need be."""
+        self._was_used = True
+        if self._file is None:
+            self._file = OpenFile(self.path, os.O_RDWR | os.O_CREAT)
+        return self._file
+
+    @property
+    def first_timestamp(self) -> int:
+        """The first batch's timestamp, by which the segment's age is told; -1 for none."""
+        if self._first_timestamp is None:
+            first = next(walk(self.file, 0, self.size), None)
+            if first is None:
+                return -1
+            self._first_timestamp = first.header.max_timestamp
+        return self._first_timestamp
+
+    def spill(self) -> None:
+        """Write buffered index entries."""
+        self.index.spill()
+        self.time_index.spill()
+
+    def rest(self) -> None:
+        """Write buffered index entries; close the file if nobody used it since the last call."""
+        self.spill()
+        if not self._was_used:
+            self._file = None
+        self._was_used = False
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[NumberedBatch], *, interval_bytes: int) -> None:
+        """Write the batches at the end, in one system call.
+
+        When the disk refuses, the file is cut back to what it was: `size` never covers half a
+        batch, and whoever opens the file later finds none.
+        """
+        self._write([part for batch in batches for part in (batch.head, batch.records)])
+        for batch in batches:
+            self.note(Placed(self.size, batch.header), interval_bytes=interval_bytes)
+
+    def _write(self, parts: list[Buffer]) -> None:
+        descriptor = self.file.fileno()
+        if len(parts) > _MAX_PARTS:
+            parts = [b"".join(parts)]
+        length = sum(map(len, parts))
+        try:
+            written = os.pwritev(descriptor, parts, self.size)
+            while written < length:
+                rest = memoryview(b"".join(parts))[written:]
+                written += os.pwrite(descriptor, rest, self.size + written)
+        except OSError:
+            os.ftruncate(descriptor, self.size)
+            raise
+
+    def note(self, placed: Placed, *, interval_bytes: int) -> None:
+        """Take a batch that lies at the end into size, indexes and timestamps."""
+        header = placed.header
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self._max_timestamp_offset = header.last_offset
+        if placed.position == 0:
+            self._first_timestamp = header.max_timestamp
+        indexed = self.index.last[1] if self.index.last else 0
+        if placed.position - indexed > interval_bytes:
+            self.index.append((header.last_offset - self.base_offset, placed.position))
+            self._note_timestamp()
+        self.size = placed.end
+
+    def _note_timestamp(self) -> None:
+        noted = self.time_index.last[0] if self.time_index.last else -1
+        if self.max_timestamp > noted:
+            offset = self._max_timestamp_offset - self.base_offset
+            self.time_index.append((self.max_timestamp, offset))
+
+    def seal(self) -> None:
+        """Complete the indexes, as when the segment is rolled or closed."""
+        self._note_timestamp()
+        self.spill()
+
+    def load_timestamps(self) -> None:
+        """Learn the largest timestamp of a sealed segment from its time index."""
+        if self.time_index.last is not None:
+            self.max_timestamp, offset = self.time_index.last
+            self._max_timestamp_offset = self.base_offset + offset
+        else:
+            self._scan_timestamps(0)
+
+    def _scan_timestamps(self, position: int) -> None:
+        for placed in walk(self.file, position, self.size):
+            if placed.header.max_timestamp > self.max_timestamp:
+                self.max_timestamp = placed.header.max_timestamp
+                self._max_timestamp_offset = placed.header.last_offset
+
+    def truncate(self, position: int) -> None:
+        """Cut everything from byte `position`, where a batch begins, on."""
+        os.ftruncate(self.file.fileno(), position)
+        self.size = position
+        self.index.keep_below(1, position)
+        end = 0 if position == 0 else self.next_offset() - self.base_offset
+        self.time_index.keep_below(1, end)
+        self.max_timestamp, self._max_timestamp_offset = -1, self.base_offset
+        if self.time_index.last is not None:
+            self.max_timestamp, offset = self.time_index.last
+            self._max_timestamp_offset = self.base_offset + offset
+        # The last time entry is never older than the last offset entry: they are made together.
+        self._scan_timestamps(self.index.last[1] if self.index.last else 0)
+        if position == 0:
+            self._first_timestamp = None
+
+    def reset_indexes(self) -> None:
+        """Forget both indexes and the size, to be built anew with `note`."""
+        self.index.delete()
+        self.time_index.delete()
+        self.size = 0
+        self.max_timestamp, self._max_timestamp_offset = -1, self.base_offset
+        self._first_timestamp = None
+
+    def delete(self) -> None:
+        """Remove the files; who still reads from one keeps it open."""
+        self._file = None
+        self.path.unlink(missing_ok=True)
+        self.index.delete()
+        self.time_index.delete()
+        self.path.with_suffix(TRANSACTION_INDEX_SUFFIX).unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """fsync the records and both indexes."""
+        self.spill()
+        os.fsync(self.file.fileno())
+        for index in (self.index, self.time_index):
+            sync_file(index.path)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def find(self, offset: int) -> Placed | None:
+        """Return the first batch that ends at or behind `offset`, None if there is none."""
+        entry = self.index.floor(0, offset - self.base_offset)
+        for placed in walk(self.file, entry[1] if entry else 0, self.size):
+            if placed.header.last_offset >= offset:
+                return placed
+        return None
+
+    def boundary(self, start: int, limit: int) -> tuple[int, Placed | None]:
+        """Return the last byte up to `limit` where a batch ends, and the batch that begins there.
+
+        `start`, a byte where a batch begins, if the one there is already too long. No batch begins
+        at the segment's end.
+        """
+        if limit >= self.size:
+            return self.size, None
+        entry = self.index.floor(1, limit)
+        for placed in walk(self.file, max(start, entry[1] if entry else 0), self.size):
+            if placed.end > limit:
+                return placed.position, placed
+        return self.size, None
+
+    def next_offset(self) -> int:
+        """Return the offset behind the last batch; the base offset if there is none."""
+        last: Placed | None = None
+        for placed in walk(self.file, self.index.last[1] if self.index.last else 0, self.size):
+            last = placed
+        return last.header.next_offset if last else self.base_offset
+
+    def find_timestamp(self, timestamp_ms: int, position: int) -> Placed | None:
+        """Return the first batch from byte `position` on that may hold so young a record."""
+        for placed in walk(self.file, position, self.size):
+            if placed.header.max_timestamp >= timestamp_ms:
+                return placed
+        return None
+
+    def timestamp_hint(self, timestamp_ms: int) -> int:
+        """Return a byte before which no record is as young as that."""
+        entry = self.time_index.floor(0, timestamp_ms)
+        if entry is None:
+            return 0
+        place = self.index.floor(0, entry[1])
+        return place[1] if place else 0
+
+    def must_roll(self, config: LogConfig, added: int, header: BatchHeader, now_ms: int) -> bool:
+        """Say whether `added` bytes that end with the batch `header` belong in a new segment.
+
+        Kafka's rule: by size, by age (told by the records' timestamps if they have any), by a
+        full index, or because the offset does not fit into an index entry.
+        """
+        if self.size == 0:
+            return header.last_offset - self.base_offset > _INT_MAX
+        if self.size + added > config.segment_bytes:
+            return True
+        if header.last_offset - self.base_offset > _INT_MAX:
+            return True
+        if self.index.size_bytes > config.segment_index_bytes - 8:
+            return True
+        if self.time_index.size_bytes > config.segment_index_bytes - 24:
+            return True
+        return self._age_ms(header.max_timestamp, now_ms) > config.segment_ms
+
+    def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
+        first = self.first_timestamp
+        if first >= 0 and timestamp_ms >= 0:
+            return timestamp_ms - first
+        return now_ms - self.created_ms
+
+    def newest_ms(self) -> int:
+        """Return the time that retention goes by: the largest timestamp, else the file's."""
+        if self.max_timestamp >= 0:
+            return self.max_timestamp
+        return int(self.path.stat().st_mtime * 1000)
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """Return Kafka's file name for what begins at `offset`."""
+    return f"{offset:020d}{suffix}"
+
+
+def sync_file(path: Path) -> None:
+    """fsync a file by name. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,202 @@
+"""The segments of one log, oldest first: finding places in them, growing and shrinking."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from broker.log.batch_walk import Placed, walk
+from broker.log.open_file import OpenFile
+from broker.log.results import NOTHING, FileSlice
+from broker.log.retention import SegmentFacts
+from broker.log.segment import NumberedBatch, Segment
+
+Place = tuple[Segment, int]
+
+_HINTS: Final = 32
+"""Places remembered per log: enough for its consumers to go on without a search."""
+
+
+class SegmentList:
+    """At least one segment; the last one is written to. Raises OSError where the disk does.
+
+    Readers mostly go on where they, or the last append, ended. Those places are remembered, and
+    only a reader that jumps pays for a search through the index.
+    """
+
+    __slots__ = ("_folder", "_hints", "_segments")
+
+    def __init__(self, folder: Path, segments: Sequence[Segment]) -> None:
+        self._folder = folder
+        self._segments = list(segments)
+        self._hints: dict[int, Place] = {}
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def active(self) -> Segment:
+        return self._segments[-1]
+
+    @property
+    def first(self) -> Segment:
+        return self._segments[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def above(self, offset: int) -> list[Segment]:
+        """Return the segments that hold something at or above `offset`, oldest first."""
+        return self._segments[self._slot(offset) :]
+
+    def files_between(self, offset: int, stop_offset: int) -> list[OpenFile]:
+        """Return every file, indexes too, with something in that range; buffers are written."""
+        files: list[OpenFile] = []
+        for segment in self.above(offset):
+            if segment.base_offset < stop_offset:
+                segment.spill()
+                indexes = (segment.index.path, segment.time_index.path)
+                files += (segment.file, *map(OpenFile, indexes))
+        return files
+
+    def facts(self, log_end_offset: int) -> list[SegmentFacts]:
+        """Return what retention decides by."""
+        ends = [segment.base_offset for segment in self._segments[1:]] + [log_end_offset]
+        return [
+            SegmentFacts(end, segment.size, segment.newest_ms())
+            for end, segment in zip(ends, self._segments, strict=True)
+        ]
+
+    # -- growing and shrinking ----------------------------------------------------------------
+
+    def append(self, batches: Sequence[NumberedBatch], *, interval_bytes: int) -> None:
+        """Write the batches to the active segment, all or none."""
+        segment, position = self.active, self.active.size
+        segment.append(batches, interval_bytes=interval_bytes)
+        for batch in batches:
+            self._remember(batch.header.base_offset, segment, position)
+            position += batch.header.batch_bytes
+
+    def roll(self, base_offset: int, now_ms: int) -> None:
+        """Close the active segment's indexes and begin a new segment."""
+        if self.active.size == 0:
+            self._segments.pop().delete()
+        else:
+            self.active.seal()
+        self._segments.append(new_segment(self._folder, base_offset, now_ms))
+
+    def truncate(self, offset: int) -> int:
+        """Drop the batches that end at or behind `offset`; return the new end.
+
+        The last segments go first, so that a crash on the way leaves no hole. What remains is at
+        least the first segment, be it empty.
+        """
+        self._hints.clear()
+        while len(self._segments) > 1 and self.active.base_offset >= offset:
+            self._segments.pop().delete()
+        placed = self.active.find(offset)
+        if placed is not None:
+            self.active.truncate(placed.position)
+        return self.active.next_offset()
+
+    def restart_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything and begin a new segment at `offset`."""
+        self._hints.clear()
+        while self._segments:
+            self._segments.pop().delete()
+        self._segments.append(new_segment(self._folder, offset, now_ms))
+
+    def delete_oldest(self, count: int) -> None:
+        """Delete that many segments from the old end, oldest first; never the active one."""
+        assert count < len(self._segments)
+        self._hints.clear()
+        for _ in range(count):
+            self._segments.pop(0).delete()
+
+    # -- finding ------------------------------------------------------------------------------
+
+    def locate(
+        self, offset: int, max_bytes: int, *, minimum_one_batch: bool, stop_offset: int
+    ) -> FileSlice:
+        """Return whole batches of one segment from the one that holds `offset` on."""
+        place = self._place(offset)
+        if place is None:
+            return NOTHING
+        segment, position = place
+        stop = self._stop(segment, stop_offset)
+        end, following = segment.boundary(position, min(position + max_bytes, stop))
+        if end <= position:
+            if not minimum_one_batch or following is None or following.end > stop:
+                return NOTHING
+            end = following.end
+        elif following is not None:
+            self._remember(following.header.base_offset, segment, end)
+        return FileSlice(segment.file, position, end - position)
+
+    def _stop(self, segment: Segment, stop_offset: int) -> int:
+        """Return the byte of `segment` at which the batches at or above `stop_offset` begin."""
+        place = self._place(stop_offset)
+        if place is None or place[0].base_offset > segment.base_offset:
+            return segment.size
+        return place[1] if place[0] is segment else 0
+
+    def _place(self, offset: int) -> Place | None:
+        """Return where the first batch begins that ends at or behind `offset`; None at the end."""
+        place = self._hints.get(offset)
+        if place is not None:
+            return place
+        for slot in range(self._slot(offset), len(self._segments)):
+            segment = self._segments[slot]
+            placed = segment.find(offset)
+            if placed is not None:
+                return segment, placed.position
+        return None
+
+    def _slot(self, offset: int) -> int:
+        slot = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
+        return max(slot, 0)
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        self._hints[offset] = (segment, position)
+        if len(self._hints) > _HINTS:
+            del self._hints[next(iter(self._hints))]
+
+    def batches_from_time(self, timestamp_ms: int) -> Iterator[FileSlice]:
+        """Yield, in order, each batch that may hold a record as young as that."""
+        for segment in self._segments:
+            if segment.max_timestamp < timestamp_ms:
+                continue
+            hint = segment.timestamp_hint(timestamp_ms)
+            for placed in walk(segment.file, hint, segment.size):
+                if placed.header.max_timestamp >= timestamp_ms:
+                    yield FileSlice(segment.file, placed.position, placed.header.batch_bytes)
+
+    def walk_from(self, offset: int) -> Iterator[Placed]:
+        """Yield every batch that ends at or behind `offset`; headers only."""
+        for slot in range(self._slot(offset), len(self._segments)):
+            segment = self._segments[slot]
+            start = segment.find(offset) if offset > segment.base_offset else None
+            if start is None and offset > segment.base_offset:
+                continue
+            yield from walk(segment.file, start.position if start else 0, segment.size)
+
+    def tail(self, size_bytes: int) -> Iterator[Placed]:
+        """Yield the batches in about the last `size_bytes`; headers only."""
+        for segment in self._segments[-2:]:
+            behind = self.active.size if segment is not self.active else 0
+            start = max(0, segment.size - max(0, size_bytes - behind))
+            entry = segment.index.floor(1, start)
+            position = entry[1] if entry else 0
+            if segment.size > start:
+                yield from walk(segment.file, position, segment.size)
+
+
+def new_segment(folder: Path, base_offset: int, now_ms: int) -> Segment:
+    """Make an empty segment, with its index files."""
+    segment = Segment(folder, base_offset, now_ms)
+    segment.seal()
+    return segment

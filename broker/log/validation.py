@@ -1,0 +1,188 @@
+"""What a batch must be to be appended, and the header it gets. Pure; records are never decoded.
+
+Rules, codes and their order are those of Kafka's UnifiedLog and LogValidator, as far as the header
+tells. Not seen: timestamps of single records, and missing keys on a compacted topic.
+"""
+
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from broker.log.config import LogConfig
+from broker.log.results import Refused
+from broker.log.segment import NumberedBatch
+from wire.errors import ErrorCode
+from wire.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    Buffer,
+    CorruptBatch,
+    UnsupportedMagic,
+    crc_is_valid,
+    iterate_batches,
+    parse_header,
+)
+
+_PLACE: Final = Struct(">qii")
+_CRC: Final = Struct(">I")
+_ATTRIBUTES: Final = Struct(">h")
+_TIMESTAMP: Final = Struct(">q")
+_CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
+_LOG_APPEND_TIME: Final = 0x08
+
+
+def check_produced(batch: Buffer, config: LogConfig, now_ms: int) -> BatchHeader | Refused:
+    """Check what a producer sent for one partition: exactly one sound batch."""
+    try:
+        header = parse_header(batch)
+    except UnsupportedMagic as fault:
+        return _invalid(str(fault)) if fault.magic in (0, 1) else _corrupt(str(fault))
+    except CorruptBatch as fault:
+        return _corrupt(str(fault))
+    if header.batch_bytes > len(batch):
+        return _corrupt(f"the batch has {len(batch)} of its {header.batch_bytes} bytes")
+    if header.batch_bytes < len(batch):
+        return _invalid("a produce request may hold only one batch per partition")
+    if header.base_offset != 0:
+        return _invalid(f"base offset {header.base_offset} instead of 0")
+    return (
+        _check_size(header, config)
+        or _check_crc(header, batch)
+        or _check_contents(header)
+        or _check_timestamps(header, config, now_ms)
+        or header
+    )
+
+
+def check_own(batches: Buffer, config: LogConfig) -> list[tuple[BatchHeader, memoryview]] | Refused:
+    """Check what this broker built itself: one or more sound batches of any kind."""
+    return _check_each(batches, config)
+
+
+def check_fetched(
+    batches: Buffer, log_end_offset: int
+) -> list[tuple[BatchHeader, memoryview]] | Refused:
+    """Check what a leader sent: sound batches whose offsets grow from the log's end on.
+
+    An incomplete batch at the end, where the leader's size limit fell, is left out.
+    """
+    checked = _check_each(batches, None)
+    if isinstance(checked, Refused):
+        return checked
+    expected = log_end_offset
+    for header, _ in checked:
+        if header.base_offset < expected:
+            return _invalid(f"offset {header.base_offset} from the leader, expected {expected}")
+        expected = header.next_offset
+    return checked
+
+
+def _check_each(
+    batches: Buffer, config: LogConfig | None
+) -> list[tuple[BatchHeader, memoryview]] | Refused:
+    checked: list[tuple[BatchHeader, memoryview]] = []
+    try:
+        for header, batch in iterate_batches(batches):
+            refused = _check_crc(header, batch)
+            if refused is None and config is not None:
+                refused = _check_size(header, config)
+            if refused is not None:
+                return refused
+            checked.append((header, batch))
+    except CorruptBatch as fault:
+        return _corrupt(str(fault))
+    return checked
+
+
+def _check_size(header: BatchHeader, config: LogConfig) -> Refused | None:
+    if header.batch_bytes > config.max_message_bytes:
+        return Refused(
+            error=ErrorCode.MESSAGE_TOO_LARGE,
+            reason=f"{header.batch_bytes} bytes are more than "
+            f"max.message.bytes={config.max_message_bytes}",
+        )
+    if header.batch_bytes > config.segment_bytes:
+        return Refused(
+            error=ErrorCode.RECORD_LIST_TOO_LARGE,
+            reason=f"{header.batch_bytes} bytes are more than segment.bytes={config.segment_bytes}",
+        )
+    return None
+
+
+def _check_crc(header: BatchHeader, batch: Buffer) -> Refused | None:
+    return None if crc_is_valid(batch) else _corrupt(f"stored checksum {header.crc} does not hold")
+
+
+def _check_contents(header: BatchHeader) -> Refused | None:
+    if header.record_count <= 0 or header.has_offset_holes:
+        return _invalid(f"{header.record_count} records for {header.last_offset_delta + 1} offsets")
+    if header.is_control:
+        return _invalid("a producer may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return _invalid(f"producer {header.producer_id} without a sequence")
+    return None
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
+    if config.stamps_append_time:
+        if header.is_log_append_time:
+            return _timestamp("a producer may not stamp with LogAppendTime")
+        return None
+    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        return _timestamp(f"{header.max_timestamp} is too far in the future")
+    first = header.base_timestamp
+    if first >= 0 and now_ms - first > config.message_timestamp_before_max_ms:
+        return _timestamp(f"{first} is too far in the past")
+    return None
+
+
+def _corrupt(reason: str) -> Refused:
+    return Refused(error=ErrorCode.CORRUPT_MESSAGE, reason=reason)
+
+
+def _invalid(reason: str) -> Refused:
+    return Refused(error=ErrorCode.INVALID_RECORD, reason=reason)
+
+
+def _timestamp(reason: str) -> Refused:
+    return Refused(error=ErrorCode.INVALID_TIMESTAMP, reason=reason)
+
+
+def number(
+    header: BatchHeader, batch: Buffer, *, base_offset: int, leader_epoch: int, append_time_ms: int
+) -> NumberedBatch:
+    """Give the batch its place, and the broker's time if `append_time_ms` is not -1.
+
+    The header is patched in a copy of its 61 bytes, the records are passed through. Offset and
+    epoch lie outside the checksum; the time lies inside, so then it is computed again. A producer's
+    claim of LogAppendTime is taken back where the topic says CreateTime, as Kafka does.
+    """
+    view = memoryview(batch)
+    head = bytearray(view[:HEADER_BYTES])
+    records = view[HEADER_BYTES:]
+    _PLACE.pack_into(head, 0, base_offset, header.batch_bytes - 12, leader_epoch)
+    attributes, timestamp, crc = header.attributes, header.max_timestamp, header.crc
+    if append_time_ms >= 0:
+        attributes, timestamp = attributes | _LOG_APPEND_TIME, append_time_ms
+    else:
+        attributes &= ~_LOG_APPEND_TIME
+    if (attributes, timestamp) != (header.attributes, header.max_timestamp):
+        _ATTRIBUTES.pack_into(head, _ATTRIBUTES_AT, attributes)
+        _TIMESTAMP.pack_into(head, _MAX_TIMESTAMP_AT, timestamp)
+        crc = crc32c(records, crc32c(memoryview(head)[_ATTRIBUTES_AT:]))
+        _CRC.pack_into(head, _CRC_AT, crc)
+    numbered = header._replace(
+        base_offset=base_offset,
+        partition_leader_epoch=leader_epoch,
+        crc=crc,
+        attributes=attributes,
+        max_timestamp=timestamp,
+    )
+    return NumberedBatch(head, records, numbered)
+
+
+def as_fetched(header: BatchHeader, batch: Buffer) -> NumberedBatch:
+    """Take a batch as its leader numbered it."""
+    view = memoryview(batch)
+    return NumberedBatch(view[:HEADER_BYTES], view[HEADER_BYTES:], header)
