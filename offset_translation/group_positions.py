@@ -45,12 +45,12 @@ def decide(
         return wanted
     if wanted.target_offset == current:
         return Leave.ALREADY_THERE
-    if wanted.target_offset < current and not _was_rewound(position, wanted):
+    if wanted.target_offset < current and not _was_rewound(position):
         return Leave.TARGET_IS_AHEAD
     return wanted
 
 
-def _was_rewound(position: GroupPosition, wanted: Position) -> bool:
+def _was_rewound(position: GroupPosition) -> bool:
     """Whether the source group went back behind what was committed for it here."""
     applied = position.applied_source_offset
-    return applied is not None and wanted.source_offset < applied
+    return applied is not None and position.source_offset < applied

@@ -159,7 +159,11 @@ class OffsetMap:
     @property
     def is_sealed(self) -> bool:
         """Whether the target's end belongs to the target's own writers."""
-        last = self._last_index(self._target_end)
+        return self.is_sealed_at(self._target_end)
+
+    def is_sealed_at(self, target_end: int) -> bool:
+        """Whether a log that ends there would be at or behind a seal, nothing mirrored since."""
+        last = self._last_index(target_end)
         return last >= 0 and bool(self._is_foreign[last])
 
     @property

@@ -1,0 +1,183 @@
+"""What the mirror asks of a cluster about topics: to create, grow, configure and describe them."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import trio
+
+from mirror.topic_plan import (
+    DYNAMIC_TOPIC_CONFIG,
+    CreateTopic,
+    GrowTopic,
+    SetConfigs,
+    TopicAction,
+)
+from wire.errors import ErrorCode
+from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault
+from wire.net.retries import code_of
+
+TOPIC_RESOURCE: Final = 2
+SET: Final = 0
+TIMEOUT_MS: Final = 15_000
+LEADERS_TIMEOUT_S: Final = 15.0
+
+
+class TopicRefused(NetworkFault):
+    """A cluster would not create or change a topic; the message names topic and error."""
+
+    def __init__(self, topic: str, code: int, message: str | None) -> None:
+        """Name what was refused."""
+        self.topic = topic
+        self.code = code_of(code)
+        super().__init__(f"topic {topic}: {self.code.name}{': ' + message if message else ''}")
+
+
+async def ensure_topic(
+    cluster: Cluster,
+    topic: str,
+    *,
+    replication_factor: int | None,
+    configs: Mapping[str, str],
+) -> None:
+    """Return when the topic of one partition exists and has a leader."""
+    with trio.move_on_after(LEADERS_TIMEOUT_S):
+        while True:
+            view = await cluster.metadata([topic], refresh=True)
+            found = view.topics.get(topic)
+            if found is not None and found.error_code == ErrorCode.NONE:
+                if all(partition.leader >= 0 for partition in found.partitions.values()):
+                    return
+            else:
+                factor = max(1, min(replication_factor or 3, len(view.brokers)))
+                await apply(
+                    cluster,
+                    CreateTopic(
+                        topic=topic,
+                        partition_count=1,
+                        replication_factor=factor,
+                        configs=configs,
+                    ),
+                )
+            await trio.sleep(0.05)
+    raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")
+
+
+async def apply(cluster: Cluster, action: TopicAction) -> None:
+    """Do one thing to a topic; that it is done already is fine. Raises TopicRefused."""
+    match action:
+        case CreateTopic():
+            await _create(cluster, action)
+        case GrowTopic():
+            await _grow(cluster, action)
+        case SetConfigs():
+            await _set_configs(cluster, action)
+
+
+async def _create(cluster: Cluster, action: CreateTopic) -> None:
+    answer = await cluster.request_controller(
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(
+                    name=action.topic,
+                    num_partitions=action.partition_count,
+                    replication_factor=action.replication_factor,
+                    assignments=(),
+                    configs=tuple(
+                        CreatableTopicConfig(name=name, value=value)
+                        for name, value in sorted(action.configs.items())
+                    ),
+                ),
+            ),
+            timeout_ms=TIMEOUT_MS,
+        )
+    )
+    result = answer.topics[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
+        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+
+
+async def _grow(cluster: Cluster, action: GrowTopic) -> None:
+    answer = await cluster.request_controller(
+        CreatePartitionsRequest(
+            topics=(
+                CreatePartitionsTopic(
+                    name=action.topic, count=action.partition_count, assignments=None
+                ),
+            ),
+            timeout_ms=TIMEOUT_MS,
+            validate_only=False,
+        )
+    )
+    result = answer.results[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS}:
+        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+
+
+async def _set_configs(cluster: Cluster, action: SetConfigs) -> None:
+    answer = await cluster.request(
+        IncrementalAlterConfigsRequest(
+            resources=(
+                IncrementalAlterConfigsResource(
+                    resource_type=TOPIC_RESOURCE,
+                    resource_name=action.topic,
+                    configs=tuple(
+                        IncrementalAlterConfigsAlterableConfig(
+                            name=name, config_operation=SET, value=value
+                        )
+                        for name, value in sorted(action.configs.items())
+                    ),
+                ),
+            ),
+            validate_only=False,
+        )
+    )
+    result = answer.responses[0]
+    if result.error_code != ErrorCode.NONE:
+        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+
+
+async def _refused(cluster: Cluster, topic: str, code: int, message: str | None) -> TopicRefused:
+    """Return the refusal; another controller is looked up for the next try."""
+    if code == ErrorCode.NOT_CONTROLLER:
+        await cluster.metadata(refresh=True)
+    return TopicRefused(topic, code, message)
+
+
+async def topic_configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return what was set for each topic itself; topics that would not say are left out."""
+    if not topics:
+        return {}
+    answer = await cluster.request(
+        DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsResource(
+                    resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
+                )
+                for topic in sorted(topics)
+            )
+        )
+    )
+    return {
+        result.resource_name: {
+            config.name: config.value
+            for config in result.configs
+            if config.value is not None
+            and not config.read_only
+            and config.config_source == DYNAMIC_TOPIC_CONFIG
+        }
+        for result in answer.results
+        if result.error_code == ErrorCode.NONE
+    }

@@ -1,0 +1,146 @@
+"""One flow at work: discovery, positioning, a fetcher per source and a writer per target broker.
+
+    discovery ─► positioning ─► SourceFetcher ─► route ─► MapLog (holes only) ─► TargetWriter
+                      ▲                                                               │
+                      └────────────── interrupted, once all is answered ◄─────────────┘
+
+An engine is made anew whenever the flow starts; everything it knows it reads off the two clusters.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from mirror.checkpoints import GroupSync
+from mirror.flow_state import FlowState
+from mirror.links import Links
+from mirror.loops import LoopWatch
+from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from mirror.positioning import Positioning
+from mirror.routing import Routed
+from mirror.source import SourceFetcher
+from mirror.target import TargetWriter
+from mirror.topics import Discovery
+from runtime.clock import now_ms
+from runtime.config import FlowConfig
+from wire.net.errors import NetworkFault
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5
+SETTLE_S: Final = 10.0
+"""How long a drain waits for what is under way."""
+LAST_APPLY_S: Final = 5.0
+LOOK_S: Final = 0.2
+
+
+class Engine:
+    """The tasks of one flow and what they share."""
+
+    def __init__(self, config: FlowConfig, links: Links, measurements: FlowMeasurements) -> None:
+        """Make the parts; ``run`` starts them."""
+        self.flow = FlowState(config=config, measurements=measurements)
+        self.map_log = MapLog(links.target_admin, config.source, config.replication_factor)
+        self.groups = GroupSync(self.flow, links)
+        self.discovery = Discovery(self.flow, links, self.map_log)
+        self.starting_fault: str | None = None
+        """What keeps the flow from starting."""
+        self.is_started = False
+        self._links = links
+        self._writers: dict[int, TargetWriter] = {}
+        self._fetchers: dict[int, SourceFetcher] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._load()
+        positioning = Positioning(self.flow, self._links, self.map_log)
+        loops = LoopWatch(self.flow, self._links)
+        await self._retry(loops.look)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self.discovery.run)
+            nursery.start_soon(positioning.run)
+            nursery.start_soon(loops.run)
+            nursery.start_soon(self.groups.run)
+            nursery.start_soon(self._follow_leaders)
+            self.is_started = True
+
+    async def drain(self) -> bool:
+        """Stop fetching, let what is under way be answered, apply group positions a last time.
+
+        Return whether all was settled in time.
+        """
+        self.flow.is_fetching = False
+        with trio.move_on_after(SETTLE_S) as limit:
+            await self.flow.wait_settled()
+        is_settled = not limit.cancelled_caught
+        if self.is_started:
+            with trio.move_on_after(LAST_APPLY_S):
+                await self.groups.apply_now()
+        now = now_ms()
+        for partition in self.flow.partitions.values():
+            with self.flow.accounting(partition):
+                partition.pause("the flow is stopped", now)
+        return is_settled
+
+    def hold(self) -> None:
+        """Stop writing at once, without forgetting where we are: the witness is out of reach."""
+        self.flow.is_fetching = False
+        now = now_ms()
+        for partition in self.flow.partitions.values():
+            self.flow.interrupt(partition, "the witness is out of reach", now, at_once=True)
+
+    def let_go(self) -> None:
+        """Go on after ``hold``."""
+        self.flow.is_fetching = True
+        self.flow.position_more.wake()
+
+    async def _load(self) -> None:
+        """Read the map, however long the target stays away."""
+        await self._retry(self.map_log.load)
+
+    async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except NetworkFault as fault:
+                if str(fault) != self.starting_fault:
+                    _LOG.warning("%s: cannot start yet: %s", self.flow.config.name, fault)
+                self.starting_fault = str(fault)
+                await trio.sleep(RETRY_S)
+            else:
+                self.starting_fault = None
+                return
+
+    async def _follow_leaders(self) -> None:
+        """Have a fetcher for every broker that leads a source partition."""
+        assert self._nursery is not None, "run has opened it"
+        while True:
+            for partition in self.flow.partitions.values():
+                node = partition.source_leader
+                if node >= 0 and node not in self._fetchers:
+                    fetcher = SourceFetcher(
+                        node, self.flow, self._links, self.map_log, self._forward
+                    )
+                    self._fetchers[node] = fetcher
+                    self._nursery.start_soon(fetcher.run)
+            await self.flow.position_more.wait(LOOK_S)
+
+    def _forward(self, partition: MirroredPartition, routed: Routed, arrived_ms: int) -> None:
+        """Hand routed batches to the writer of the partition's target leader."""
+        if not routed.forwards or not partition.is_flowing:
+            return
+        with self.flow.accounting(partition):
+            partition.enqueue(routed.forwards, arrived_ms)
+        node = partition.target_leader
+        writer = self._writers.get(node)
+        if writer is None:
+            assert self._nursery is not None, "fetchers run inside it"
+            writer = self._writers[node] = TargetWriter(node, self.flow, self._links)
+            self._nursery.start_soon(writer.run)
+        writer.put(partition)

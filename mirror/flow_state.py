@@ -1,0 +1,102 @@
+"""What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from offset_translation.map_records import TopicPartition
+from runtime.config import FlowConfig
+
+
+class Wakeup:
+    """Wakes whoever waits at this moment; nobody waiting, nothing kept."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        """Begin with nobody waiting."""
+        self._event = trio.Event()
+
+    def wake(self) -> None:
+        """Wake all who wait."""
+        if self._event.statistics().tasks_waiting:
+            self._event.set()
+            self._event = trio.Event()
+
+    async def wait(self, at_most_s: float) -> None:
+        """Wait for the next wake, or as long as said."""
+        with trio.move_on_after(at_most_s):
+            await self._event.wait()
+
+
+@dataclass(slots=True, kw_only=True)
+class FlowState:
+    """Of one flow while it runs."""
+
+    config: FlowConfig
+    measurements: FlowMeasurements
+    partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
+    in_flight_bytes: int = 0
+    """Fetched and not yet acknowledged, of all partitions."""
+    is_fetching: bool = True
+    """False while the flow drains or the witness is out of reach."""
+    fetch_more: Wakeup = field(default_factory=Wakeup)
+    """Room in flight, a partition positioned: fetchers look again."""
+    position_more: Wakeup = field(default_factory=Wakeup)
+    """A partition is settled after an interruption, or discovered."""
+    settled: Wakeup = field(default_factory=Wakeup)
+    """Something under way was answered; for who waits until all is."""
+    refresh: Wakeup = field(default_factory=Wakeup)
+    """Leaders or topics may have changed: discovery looks again."""
+    loop_ids: frozenset[int] = frozenset()
+    """Producer ids of mirrors that write into the source."""
+
+    def interrupt(
+        self, partition: MirroredPartition, reason: str, now_ms: int, *, at_once: bool = False
+    ) -> None:
+        """Stop a partition, to be positioned again by itself."""
+        with self.accounting(partition):
+            partition.interrupt(reason, now_ms, at_once=at_once)
+        self.position_more.wake()
+
+    def accounting(self, partition: MirroredPartition) -> "_Accounting":
+        """Carry what a block changes of a partition's bytes under way over to the total."""
+        return _Accounting(self, partition)
+
+    def led_at_source_by(self, node: int) -> Iterator[MirroredPartition]:
+        """Yield the flowing partitions whose source leader this is."""
+        for partition in self.partitions.values():
+            if partition.source_leader == node and partition.is_flowing:
+                yield partition
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way."""
+        return all(partition.is_settled for partition in self.partitions.values())
+
+    async def wait_settled(self) -> None:
+        """Wait until nothing is under way; whoever calls has stopped the fetching."""
+        while not self.is_settled:
+            await self.settled.wait(SETTLE_LOOK_S)
+
+
+SETTLE_LOOK_S: Final = 0.5
+
+
+class _Accounting:
+    __slots__ = ("_before", "_flow", "_partition")
+
+    def __init__(self, flow: FlowState, partition: MirroredPartition) -> None:
+        self._flow = flow
+        self._partition = partition
+        self._before = partition.in_flight_bytes
+
+    def __enter__(self) -> None:
+        self._before = self._partition.in_flight_bytes
+
+    def __exit__(self, *_: object) -> None:
+        self._flow.in_flight_bytes += self._partition.in_flight_bytes - self._before

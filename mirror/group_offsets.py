@@ -1,0 +1,250 @@
+"""The source's group positions, read from ``__consumer_offsets`` as a stream from its beginning.
+
+Transactional commits are read committed; a record without value takes its position back.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from mirror.flow_state import FlowState, Wakeup
+from mirror.links import Links
+from mirror.routing import Aborted, CommittedFilter
+from mirror.source import one_view
+from offset_translation.map_records import TopicPartition
+from wire.consumer_offsets import GroupMetadataKey, OffsetKey, decode_key, decode_offset_value
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
+from wire.net.errors import NetworkFault
+from wire.net.metadata import TopicView
+from wire.net.operations import list_offsets
+from wire.net.retries import code_of
+from wire.primitives import MalformedMessage
+from wire.record_batch import CorruptBatch, Record, iterate_batches, iterate_records
+
+_LOG = logging.getLogger(__name__)
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+MAX_WAIT_MS: Final = 500
+PARTITION_BYTES: Final = 256 * 1024
+FETCH_BYTES: Final = 2 * 1024 * 1024
+READ_COMMITTED: Final = 1
+LOOK_S: Final = 5.0
+ABSENT_LOOK_S: Final = 0.5
+PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePosition:
+    """What a group committed on the source, and when by its own account."""
+
+    offset: int
+    metadata: str
+    commit_ms: int
+
+
+class SourceGroups:
+    """The positions of the groups that are mirrored, as the stream has told them so far."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with no group known."""
+        self._flow = flow
+        self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
+        self.changed: set[str] = set()
+        """Groups with news that nobody has acted on."""
+        self.news = Wakeup()
+
+    def replay(self, record: Record) -> None:
+        """Take one record of the topic over; what makes no sense is counted and left out."""
+        try:
+            key = decode_key(record.key or b"")
+            if isinstance(key, GroupMetadataKey) or not isinstance(key, OffsetKey):
+                return
+            if not self._flow.config.groups.matches(key.group):
+                return
+            value = None if record.value is None else decode_offset_value(record.value)
+        except MalformedMessage as fault:
+            self._flow.measurements.malformed(OFFSETS_TOPIC)
+            _LOG.debug("%s: a record at %d makes no sense: %s", OFFSETS_TOPIC, record.offset, fault)
+            return
+        if value is None:
+            self._forget(key)
+            return
+        self.positions.setdefault(key.group, {})[key.topic, key.partition] = SourcePosition(
+            offset=value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp_ms
+        )
+        self.changed.add(key.group)
+
+    def _forget(self, key: OffsetKey) -> None:
+        """A deleted or expired position; the target's own is left as it is."""
+        positions = self.positions.get(key.group)
+        if positions is None:
+            return
+        positions.pop((key.topic, key.partition), None)
+        if not positions:
+            del self.positions[key.group]
+            self.changed.discard(key.group)
+
+
+class GroupReader:
+    """Reads all partitions of the offsets topic, at each broker those that it leads."""
+
+    def __init__(self, flow: FlowState, links: Links, groups: SourceGroups) -> None:
+        """Begin before the first record."""
+        self._flow = flow
+        self._links = links
+        self._groups = groups
+        self._topic: TopicView | None = None
+        self._next: dict[int, int] = {}
+        self._first_ends: dict[int, int] = {}
+        self._nodes: set[int] = set()
+        self.fault: str | None = None
+        self.is_loaded = False
+        """Whether the stream has reached the end that the topic had at the start."""
+
+    async def run(self) -> None:
+        """Read for ever."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                try:
+                    await self._look()
+                except NetworkFault as fault:
+                    self._note(str(fault))
+                    await trio.sleep(PAUSE_S)
+                    continue
+                for node in self._leaders() - self._nodes:
+                    self._nodes.add(node)
+                    nursery.start_soon(self._read_node, node)
+                await trio.sleep(LOOK_S if self._topic is not None else ABSENT_LOOK_S)
+
+    def _note(self, fault: str) -> None:
+        if self.fault != fault:
+            _LOG.warning("%s: %s: %s", self._flow.config.name, OFFSETS_TOPIC, fault)
+        self.fault = fault
+
+    def _leaders(self) -> set[int]:
+        if self._topic is None:
+            return set()
+        return {view.leader for view in self._topic.partitions.values() if view.leader >= 0}
+
+    async def _look(self) -> None:
+        """Learn the leaders, and where reading begins."""
+        view = await self._links.source_groups.metadata([OFFSETS_TOPIC], refresh=True)
+        topic = view.topics.get(OFFSETS_TOPIC)
+        if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self.is_loaded = True
+            return
+        new = [(OFFSETS_TOPIC, index) for index in topic.partitions if index not in self._next]
+        if new:
+            starts = await list_offsets(self._links.source_groups, new, -2)
+            ends = await list_offsets(self._links.source_groups, new, -1)
+            for place in new:
+                start, end = starts[place], ends[place]
+                if not isinstance(start, ErrorCode) and not isinstance(end, ErrorCode):
+                    self._next[place[1]] = start
+                    self._first_ends[place[1]] = end
+        self._topic = topic
+        self._note_loaded()
+
+    def _note_loaded(self) -> None:
+        if self.is_loaded or self._topic is None or len(self._next) < len(self._topic.partitions):
+            return
+        if all(self._next[index] >= end for index, end in self._first_ends.items()):
+            self.is_loaded = True
+            self._groups.news.wake()
+
+    async def _read_node(self, node: int) -> None:
+        """Read what this broker leads."""
+        while True:
+            request = self._request(node)
+            if request is None:
+                await trio.sleep(PAUSE_S)
+                continue
+            try:
+                connection = await self._links.source_groups.connection(node)
+                answer = await connection.request(request)
+            except NetworkFault as fault:
+                self._note(str(fault))
+                await trio.sleep(PAUSE_S)
+                continue
+            codes = [
+                await self._take(data) for topic in answer.responses for data in topic.partitions
+            ]
+            if any(code is not ErrorCode.NONE for code in (*codes, code_of(answer.error_code))):
+                await trio.sleep(PAUSE_S)
+            else:
+                self.fault = None
+
+    def _request(self, node: int) -> FetchRequest | None:
+        topic = self._topic
+        if topic is None:
+            return None
+        partitions = tuple(
+            FetchPartition(
+                partition=index,
+                fetch_offset=self._next[index],
+                partition_max_bytes=PARTITION_BYTES,
+            )
+            for index, view in topic.partitions.items()
+            if view.leader == node and index in self._next
+        )
+        if not partitions:
+            return None
+        return FetchRequest(
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=READ_COMMITTED,
+            topics=(
+                FetchTopic(topic=OFFSETS_TOPIC, topic_id=topic.topic_id, partitions=partitions),
+            ),
+        )
+
+    async def _take(self, data: FetchPartitionData) -> ErrorCode:
+        code = code_of(data.error_code)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._next.pop(data.partition_index, None)  # compaction went by: begin again
+        if code is not ErrorCode.NONE:
+            self._note(f"partition {data.partition_index}: {code.name}")
+            await self._relook()
+            return code
+        records = one_view(data.records)
+        if records is not None and len(records):
+            self._replay(
+                data.partition_index,
+                records,
+                [
+                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in data.aborted_transactions or ()
+                ],
+            )
+            self._groups.news.wake()
+        self._note_loaded()
+        return code
+
+    async def _relook(self) -> None:
+        try:
+            await self._look()
+        except NetworkFault as fault:
+            self._note(str(fault))
+
+    def _replay(self, index: int, records: memoryview, aborted: Sequence[Aborted]) -> None:
+        position = self._next[index]
+        committed = CommittedFilter(aborted)
+        for header, batch in iterate_batches(records):
+            is_left_out = committed.is_left_out(header)
+            if header.next_offset <= position:
+                continue
+            try:
+                if not is_left_out:
+                    for record in iterate_records(batch):
+                        if record.offset >= position:
+                            self._groups.replay(record)
+            except CorruptBatch as fault:
+                self._flow.measurements.malformed(OFFSETS_TOPIC)
+                _LOG.warning("%s-%d: %s", OFFSETS_TOPIC, index, fault)
+            position = header.next_offset
+        self._next[index] = position

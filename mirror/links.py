@@ -1,0 +1,45 @@
+"""The connections of one flow.
+
+A broker answers the requests of one connection one after the other, so a Fetch that waits for data
+holds up everything behind it: data, group commits and questions go over connections of their own.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from runtime.config import ClusterConfig, FlowConfig
+from wire.net.cluster import Cluster, open_cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Both clusters, by purpose."""
+
+    source_data: Cluster
+    source_groups: Cluster
+    source_admin: Cluster
+    target_data: Cluster
+    target_admin: Cluster
+
+
+@asynccontextmanager
+async def open_links(
+    flow: FlowConfig, source: ClusterConfig, target: ClusterConfig
+) -> AsyncIterator[Links]:
+    """Open all; brokers that are down are found out by the first request."""
+    name = flow.client_id
+    async with (
+        open_cluster(source.bootstrap, client_id=name) as source_data,
+        open_cluster(source.bootstrap, client_id=name) as source_groups,
+        open_cluster(source.bootstrap, client_id=name) as source_admin,
+        open_cluster(target.bootstrap, client_id=name) as target_data,
+        open_cluster(target.bootstrap, client_id=name) as target_admin,
+    ):
+        yield Links(
+            source_data=source_data,
+            source_groups=source_groups,
+            source_admin=source_admin,
+            target_data=target_data,
+            target_admin=target_admin,
+        )

@@ -1,0 +1,162 @@
+"""The durable offset map: its topic on the target, read once, then written ahead of the data.
+
+Whoever writes it uses the mirror's producer id and consecutive sequences, read off the log: a
+worker that was stopped for long and wakes up finds its sequences used and its writes come to
+nothing. What the topic says does not depend on order, so writing the same again is harmless.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.admin import ensure_topic
+from mirror.routing import SEQUENCES
+from offset_translation import map_records
+from offset_translation.map_records import MapState, MirrorProducer
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault
+from wire.net.operations import append, list_offsets, read_partition
+from wire.net.retries import code_of
+from wire.record_batch import Record, build_batch, crc_is_valid, iterate_records, parse_header
+
+_LOG = logging.getLogger(__name__)
+
+MapRecord: TypeAlias = tuple[bytes, bytes | None]
+
+WRITE_TRIES: Final = 6
+FIRST_PAUSE_S: Final = 0.05
+
+
+class MapUnwritable(NetworkFault):
+    """The map topic could not be written; nothing behind it may be produced."""
+
+
+class MapLog:
+    """The map topic of one flow."""
+
+    def __init__(self, target: Cluster, source_name: str, replication_factor: int | None) -> None:
+        """Know where the topic is; ``load`` reads it."""
+        self.topic: Final = map_records.map_topic_name(source_name)
+        self.state = MapState()
+        self._target = target
+        self._replication_factor = replication_factor
+        self._read_to = 0
+        self._next_sequence = 0
+        self._is_unsure = True
+        """The log's end must be read before the next write: an answer is missing."""
+        self._writing = trio.Lock()
+
+    @property
+    def producer(self) -> MirrorProducer:
+        """Who writes the mirrored records; known once loaded."""
+        assert self.state.producer is not None, "the map is loaded first"
+        return self.state.producer
+
+    async def load(self) -> None:
+        """Create the topic if need be, read it, and take or get a producer id."""
+        await ensure_topic(
+            self._target,
+            self.topic,
+            replication_factor=self._replication_factor,
+            configs={"cleanup.policy": "compact"},
+        )
+        await self._catch_up()
+        if self.state.producer is None:
+            answer = await self._target.request(
+                InitProducerIdRequest(transaction_timeout_ms=60_000)
+            )
+            if answer.error_code != ErrorCode.NONE:
+                raise MapUnwritable(f"InitProducerId: {code_of(answer.error_code).name}")
+            producer = MirrorProducer(
+                producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+            )
+            await self.write([map_records.mirror_producer(producer)], producer)
+
+    async def write(
+        self, records: Sequence[MapRecord], producer: MirrorProducer | None = None
+    ) -> None:
+        """Return once the records are durable and part of ``state``; raises MapUnwritable."""
+        if not records:
+            return
+        async with self._writing:
+            last: object = None
+            for attempt in range(WRITE_TRIES):
+                if attempt:
+                    await trio.sleep(FIRST_PAUSE_S * 2**attempt)
+                try:
+                    last = await self._write_once(records, producer or self.producer)
+                except NetworkFault as fault:
+                    last = fault
+                    continue
+                if last is ErrorCode.NONE:
+                    return
+            raise MapUnwritable(f"{self.topic}: {getattr(last, 'name', last)}")
+
+    async def _write_once(
+        self, records: Sequence[MapRecord], producer: MirrorProducer
+    ) -> ErrorCode:
+        """Append at the next sequence. Unsure before means read back after."""
+        was_unsure = self._is_unsure
+        if was_unsure:
+            await self._catch_up()
+        stamp = now_ms()
+        batch = build_batch(
+            [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=self._next_sequence,
+        )
+        self._is_unsure = True
+        answer = await append(self._target, self.topic, 0, batch)
+        code = code_of(answer.error_code)
+        if code is not ErrorCode.NONE:
+            return code
+        if was_unsure and not await self._is_there(batch, answer.base_offset):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        for key, value in records:
+            self.state.replay(key, value)
+        self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
+        self._is_unsure = False
+        # Offsets between are others' (seals): read when unsure, never needed before.
+        return code
+
+    async def _is_there(self, batch: bytes, offset: int) -> bool:
+        """Whether the log holds this very batch there.
+
+        A broker takes a batch with a sequence it remembers for a repetition and acknowledges it;
+        but what it remembers may be a write of ours whose answer was lost.
+        """
+        expected = parse_header(batch).crc
+        async for header, _ in read_partition(self._target, self.topic, 0, offset, offset + 1):
+            return header.crc == expected
+        return False
+
+    async def _catch_up(self) -> None:
+        """Replay what was written since the last look, and learn the sequence that comes next."""
+        where = (self.topic, 0)
+        starts = await list_offsets(self._target, {where}, -2)
+        ends = await list_offsets(self._target, {where}, -1)
+        start, end = starts[where], ends[where]
+        if isinstance(start, ErrorCode) or isinstance(end, ErrorCode):
+            raise MapUnwritable(f"{self.topic}: its ends: {start!r}, {end!r}")
+        seen = len(self.state.rejected)
+        first = max(self._read_to, start)
+        async for header, batch in read_partition(self._target, self.topic, 0, first, end):
+            if not crc_is_valid(batch):
+                raise MapUnwritable(f"{self.topic}: damaged batch at {header.base_offset}")
+            for record in iterate_records(batch):
+                if record.offset >= self._read_to:
+                    self.state.replay(record.key, record.value)
+            producer = self.state.producer
+            if producer is not None and header.producer_id == producer.producer_id:
+                last = header.base_sequence + header.last_offset_delta
+                self._next_sequence = (last + 1) % SEQUENCES
+            self._read_to = max(self._read_to, header.next_offset)
+        self._is_unsure = False
+        for rejected in self.state.rejected[seen:]:
+            _LOG.warning("%s: a record makes no sense and is left out: %s", self.topic, rejected)

@@ -1,0 +1,200 @@
+"""One mirrored partition at run time: where it stands, what is under way, and how far behind it is.
+
+No I/O and no clock here: times are arguments, wall clock in milliseconds.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from mirror.partition_state import FLOWING, STOPPED, PartitionState, Status, move
+from mirror.routing import Cursor, Forward
+from offset_translation.offset_map import OffsetMap
+
+FIRST_BACKOFF_MS: Final = 100
+MAX_BACKOFF_MS: Final = 5_000
+FALLEN_BEHIND_MS: Final = 3_000
+"""Not at the source's end for this long: no longer called streaming."""
+
+
+@dataclass(slots=True)
+class _Goal:
+    """Once everything before ``offset`` is mirrored, the partition was level at ``time_ms``."""
+
+    offset: int
+    time_ms: int
+
+
+class MirroredPartition:
+    """State of one partition of one flow."""
+
+    def __init__(
+        self, topic: str, index: int, *, topic_id: UUID, offset_map: OffsetMap, now_ms: int
+    ) -> None:
+        """Begin as discovered."""
+        self.topic: Final = topic
+        self.index: Final = index
+        self.topic_id = topic_id
+        self.offset_map = offset_map
+        self.status = Status(state=PartitionState.DISCOVERING, since_ms=now_ms)
+        self.source_leader = -1
+        self.target_leader = -1
+        self.cursor: Cursor | None = None
+        self.attempt = 0
+        """Grows with every interruption; answers to what was asked before are ignored."""
+        self.queue: deque[tuple[Forward, int]] = deque()
+        """Batches to send, each with the time at which it arrived."""
+        self.is_queued = False
+        """Whether a writer holds this partition in its line of ready ones."""
+        self.in_flight_bytes = 0
+        """Fetched and not yet acknowledged, queued or sent."""
+        self.sent_count = 0
+        """Batches sent and not yet answered, of every attempt."""
+        self.source_end: int | None = None
+        """The source's high watermark as last heard; None before."""
+        self.readable_end: int | None = None
+        """The source's last stable offset as last heard: open transactions lie behind it."""
+        self.heard_ms = 0
+        """When the source's end was last heard of."""
+        self.level_ms: int | None = None
+        """The last moment known at which everything then readable was mirrored."""
+        self.lost_records = 0
+        self.is_positioned = False
+        """Whether the map has been told the target's log end since the start."""
+        self.retry_at_ms = 0
+        self.failures = 0
+        """Interruptions without progress in between."""
+        self.refused_since_ms: int | None = None
+        """Since when the target has called our sequences wrong, without any progress."""
+        self._goal: _Goal | None = None
+
+    @property
+    def state(self) -> PartitionState:
+        """The state alone."""
+        return self.status.state
+
+    @property
+    def is_flowing(self) -> bool:
+        """Whether it is to be fetched."""
+        return self.status.state in FLOWING
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of it is under way."""
+        return self.sent_count == 0 and not self.queue
+
+    @property
+    def lag_records(self) -> int | None:
+        """Source offsets not yet mirrored; None while unknown, which is not zero."""
+        mirrored = self.offset_map.mirrored_source_end
+        if self.source_end is None or mirrored is None:
+            return None
+        return max(0, self.source_end - mirrored)
+
+    def lag_ms(self, now_ms: int, *, fresh_ms: int = 10_000) -> int | None:
+        """Return for how long the oldest unmirrored record has been waiting at most.
+
+        Level now is 0; otherwise the time since it was last level. None while unknown: never
+        level since the start, or nothing heard of the source for ``fresh_ms``.
+        """
+        if self.lag_records == 0 and now_ms - self.heard_ms <= fresh_ms:
+            return 0
+        return None if self.level_ms is None else max(0, now_ms - self.level_ms)
+
+    # --- changes -----------------------------------------------------------------------------
+
+    def move(self, state: PartitionState, now_ms: int, reason: str = "") -> None:
+        """Change the state by the table."""
+        self.status = move(self.status, state, now_ms, reason)
+
+    def go_on(self, cursor: Cursor, now_ms: int) -> None:
+        """Fetch from here."""
+        self.cursor = cursor
+        self.is_positioned = True
+        self.move(PartitionState.CATCHING_UP, now_ms)
+
+    def interrupt(self, reason: str, now_ms: int, *, at_once: bool = False) -> None:
+        """Stop, to be positioned again once what was sent is answered and a while has passed."""
+        if self.state in STOPPED or self.state is PartitionState.PAUSED:
+            self._abandon()
+            return
+        if self.cursor is not None:
+            self.failures += 1
+        self._abandon()
+        backoff = min(FIRST_BACKOFF_MS * 2 ** min(self.failures, 10), MAX_BACKOFF_MS)
+        self.retry_at_ms = now_ms if at_once else now_ms + backoff
+        self.move(PartitionState.WAITING, now_ms, reason)
+
+    def postpone(self, reason: str, now_ms: int) -> None:
+        """Positioning failed: try again later."""
+        self.failures += 1
+        self._abandon()
+        backoff = min(FIRST_BACKOFF_MS * 2 ** min(self.failures, 10), MAX_BACKOFF_MS)
+        self.retry_at_ms = now_ms + backoff
+        self.move(PartitionState.WAITING, now_ms, reason)
+
+    def stop(self, state: PartitionState, reason: str, now_ms: int) -> None:
+        """Stop until somebody decides."""
+        assert state in STOPPED, f"{state} does not stop a partition"
+        self._abandon()
+        if self.state not in STOPPED:
+            self.move(state, now_ms, reason)
+
+    def pause(self, reason: str, now_ms: int) -> None:
+        """Stop by a command; a stopped partition keeps its own state, which says more."""
+        self._abandon()
+        if self.state not in STOPPED:
+            self.move(PartitionState.PAUSED, now_ms, reason)
+
+    def _abandon(self) -> None:
+        """Forget what has not been sent; what was sent is still answered."""
+        self.attempt += 1
+        self.cursor = None
+        self.in_flight_bytes -= sum(forward.size for forward, _ in self.queue)
+        self.queue.clear()
+
+    def enqueue(self, forwards: Iterable[Forward], arrived_ms: int) -> None:
+        """Take batches to send."""
+        for forward in forwards:
+            self.queue.append((forward, arrived_ms))
+            self.in_flight_bytes += forward.size
+
+    def acknowledged(self, forward: Forward, now_ms: int) -> None:
+        """The target holds this batch at the place foretold."""
+        self.offset_map.advance(forward.target_base + forward.record_count)
+        self.failures = 0
+        self.refused_since_ms = None
+        self.note_progress(now_ms)
+
+    def heard(self, *, source_end: int, readable_end: int, now_ms: int) -> None:
+        """The source has told its end."""
+        self.source_end = source_end
+        self.readable_end = readable_end
+        self.heard_ms = now_ms
+        mirrored = self.offset_map.mirrored_source_end
+        if mirrored is not None and mirrored >= readable_end:
+            self.level_ms = now_ms
+            self._goal = None
+        elif self._goal is None:
+            self._goal = _Goal(readable_end, now_ms)
+        self.note_progress(now_ms)
+
+    def note_progress(self, now_ms: int) -> None:
+        """Work out from the map whether the partition is level with its source."""
+        mirrored = self.offset_map.mirrored_source_end
+        if mirrored is None or self.readable_end is None:
+            return
+        if self._goal is not None and mirrored >= self._goal.offset:
+            self.level_ms = self._goal.time_ms
+            self._goal = None
+        is_level = mirrored >= self.readable_end
+        if self.state is PartitionState.CATCHING_UP and is_level:
+            self.move(PartitionState.STREAMING, now_ms)
+        elif (
+            self.state is PartitionState.STREAMING
+            and not is_level
+            and (self.level_ms is None or now_ms - self.level_ms > FALLEN_BEHIND_MS)
+        ):
+            self.move(PartitionState.CATCHING_UP, now_ms)

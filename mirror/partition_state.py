@@ -1,0 +1,99 @@
+"""The states a mirrored partition can be in; it is always in exactly one, visible with its reason.
+
+discovering ─► positioning ─► catching up ◄─► streaming
+                  ▲  │             │              │
+                  │  └─────────────┴──────┬───────┘
+                  └── waiting ◄───────────┤   a fault that passes: tried again by itself
+                                          ├─► paused          by a command or the witness
+                                          └─► one of STOPPED  needs somebody to decide
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class PartitionState(Enum):
+    """What a partition is doing; the values are what people and JSON see."""
+
+    DISCOVERING = "discovering"
+    POSITIONING = "positioning"
+    CATCHING_UP = "catching up"
+    STREAMING = "streaming"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    RETENTION_OVERRUN = "retention overrun"
+    TOPIC_RECREATED = "topic recreated"
+    SOURCE_WENT_BACK = "source went back"
+    SOURCE_GONE = "source gone"
+    SOURCE_CORRUPT = "source corrupt"
+    TARGET_DIVERGED = "target diverged"
+    TARGET_REFUSED = "target refused"
+    RECORD_TOO_LARGE = "record too large"
+    NOT_AUTHORISED = "not authorised"
+
+
+_S = PartitionState
+
+STOPPED: Final = frozenset(
+    {
+        _S.RETENTION_OVERRUN,
+        _S.TOPIC_RECREATED,
+        _S.SOURCE_WENT_BACK,
+        _S.SOURCE_GONE,
+        _S.SOURCE_CORRUPT,
+        _S.TARGET_DIVERGED,
+        _S.TARGET_REFUSED,
+        _S.RECORD_TOO_LARGE,
+        _S.NOT_AUTHORISED,
+    }
+)
+"""States that end only with the daemon or by somebody's decision."""
+
+FLOWING: Final = frozenset({_S.CATCHING_UP, _S.STREAMING})
+"""States in which records are fetched."""
+
+_INTERRUPTIONS: Final = STOPPED | {_S.WAITING, _S.PAUSED}
+
+ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
+    _S.DISCOVERING: _INTERRUPTIONS | {_S.POSITIONING},
+    _S.POSITIONING: _INTERRUPTIONS | {_S.CATCHING_UP},
+    _S.CATCHING_UP: _INTERRUPTIONS | {_S.STREAMING},
+    _S.STREAMING: _INTERRUPTIONS | {_S.CATCHING_UP},
+    _S.WAITING: _INTERRUPTIONS | {_S.POSITIONING},
+    _S.PAUSED: frozenset({_S.POSITIONING, _S.SOURCE_GONE}),
+    **{state: frozenset({_S.PAUSED}) for state in STOPPED},
+}
+
+ADVICE: Final[dict[PartitionState, str]] = {
+    _S.RETENTION_OVERRUN: "records were deleted on the source before they were mirrored: delete "
+    "the target topic to start again from what is left",
+    _S.TOPIC_RECREATED: "the source topic is another than was mirrored: delete the target topic",
+    _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides",
+    _S.SOURCE_GONE: "the source topic was deleted: delete the target topic if that was meant",
+    _S.SOURCE_CORRUPT: "the source holds a damaged batch: read it from another replica",
+    _S.TARGET_DIVERGED: "somebody else wrote to the target partition: find the writer",
+    _S.TARGET_REFUSED: "the target refuses the records: see the reason",
+    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic and start the daemon again",
+    _S.NOT_AUTHORISED: "grant the mirror's user the right and start the daemon again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A state, since when (wall clock, milliseconds), and why."""
+
+    state: PartitionState
+    since_ms: int
+    reason: str = ""
+
+
+def move(status: Status, state: PartitionState, now_ms: int, reason: str = "") -> Status:
+    """Return the next status; the same state keeps its age and takes the new reason.
+
+    A transition that the table does not allow is our own bug.
+    """
+    if state is status.state:
+        return Status(state=state, since_ms=status.since_ms, reason=reason)
+    assert state in ALLOWED[status.state], f"{status.state} may not become {state}"
+    return Status(state=state, since_ms=now_ms, reason=reason)

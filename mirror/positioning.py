@@ -1,0 +1,176 @@
+"""Find where each partition goes on: at the start, and after every interruption.
+
+The place is read off the target's log end and the map (see start_position), after everything that
+was sent has been answered.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.flow_state import FlowState
+from mirror.links import Links
+from mirror.map_log import MapLog, MapRecord
+from mirror.partition import MirroredPartition
+from mirror.partition_state import STOPPED, PartitionState
+from mirror.routing import Cursor
+from mirror.start_position import LogEnds, Start, Stop, decide_start
+from offset_translation.map_records import TopicPartition, piece_start, withdrawal
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault
+from wire.net.operations import list_offsets
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.1
+DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING})
+
+Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
+
+
+class Positioning:
+    """Takes partitions from discovered or interrupted to flowing."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Know what to work on."""
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+
+    async def run(self) -> None:
+        """Position what is due, those with the same two leaders together, apart from the others.
+
+        A broker that is away must not hold up the partitions of those that answer.
+        """
+        async with trio.open_nursery() as nursery:
+            while True:
+                for together in self._due():
+                    for partition in together:
+                        partition.move(PartitionState.POSITIONING, now_ms())
+                    nursery.start_soon(self._position, together)
+                await self._flow.position_more.wait(LOOK_S)
+
+    def _due(self) -> Iterable[list[MirroredPartition]]:
+        if not self._flow.is_fetching:
+            return ()
+        now = now_ms()
+        groups: defaultdict[tuple[int, int], list[MirroredPartition]] = defaultdict(list)
+        for partition in self._flow.partitions.values():
+            leaders = (partition.source_leader, partition.target_leader)
+            if (
+                partition.state in DUE
+                and partition.is_settled
+                and partition.retry_at_ms <= now
+                and min(leaders) >= 0
+            ):
+                groups[leaders].append(partition)
+        return groups.values()
+
+    async def _position(self, partitions: Sequence[MirroredPartition]) -> None:
+        where = {(partition.topic, partition.index) for partition in partitions}
+        try:
+            source = await read_ends(self._links.source_admin, where)
+            target = await read_ends(self._links.target_admin, where)
+            await self._begin(partitions, source, target)
+        except NetworkFault as fault:
+            for partition in partitions:
+                if partition.state is PartitionState.POSITIONING:
+                    partition.postpone(str(fault), now_ms())
+            self._flow.refresh.wake()
+
+    async def _begin(
+        self, partitions: Sequence[MirroredPartition], source: Ends, target: Ends
+    ) -> None:
+        starts: list[tuple[MirroredPartition, Start]] = []
+        records: list[MapRecord] = []
+        for partition in partitions:
+            start = self._decide(partition, source, target)
+            if start is not None:
+                starts.append((partition, start))
+                records += _map_records(partition, start)
+        await self._map_log.write(records)
+        for partition, start in starts:
+            if partition.state is not PartitionState.POSITIONING:
+                continue
+            partition.offset_map.advance(start.target)
+            shift = start.source - start.target
+            now = now_ms()
+            partition.go_on(Cursor(start.source, start.target, shift), now)
+            self._note_ends(partition, source, now)
+        self._flow.fetch_more.wake()
+
+    def _decide(self, partition: MirroredPartition, source: Ends, target: Ends) -> Start | None:
+        if partition.state is not PartitionState.POSITIONING:
+            return None
+        key = (partition.topic, partition.index)
+        source_ends, target_ends = source[key], target[key]
+        if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
+            reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
+            partition.postpone(reason, now_ms())
+            self._flow.refresh.wake()
+            return None
+        decision = decide_start(
+            partition.topic,
+            partition.index,
+            offset_map=partition.offset_map,
+            source=source_ends,
+            target=target_ends,
+        )
+        if isinstance(decision, Stop):
+            partition.lost_records = decision.lost_records
+            partition.offset_map.advance(target_ends.end)
+            partition.is_positioned = True
+            partition.stop(decision.state, decision.reason, now_ms())
+            self._note_ends(partition, source, now_ms())
+            _LOG.error("%s-%d: %s: %s", *key, decision.state.value, decision.reason)
+            return None
+        return decision
+
+    def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
+        ends = source[partition.topic, partition.index]
+        if isinstance(ends, LogEnds) and partition.state not in STOPPED:
+            partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
+        elif isinstance(ends, LogEnds):
+            partition.source_end = ends.end
+
+
+async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
+    """Return both ends of each log, or why a leader would not say; raises NetworkFault."""
+    wanted = set(where)
+    starts = await list_offsets(cluster, wanted, -2)
+    ends = await list_offsets(cluster, wanted, -1)
+    answer: Ends = {}
+    for key in wanted:
+        start, end = starts[key], ends[key]
+        if isinstance(start, ErrorCode):
+            answer[key] = start
+        elif isinstance(end, ErrorCode):
+            answer[key] = end
+        else:
+            answer[key] = LogEnds(start=start, end=end)
+    for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
+        cluster.forget(topic)
+    return answer
+
+
+def _map_records(partition: MirroredPartition, start: Start) -> list[MapRecord]:
+    records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
+    if start.announce:
+        records.append(
+            piece_start(
+                partition.topic,
+                partition.index,
+                source_start=start.source,
+                target_start=start.target,
+            )
+        )
+    return records
+
+
+def _told(ends: LogEnds | ErrorCode) -> str:
+    return ends.name if isinstance(ends, ErrorCode) else "ok"

@@ -1,0 +1,105 @@
+"""Decide which topics are mirrored and what the target's side of them must look like. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+EXCLUDED_CONFIGS: Final = frozenset(
+    {
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+    }
+)
+"""MirrorMaker 2's list: what belongs to a cluster rather than to its topics."""
+
+DYNAMIC_TOPIC_CONFIG: Final = 1
+"""DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicShape:
+    """What one cluster says of a topic. ``configs`` are those set for the topic itself."""
+
+    partition_count: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """The target lacks the topic."""
+
+    topic: str
+    partition_count: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowTopic:
+    """The target has fewer partitions; keys are hashed by count, so it must grow first."""
+
+    topic: str
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetConfigs:
+    """The target's settings differ from what the source has set."""
+
+    topic: str
+    configs: Mapping[str, str]
+
+
+TopicAction = CreateTopic | GrowTopic | SetConfigs
+
+
+def plan_topics(
+    sources: Mapping[str, TopicShape],
+    targets: Mapping[str, TopicShape],
+    *,
+    replication_factor: int | None,
+    live_brokers: int,
+) -> list[TopicAction]:
+    """Return what to do on the target for these source topics, all of them to be mirrored.
+
+    A replication factor that the target cannot give is lowered to its live brokers. A target with
+    more partitions than the source is left alone.
+    """
+    actions: list[TopicAction] = []
+    for topic, source in sorted(sources.items()):
+        target = targets.get(topic)
+        configs = copied_configs(source.configs)
+        if target is None:
+            wanted = replication_factor or source.replication_factor
+            actions.append(
+                CreateTopic(
+                    topic=topic,
+                    partition_count=source.partition_count,
+                    replication_factor=max(1, min(wanted, live_brokers)),
+                    configs=configs,
+                )
+            )
+            continue
+        if target.partition_count < source.partition_count:
+            actions.append(GrowTopic(topic=topic, partition_count=source.partition_count))
+        changed = {
+            name: value for name, value in configs.items() if target.configs.get(name) != value
+        }
+        if changed:
+            actions.append(SetConfigs(topic=topic, configs=changed))
+    return actions
+
+
+def copied_configs(configs: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that travel with a topic."""
+    return {name: value for name, value in configs.items() if name not in EXCLUDED_CONFIGS}
+
+
+def missing(known: Iterable[str], seen: Iterable[str]) -> list[str]:
+    """Return the topics that were there and are not any more."""
+    return sorted(set(known) - set(seen))

@@ -1,0 +1,194 @@
+"""Discovery: which source topics are mirrored, what the target lacks, who leads what now."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import trio
+
+from mirror.admin import TopicRefused, apply, topic_configs
+from mirror.flow_state import FlowState
+from mirror.links import Links
+from mirror.map_log import MapLog
+from mirror.partition import MirroredPartition
+from mirror.partition_state import STOPPED, PartitionState
+from mirror.start_position import is_recreated
+from mirror.topic_plan import CreateTopic, GrowTopic, TopicShape, plan_topics
+from offset_translation.map_records import source_topic
+from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.net.errors import NetworkFault
+from wire.net.metadata import ClusterView, TopicView
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_PAUSE_S: Final = 0.1
+CONFIG_INTERVAL_MS: Final = 30_000
+
+
+class Discovery:
+    """Keeps the flow's partitions in step with both clusters."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Begin with nothing known."""
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+        self._configs_read_ms = 0
+        self._complaints: dict[str, str] = {}
+        self._created: set[str] = set()
+        self.fault: str | None = None
+        """What keeps discovery from working at present."""
+
+    async def run(self) -> None:
+        """Look again every interval, and sooner when somebody met a moved leader."""
+        interval_s = self._flow.config.discovery_interval_ms / 1000
+        while True:
+            try:
+                await self.look()
+            except NetworkFault as fault:
+                self._note_fault(str(fault))
+            else:
+                self.fault = None
+            await trio.sleep(LEAST_PAUSE_S)
+            await self._flow.refresh.wait(interval_s)
+
+    def _note_fault(self, fault: str) -> None:
+        if fault != self.fault:
+            _LOG.warning("%s: discovery: %s", self._flow.config.name, fault)
+        self.fault = fault
+
+    async def look(self) -> None:
+        """Compare once; raises NetworkFault."""
+        source = await self._links.source_admin.metadata(refresh=True)
+        wanted = {
+            name: topic
+            for name, topic in source.topics.items()
+            if self._flow.config.topics.matches(name)
+            and not topic.is_internal
+            and topic.error_code == ErrorCode.NONE
+            and topic.partitions
+        }
+        target = await self._shape_target(wanted)
+        self._note_missing(source)
+        await self._note_topic_ids(wanted.values())
+        for topic in wanted.values():
+            self._take(topic, target.topics.get(topic.name))
+        self._flow.position_more.wake()
+        self._flow.fetch_more.wake()
+
+    async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
+        """Create, grow and configure the target's topics; return the target as it then is."""
+        target = await self._links.target_admin.metadata(refresh=True)
+        is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
+        lacking = {name for name in wanted if not _exists(target, name)}
+        asked = set(wanted) if is_due else lacking
+        source_configs = await topic_configs(self._links.source_admin, asked)
+        target_configs = await topic_configs(self._links.target_admin, asked - lacking)
+        actions = plan_topics(
+            {name: _shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
+            {
+                name: _shape(target.topics[name], target_configs.get(name))
+                for name in wanted
+                if name not in lacking
+            },
+            replication_factor=self._flow.config.replication_factor,
+            live_brokers=len(target.brokers),
+        )
+        for action in actions:
+            try:
+                await apply(self._links.target_admin, action)
+            except TopicRefused as refused:
+                self._complain(action.topic, str(refused))
+                continue
+            self._complaints.pop(action.topic, None)
+            _LOG.info("%s: %s", self._flow.config.name, action)
+            if isinstance(action, CreateTopic):
+                self._created.add(action.topic)
+        if is_due:
+            self._configs_read_ms = now_ms()
+        if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
+            self._flow.refresh.wake()
+            target = await self._links.target_admin.metadata(refresh=True)
+        return target
+
+    def _complain(self, topic: str, complaint: str) -> None:
+        """Say it once, and with the partitions that wait for it."""
+        if self._complaints.get(topic) != complaint:
+            _LOG.warning("%s: %s", self._flow.config.name, complaint)
+        self._complaints[topic] = complaint
+
+    def _note_missing(self, source: ClusterView) -> None:
+        now = now_ms()
+        for (topic, _), partition in self._flow.partitions.items():
+            if topic in source.topics or partition.state in STOPPED:
+                continue
+            with self._flow.accounting(partition):
+                partition.stop(PartitionState.SOURCE_GONE, "the topic is not on the source", now)
+
+    async def _note_topic_ids(self, topics: Iterable[TopicView]) -> None:
+        """Remember which topic was mirrored; another one of the same name is not the same.
+
+        Unless the target had none either: then mirroring begins anew.
+        """
+        known = self._map_log.state.topic_ids
+        fresh = [
+            topic
+            for topic in topics
+            if topic.topic_id.int and (topic.name not in known or topic.name in self._created)
+        ]
+        await self._map_log.write([source_topic(topic.name, topic.topic_id) for topic in fresh])
+        self._created.clear()
+
+    def _take(self, source: TopicView, target: TopicView | None) -> None:
+        now = now_ms()
+        flow = self._flow
+        known_id = self._map_log.state.topic_ids.get(source.name)
+        for index, view in source.partitions.items():
+            partition = flow.partitions.get((source.name, index))
+            if partition is None:
+                partition = MirroredPartition(
+                    source.name,
+                    index,
+                    topic_id=source.topic_id,
+                    offset_map=self._map_log.state.maps.setdefault(
+                        (source.name, index), OffsetMap()
+                    ),
+                    now_ms=now,
+                )
+                flow.partitions[source.name, index] = partition
+            if is_recreated(known_id, source.topic_id):
+                with flow.accounting(partition):
+                    partition.stop(
+                        PartitionState.TOPIC_RECREATED,
+                        f"topic id {source.topic_id} is not {known_id}, which was mirrored",
+                        now,
+                    )
+            there = target.partitions.get(index) if target is not None else None
+            self._lead(partition, view.leader, there.leader if there is not None else -1)
+
+    def _lead(self, partition: MirroredPartition, source_leader: int, target_leader: int) -> None:
+        """Follow moved leaders; what is on its way to an old one must be settled first."""
+        now = now_ms()
+        moved = partition.target_leader not in {-1, target_leader}
+        partition.source_leader = source_leader
+        partition.target_leader = target_leader
+        if partition.is_flowing and moved:
+            self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
+        if partition.state is PartitionState.DISCOVERING and target_leader < 0:
+            waits_for = self._complaints.get(partition.topic, "no leader on the target yet")
+            partition.move(PartitionState.DISCOVERING, now, waits_for)
+
+
+def _exists(view: ClusterView, name: str) -> bool:
+    topic = view.topics.get(name)
+    return topic is not None and topic.error_code == ErrorCode.NONE
+
+
+def _shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
+    return TopicShape(
+        partition_count=len(topic.partitions),
+        replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),
+        configs=configs or {},
+    )
