@@ -1,4 +1,3 @@
-# ruff: noqa: RUF009 - the field specifiers stand where `dataclasses.field` would
 """The codec itself, on small messages made for the purpose."""
 
 from dataclasses import dataclass
