@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 
 from demo.data_set import require_intact
 from demo.ledger import Commit, Delivery, LedgerWriter
@@ -59,16 +59,27 @@ class Board:
             self.commit(consumer)
 
     def commit(self, consumer: SiteConsumer) -> None:
-        """Write the ledger out, commit, then write the acknowledged commit down."""
+        """Write the ledger out, commit, then write the acknowledged positions down.
+
+        A commit that its site does not acknowledge is not written down; the records stay
+        uncommitted until the next one.
+        """
         self._deliveries.flush()
+        self._committed_at = time.monotonic()
+        if not self._dirty or consumer.is_between_sites:
+            return
         site = consumer.site
-        for partition in consumer.commit() if self._dirty else ():
+        try:
+            acknowledged = consumer.commit(asynchronous=False) or ()
+        except KafkaException as error:
+            _LOG.warning("%s did not acknowledge a commit: %s", site, error)
+            return
+        for partition in acknowledged:
             self._commits.commit(
                 Commit(site=site, partition=partition.partition, offset=partition.offset)
             )
         self._commits.flush()
         self._dirty = False
-        self._committed_at = time.monotonic()
 
     def close(self) -> None:
         """Close both ledgers."""
