@@ -1,0 +1,359 @@
+"""What a broker of the fake cluster answers, one small function for each API."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+from wire.errors import ErrorCode
+from wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+)
+from wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.record_batch import assign_offsets, parse_header
+
+if TYPE_CHECKING:
+    from tests.doubles.fake_cluster import FakeBroker, FakePartition
+
+Answer: TypeAlias = Callable[["FakeBroker", int, Any], Any]
+
+
+def metadata(broker: "FakeBroker", _: int, request: MetadataRequest) -> MetadataResponse:
+    cluster = broker.cluster
+    if request.topics is None:
+        names = list(cluster.topics)
+    else:
+        names = [topic.name or "" for topic in request.topics]
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=peer.node_id, host=peer.address[0], port=peer.address[1])
+            for peer in cluster.brokers.values()
+        ),
+        cluster_id="fake",
+        controller_id=cluster.controller,
+        topics=tuple(_metadata_topic(broker, name) for name in names),
+    )
+
+
+def _metadata_topic(broker: "FakeBroker", name: str) -> MetadataResponseTopic:
+    topic = broker.cluster.topics.get(name)
+    if topic is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(error_code=code, name=name, partitions=())
+    return MetadataResponseTopic(
+        error_code=0,
+        name=name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=0 if held.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=held.leader,
+                leader_epoch=0,
+                replica_nodes=(held.leader,),
+                isr_nodes=(held.leader,),
+            )
+            for index, held in topic.partitions.items()
+        ),
+    )
+
+
+def find_coordinator(
+    broker: "FakeBroker", version: int, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    def place(group: str) -> dict[str, Any]:
+        node = broker.cluster.coordinator(group)
+        if node < 0:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return {"error_code": code, "node_id": -1, "host": "", "port": -1}
+        host, port = broker.cluster.brokers[node].address
+        return {"error_code": 0, "node_id": node, "host": host, "port": port}
+
+    if version < 4:
+        return FindCoordinatorResponse(**place(request.key))
+    return FindCoordinatorResponse(
+        coordinators=tuple(
+            Coordinator(key=group, **place(group)) for group in request.coordinator_keys
+        )
+    )
+
+
+def produce(broker: "FakeBroker", _: int, request: ProduceRequest) -> ProduceResponse | None:
+    answer = ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=tuple(
+                    _append(broker, topic.name, data) for data in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        )
+    )
+    return answer if request.acks else None
+
+
+def _append(
+    broker: "FakeBroker", topic: str, data: PartitionProduceData
+) -> PartitionProduceResponse:
+    held = _partition(broker, topic, data.index)
+    if isinstance(held, ErrorCode):
+        return PartitionProduceResponse(index=data.index, error_code=held, base_offset=-1)
+    assert isinstance(data.records, memoryview)
+    batch = bytearray(data.records)
+    base_offset = held.end
+    assign_offsets(batch, base_offset, 0)
+    held.batches.append(bytes(batch))
+    held.end = parse_header(batch).next_offset
+    return PartitionProduceResponse(index=data.index, error_code=0, base_offset=base_offset)
+
+
+def fetch(broker: "FakeBroker", version: int, request: FetchRequest) -> FetchResponse:
+    """Answer at once, data or not: the client's long poll then is a short one."""
+    names = {topic.topic_id: name for name, topic in broker.cluster.topics.items()}
+    return FetchResponse(
+        responses=tuple(
+            FetchableTopicResponse(
+                topic=topic.topic if version < 13 else "",
+                topic_id=topic.topic_id if version >= 13 else UUID(int=0),
+                partitions=tuple(
+                    _read(
+                        broker,
+                        names.get(topic.topic_id, "") if version >= 13 else topic.topic,
+                        wanted,
+                    )
+                    for wanted in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _read(broker: "FakeBroker", topic: str, wanted: FetchPartition) -> FetchPartitionData:
+    held = _partition(broker, topic, wanted.partition)
+    code = held if isinstance(held, ErrorCode) else ErrorCode.NONE
+    if isinstance(held, ErrorCode) or not held.start <= wanted.fetch_offset <= held.end:
+        return FetchPartitionData(
+            partition_index=wanted.partition,
+            error_code=code or ErrorCode.OFFSET_OUT_OF_RANGE,
+            high_watermark=-1,
+            records=b"",
+        )
+    batches = [b for b in held.batches if parse_header(b).next_offset > wanted.fetch_offset]
+    data = batches[0] if batches else b""
+    for batch in batches[1:]:
+        if len(data) + len(batch) > wanted.partition_max_bytes:
+            break
+        data += batch
+    return FetchPartitionData(
+        partition_index=wanted.partition,
+        error_code=0,
+        high_watermark=held.end,
+        last_stable_offset=held.end,
+        log_start_offset=held.start,
+        records=data,
+    )
+
+
+def list_offsets(broker: "FakeBroker", _: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(_end(broker, topic.name, asked) for asked in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _end(
+    broker: "FakeBroker", topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    held = _partition(broker, topic, asked.partition_index)
+    if isinstance(held, ErrorCode):
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=held)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=0,
+        offset=held.start if asked.timestamp == -2 else held.end,
+    )
+
+
+def _partition(broker: "FakeBroker", topic: str, partition: int) -> "FakePartition | ErrorCode":
+    found = broker.cluster.topics.get(topic)
+    if found is None or partition not in found.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    held = found.partitions[partition]
+    return held if held.leader == broker.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _coordination(broker: "FakeBroker", group: str) -> ErrorCode:
+    ours = broker.cluster.coordinator(group) == broker.node_id
+    return ErrorCode.NONE if ours else ErrorCode.NOT_COORDINATOR
+
+
+def offset_commit(
+    broker: "FakeBroker", _: int, request: OffsetCommitRequest
+) -> OffsetCommitResponse:
+    code = _coordination(broker, request.group_id)
+    if code is ErrorCode.NONE:
+        stored = broker.cluster.offsets[request.group_id]
+        for topic in request.topics:
+            for partition in topic.partitions:
+                stored[topic.name, partition.partition_index] = partition.committed_offset
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def offset_fetch(
+    broker: "FakeBroker", version: int, request: OffsetFetchRequest
+) -> OffsetFetchResponse:
+    """Answer for all partitions of the group, whatever was asked for."""
+    group = request.groups[0].group_id if version >= 8 else request.group_id
+    code = _coordination(broker, group)
+    stored = broker.cluster.offsets[group] if code is ErrorCode.NONE else {}
+    if version >= 8:
+        return OffsetFetchResponse(
+            groups=(
+                OffsetFetchResponseGroup(
+                    group_id=group,
+                    error_code=code,
+                    topics=tuple(
+                        OffsetFetchResponseTopics(
+                            name=name,
+                            partitions=(
+                                OffsetFetchResponsePartitions(
+                                    partition_index=index,
+                                    committed_offset=offset,
+                                    metadata="",
+                                    error_code=0,
+                                ),
+                            ),
+                        )
+                        for (name, index), offset in stored.items()
+                    ),
+                ),
+            )
+        )
+    return OffsetFetchResponse(
+        error_code=code,
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=(
+                    OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=offset,
+                        metadata="",
+                        error_code=0,
+                    ),
+                ),
+            )
+            for (name, index), offset in stored.items()
+        ),
+    )
+
+
+def describe_groups(
+    broker: "FakeBroker", _: int, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=tuple(
+            DescribedGroup(
+                error_code=_coordination(broker, group),
+                group_id=group,
+                group_state="Empty" if group in broker.cluster.offsets else "Dead",
+                protocol_type="consumer",
+                protocol_data="",
+                members=(),
+            )
+            for group in request.groups
+        )
+    )
+
+
+def list_groups(broker: "FakeBroker", _: int, __: ListGroupsRequest) -> ListGroupsResponse:
+    return ListGroupsResponse(
+        error_code=0,
+        groups=tuple(
+            ListedGroup(group_id=group, protocol_type="consumer", group_state="Empty")
+            for group in broker.cluster.offsets
+            if broker.cluster.coordinator(group) == broker.node_id
+        ),
+    )
+
+
+ANSWERS: Final[Mapping[int, Answer]] = {
+    0: produce,
+    1: fetch,
+    2: list_offsets,
+    3: metadata,
+    8: offset_commit,
+    9: offset_fetch,
+    10: find_coordinator,
+    15: describe_groups,
+    16: list_groups,
+}
