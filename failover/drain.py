@@ -1,0 +1,64 @@
+"""Wait until everything that a fenced source holds is on the target."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from failover.execute import StepFailed
+from failover.map_follower import MapFollower
+from failover.site import Place, Site
+
+DRAIN_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLogs:
+    """Where the source's logs begin and end behind the fence."""
+
+    starts: Mapping[Place, int]
+    ends: Mapping[Place, int]
+
+
+async def read_source_logs(source: Site, places: tuple[Place, ...]) -> SourceLogs:
+    """Ask the source; raises NetworkFault."""
+    return SourceLogs(starts=await source.starts(places), ends=await source.ends(places))
+
+
+def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Place, int]:
+    """Return how many source offsets are not mirrored, by partition, without those that are done.
+
+    A log that holds nothing has nothing to mirror, whatever its offsets are. Holes count as long
+    as the mirror has not announced them.
+    """
+    found: dict[Place, int] = {}
+    for place, reached in mirrored.items():
+        lacks = logs.ends[place] - max(reached or 0, logs.starts[place])
+        if lacks > 0:
+            found[place] = lacks
+    return found
+
+
+async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: int) -> int:
+    """Return once nothing is missing, and how many source offsets were at first.
+
+    Raises StepFailed after `timeout_ms`, naming the partition that lacks most, and NetworkFault.
+    """
+    left: dict[Place, int] = {}
+    first: int | None = None
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            await follower.refresh(logs.ends)
+            left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
+            first = sum(left.values()) if first is None else first
+            if not left:
+                return first
+            await trio.sleep(DRAIN_POLL_S)
+    if first is None:
+        raise StepFailed(f"the target did not say how far it got in {timeout_ms / 1000:g} s")
+    (topic, partition), most = max(left.items(), key=lambda item: item[1])
+    raise StepFailed(
+        f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
+        f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most})"
+    )

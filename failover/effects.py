@@ -1,0 +1,268 @@
+"""What each step of a promotion does to the two sites, the flow and the witness.
+
+Every method may be repeated at any time. A cluster that does not answer fails the step. Facts that
+later steps rely on: `preflight.topics` (name → partition count: what moves), `preflight.fence` (the
+target's fence before), `drain.starts` and `drain.ends` (the source's logs behind the fence).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
+
+import trio
+
+from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
+from failover.execute import Outcome, StepFailed
+from failover.fence import Fence, FenceDoesNotHold, read_fence, set_fence, wait_holds
+from failover.flow import FlowControl
+from failover.groups import move_groups, wait_left
+from failover.journal import Facts, Journal, PartitionEnds
+from failover.lease import Lease
+from failover.map_follower import MapFollower
+from failover.site import Place, Site, by_topic, foreign_client
+from failover.steps import PromotionKind, StepName
+from failover.store import WitnessStore
+from runtime.config import FailoverConfig, FlowConfig
+from wire.net import NetworkFault
+
+T = TypeVar("T")
+Step: TypeAlias = Callable[[Journal], Awaitable[Outcome]]
+Undo: TypeAlias = Callable[[Journal], Awaitable[Facts]]
+
+LOST_SOURCE_TIMEOUT_S: Final = 3.0
+"""How long a source that was given up is asked to close itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionEffects:
+    """The effects of one promotion, done only while the lease is certain."""
+
+    lease: Lease
+    store: WitnessStore
+    flow: FlowConfig
+    limits: FailoverConfig
+    control: FlowControl
+    source: Site
+    target: Site
+    follower: MapFollower
+
+    async def run(self, step: StepName, journal: Journal) -> Outcome:
+        """Do a step; raises StepFailed, and what the lease and the store raise."""
+        steps: dict[StepName, Step] = {
+            StepName.PREFLIGHT: self._preflight,
+            StepName.ANNOUNCE: self._announce,
+            StepName.FENCE: self._fence,
+            StepName.DRAIN: self._drain,
+            StepName.GROUPS_LEAVE: self._groups_leave,
+            StepName.GROUPS_MOVE: self._groups_move,
+            StepName.STOP_FLOW: self._stop_flow,
+            StepName.VERIFY_FENCE: self._verify_fence,
+            StepName.SEAL: self._seal,
+            StepName.OPEN_TARGET: self._open_target,
+        }
+        return await self._act(partial(steps[step], journal))
+
+    async def undo(self, step: StepName, journal: Journal) -> Facts:
+        """Take a step back; raises StepFailed, and what the lease and the store raise."""
+        undo: dict[StepName, Undo] = {
+            StepName.ANNOUNCE: self._withdraw,
+            StepName.FENCE: self._unfence,
+            StepName.STOP_FLOW: self._start_flow,
+            StepName.SEAL: self._unseal,
+            StepName.OPEN_TARGET: self._close_target,
+        }
+        return await self._act(partial(undo[step], journal))
+
+    async def _act(self, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await self.lease.act(work)
+        except NetworkFault as fault:
+            raise StepFailed(str(fault)) from fault
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    async def _preflight(self, journal: Journal) -> Outcome:
+        if journal.kind is PromotionKind.PLANNED:
+            places = await self.source.places(self.flow.topics)
+            await self.source.ends(places)
+        else:
+            places = await self.target.places(self.flow.topics)
+        if not places:
+            raise StepFailed(f"no topic of the flow {self.flow.name} is there, so nothing moves")
+        fence = await read_fence(self.target.cluster)
+        topics: dict[str, int] = {}
+        for topic, _ in places:
+            topics[topic] = topics.get(topic, 0) + 1
+        return Outcome(facts={"topics": topics, "fence": list(fence.topics)})
+
+    # --- the two clients' sides of it ------------------------------------------------------------
+
+    async def _announce(self, journal: Journal) -> Outcome:
+        await self.store.announce(journal, journal.site)
+        return Outcome()
+
+    async def _withdraw(self, journal: Journal) -> Facts:
+        await self.store.announce(journal, None)
+        return {}
+
+    async def _groups_leave(self, _: Journal) -> Outcome:
+        return Outcome(
+            facts=await wait_left(
+                self.source, self.flow.groups, timeout_ms=self.limits.group_drain_timeout_ms
+            )
+        )
+
+    async def _groups_move(self, journal: Journal) -> Outcome:
+        await self.follower.refresh(_places(journal))
+        return Outcome(
+            facts=await move_groups(self.source, self.target, self.flow.groups, self.follower.maps)
+        )
+
+    # --- the fence -------------------------------------------------------------------------------
+
+    async def _fence(self, journal: Journal) -> Outcome:
+        if journal.kind is PromotionKind.PLANNED:
+            await self._close_source(journal)
+            return Outcome(facts={"fenced": True, "partitions": len(_places(journal))})
+        why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
+        with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
+            try:
+                await self._close_source(journal)
+            except (NetworkFault, StepFailed) as fault:
+                why = str(fault)
+            else:
+                return Outcome(facts={"fenced": True, "partitions": len(_places(journal))})
+        return Outcome(facts={"fenced": False, "why": why})
+
+    async def _close_source(self, journal: Journal) -> None:
+        places = _places(journal)
+        topics = tuple(sorted({topic for topic, _ in places}))
+        fence = Fence(topics=topics, allowed_clients=(foreign_client(self.flow),))
+        await set_fence(self.source.cluster, fence)
+        try:
+            await wait_holds(self.source.cluster, places)
+        except FenceDoesNotHold as fault:
+            raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
+
+    async def _unfence(self, journal: Journal) -> Facts:
+        """Open the source again; one that was given up and does not answer may stay closed."""
+        if journal.kind is PromotionKind.PLANNED:
+            await set_fence(self.source.cluster, Fence())
+            return {"fenced": False}
+        with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
+            try:
+                await set_fence(self.source.cluster, Fence())
+            except NetworkFault as fault:
+                return {"left": str(fault)}
+            return {"fenced": False}
+        return {"left": f"{self.source.name} does not answer"}
+
+    async def _verify_fence(self, journal: Journal) -> Outcome:
+        """Nothing may have been appended behind the drain, not even to a topic created since."""
+        drained = _source_logs(journal).ends
+        ends = await self.source.ends(await self.source.places(self.flow.topics))
+        for place, end in sorted(ends.items()):
+            expected = drained.get(place, 0)
+            if end != expected:
+                raise StepFailed(
+                    f"the fence did not hold: {self.source.name} {place[0]}-{place[1]} ends at"
+                    f" {end}, and {expected} was drained"
+                )
+        return Outcome(facts={"partitions": len(ends)})
+
+    async def _open_target(self, journal: Journal) -> Outcome:
+        moved = {topic for topic, _ in _places(journal)}
+        fence = await read_fence(self.target.cluster)
+        if moved & set(fence.topics):
+            await set_fence(self.target.cluster, Fence())
+        return Outcome(facts={"was_fenced": sorted(moved & set(fence.topics))})
+
+    async def _close_target(self, journal: Journal) -> Facts:
+        before = tuple(map(str, _listed(journal.facts(StepName.PREFLIGHT), "fence")))
+        allowed = (self.flow.client_id,)
+        await set_fence(self.target.cluster, Fence(topics=before, allowed_clients=allowed))
+        return {"fenced": len(before)}
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def _drain(self, journal: Journal) -> Outcome:
+        logs = await read_source_logs(self.source, _places(journal))
+        records = await wait_drained(logs, self.follower, timeout_ms=self.limits.drain_timeout_ms)
+        starts, ends = by_topic(logs.starts), by_topic(logs.ends)
+        return Outcome(facts={"records": records, "starts": starts, "ends": ends})
+
+    async def _stop_flow(self, journal: Journal) -> Outcome:
+        return Outcome(facts=await self.control.stop(journal.epoch, self.limits.stop_timeout_ms))
+
+    async def _start_flow(self, journal: Journal) -> Facts:
+        await self.control.start(journal.epoch)
+        return {}
+
+    async def _seal(self, journal: Journal) -> Outcome:
+        places = _places(journal)
+        await self.follower.refresh(places)
+        logs = None if journal.kind is PromotionKind.SOURCE_LOST else _source_logs(journal)
+        ends = [
+            found for found in (self._ends_of(place, logs) for place in places) if found is not None
+        ]
+        await self.follower.seal(
+            {
+                (found.topic, found.partition): (found.mirrored_source_end, found.target_end)
+                for found in ends
+            }
+        )
+        return Outcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
+
+    def _ends_of(self, place: Place, logs: SourceLogs | None) -> PartitionEnds | None:
+        """Return where a partition stands; None if it holds records that no mirror has written.
+
+        Behind a drain, what was never announced is a log without records: all of it is mirrored.
+        """
+        target_end = self.follower.target_ends.get(place, 0)
+        mirrored = self.follower.mirrored_end(place)
+        if mirrored is None:
+            if logs is None and target_end > 0:
+                return None
+            mirrored = 0 if logs is None else logs.ends[place]
+        if logs is not None and missing(logs, {place: mirrored}).get(place, 0) > 0:
+            raise StepFailed(
+                f"{place[0]}-{place[1]} is mirrored up to {mirrored}, not to {logs.ends[place]}"
+            )
+        return PartitionEnds(
+            topic=place[0],
+            partition=place[1],
+            mirrored_source_end=mirrored,
+            target_end=target_end,
+            source_end=None if logs is None else logs.ends[place],
+        )
+
+    async def _unseal(self, journal: Journal) -> Facts:
+        await self.follower.unseal(_places(journal))
+        return {}
+
+
+def _places(journal: Journal) -> tuple[Place, ...]:
+    """Return the partitions that move, as the preflight found them."""
+    topics: Any = journal.facts(StepName.PREFLIGHT)["topics"]
+    return tuple(
+        (topic, partition) for topic, count in sorted(topics.items()) for partition in range(count)
+    )
+
+
+def _source_logs(journal: Journal) -> SourceLogs:
+    facts = journal.facts(StepName.DRAIN)
+    return SourceLogs(starts=_offsets(facts["starts"]), ends=_offsets(facts["ends"]))
+
+
+def _offsets(document: Any) -> dict[Place, int]:  # noqa: ANN401 - JSON that we have written
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, offsets in document.items()
+        for partition, offset in offsets.items()
+    }
+
+
+def _listed(facts: Facts, key: str) -> tuple[object, ...]:
+    found = facts.get(key)
+    return tuple(found) if isinstance(found, list) else ()

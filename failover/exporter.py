@@ -1,0 +1,134 @@
+"""`failover serve`: role, epoch, fences and the last promotion as metrics, asked for every 2 s.
+
+What cannot be asked is not zero: a site's gauges disappear while it does not answer, and all of
+them while the witness does not.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import trio
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from failover.status import Status, read_status
+from failover.steps import PromotionState
+from runtime.config import Configuration
+from runtime.metrics import serve_metrics
+from runtime.tasks import background_tasks
+from runtime.zookeeper import ZooKeeperUnreachable, open_zookeeper
+
+_LOG = logging.getLogger(__name__)
+
+ASK_EVERY_S: Final = 2.0
+
+
+class StatusCollector(Collector):
+    """The last status as metrics."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self.status: Status | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is known now."""
+        status = self.status
+        up = GaugeMetricFamily("failover_witness_up", "1 while the witness answers")
+        up.add_metric([], 0 if status is None else 1)
+        yield up
+        if status is not None:
+            yield from _roles(status)
+            yield from _sites(status)
+            yield from _promotions(status)
+
+
+def _roles(status: Status) -> Iterator[Metric]:
+    epoch = GaugeMetricFamily("failover_epoch", "Epoch of the active site; grows with a switch")
+    epoch.add_metric([], status.active.epoch)
+    yield epoch
+    role = GaugeMetricFamily("failover_role", "1 for the active site", labels=["site"])
+    moving = GaugeMetricFamily(
+        "failover_moving", "1 for the site that a promotion is moving to", labels=["site"]
+    )
+    for site in status.sites:
+        role.add_metric([site.name], int(site.is_active))
+        moving.add_metric([site.name], int(site.name == status.active.moving_to))
+    yield role
+    yield moving
+
+
+def _sites(status: Status) -> Iterator[Metric]:
+    up = GaugeMetricFamily("failover_site_up", "1 while the site answers", labels=["site"])
+    fenced = GaugeMetricFamily(
+        "failover_fenced_topics", "Topics closed for writes on the site", labels=["site"]
+    )
+    for site in status.sites:
+        up.add_metric([site.name], int(site.fault is None))
+        if site.fault is None:
+            fenced.add_metric([site.name], len(site.fenced_topics))
+    yield up
+    yield fenced
+    runs = GaugeMetricFamily("failover_flow_runs", "1 while the flow runs", labels=["flow"])
+    for flow in status.flows:
+        runs.add_metric([flow.name], int(flow.state == "runs"))
+    yield runs
+
+
+def _promotions(status: Status) -> Iterator[Metric]:
+    unfinished = GaugeMetricFamily("failover_unfinished", "1 while a promotion is unfinished")
+    unfinished.add_metric([], int(status.unfinished is not None))
+    yield unfinished
+    last = status.last
+    if last is None:
+        return
+    labels = ["site", "kind", "state"]
+    values = [last.site, last.kind.value, last.state.value]
+    ended = GaugeMetricFamily(
+        "failover_last_promotion_start_seconds", "Unix time of its command", labels=labels
+    )
+    ended.add_metric(values, last.started_ms / 1000)
+    yield ended
+    if last.state is PromotionState.DONE and last.rto_ms is not None:
+        rto = GaugeMetricFamily(
+            "failover_last_promotion_rto_seconds", "From command to switch", labels=labels
+        )
+        rto.add_metric(values, last.rto_ms / 1000)
+        yield rto
+
+
+async def serve(
+    configuration: Configuration, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve until cancelled; reports the port. Raises runtime.metrics.AddressInUse."""
+    collector = StatusCollector()
+    registry = CollectorRegistry()
+    registry.register(collector)
+    metrics = configuration.metrics
+    async with background_tasks() as tasks:
+        tasks.start_soon(_follow, configuration, collector)
+        _LOG.info("metrics at http://%s:%d/metrics", metrics.host, metrics.failover_port)
+        await serve_metrics(
+            metrics.host,
+            metrics.failover_port,
+            ready=lambda: collector.status is not None,
+            registry=registry,
+            task_status=task_status,
+        )
+
+
+async def _follow(configuration: Configuration, collector: StatusCollector) -> None:
+    coordination = configuration.coordination
+    while True:
+        try:
+            async with open_zookeeper(
+                coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+            ) as zookeeper:
+                while True:
+                    collector.status = await read_status(configuration, zookeeper)
+                    await trio.sleep(ASK_EVERY_S)
+        except ZooKeeperUnreachable as error:
+            collector.status = None
+            _LOG.warning("the witness does not answer: %s", error)
+            await trio.sleep(ASK_EVERY_S)

@@ -1,0 +1,133 @@
+"""Move consumer groups: wait until they have left the source, then commit where they go on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from failover.journal import Facts
+from failover.site import Place, Site, by_topic
+from offset_translation.group_positions import GroupPosition, Leave, decide
+from offset_translation.offset_map import OffsetMap
+from runtime.config import PatternSet
+from wire.errors import ErrorCode
+from wire.net.operations import (
+    GroupOffset,
+    commit_group_offsets,
+    describe_groups,
+    fetch_group_offsets,
+)
+
+GROUPS_POLL_S: Final = 0.05
+POSITIONS_LISTED: Final = 200
+"""Groups whose positions are written out in the journal; the others are only counted there."""
+
+
+async def wait_left(source: Site, groups: PatternSet, *, timeout_ms: int) -> Facts:
+    """Return once no group on the source has members, or after `timeout_ms` all the same.
+
+    A client that does not follow the witness stays until it is stopped; its group moves to the
+    position that it has committed. Raises NetworkFault.
+    """
+    members = await source.members(groups)
+    at_first = sum(1 for count in members.values() if count)
+    with trio.move_on_after(timeout_ms / 1000):
+        while any(members.values()):
+            await trio.sleep(GROUPS_POLL_S)
+            members = await source.members(groups)
+    staying = {name: count for name, count in members.items() if count}
+    return {"groups": len(members), "had_members": at_first, "still_members": staying}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What became of one group: the positions it has on the target, and what was left and why."""
+
+    positions: Mapping[Place, int] = field(default_factory=dict)
+    committed: Mapping[Place, int] = field(default_factory=dict)
+    left: Mapping[Place, str] = field(default_factory=dict)
+
+
+def choose(
+    maps: Mapping[Place, OffsetMap],
+    source: Mapping[Place, GroupOffset],
+    target: Mapping[Place, GroupOffset],
+    *,
+    is_idle: bool,
+) -> Moved:
+    """Decide for every position of a group in moved partitions what to commit on the target."""
+    positions: dict[Place, int] = {}
+    commits: dict[Place, int] = {}
+    left: dict[Place, str] = {}
+    for place, found in sorted(source.items()):
+        offset_map = maps.get(place)
+        if offset_map is None:
+            continue
+        current = target[place].offset if place in target else None
+        position = GroupPosition(
+            source_offset=found.offset, applied_source_offset=None, target_offset=current
+        )
+        decision = decide(offset_map, position, group_is_idle=is_idle)
+        match decision:
+            case Leave.ALREADY_THERE:
+                assert current is not None, "what is already there is known"
+                positions[place] = current
+            case Leave():
+                left[place] = decision.value
+            case _:
+                positions[place] = commits[place] = decision.target_offset
+    return Moved(positions=positions, committed=commits, left=left)
+
+
+async def move_groups(
+    source: Site, target: Site, groups: PatternSet, maps: Mapping[Place, OffsetMap]
+) -> Facts:
+    """Translate the positions of all groups through the maps and commit them on the target.
+
+    May be repeated: positions only move forward. What could not be committed is in the facts, by
+    group, with the reason. Raises NetworkFault.
+    """
+    names = await source.members(groups)
+    listed: dict[str, dict[str, dict[str, int]]] = {}
+    left: dict[str, str] = {}
+    committed = 0
+    described = await describe_groups(target.cluster, list(names)) if names else {}
+    for name in names:
+        is_idle = name not in described or not described[name].members
+        moved = await _move(source, target, name, maps, is_idle=is_idle)
+        committed += len(moved.committed)
+        if len(listed) < POSITIONS_LISTED:
+            listed[name] = by_topic(moved.positions)
+        if moved.left:
+            (topic, partition), why = next(iter(moved.left.items()))
+            left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
+    return {"groups": len(names), "committed": committed, "positions": listed, "left": left}
+
+
+async def _move(
+    source: Site, target: Site, group: str, maps: Mapping[Place, OffsetMap], *, is_idle: bool
+) -> Moved:
+    moved = choose(
+        maps,
+        await fetch_group_offsets(source.cluster, group),
+        await fetch_group_offsets(target.cluster, group),
+        is_idle=is_idle,
+    )
+    if not moved.committed:
+        return moved
+    answers = await commit_group_offsets(
+        target.cluster, group, {place: (offset, "") for place, offset in moved.committed.items()}
+    )
+    refused = _refused(answers.items())
+    if not refused:
+        return moved
+    return Moved(
+        positions={place: at for place, at in moved.positions.items() if place not in refused},
+        committed={place: at for place, at in moved.committed.items() if place not in refused},
+        left={**moved.left, **refused},
+    )
+
+
+def _refused(answers: Iterable[tuple[Place, ErrorCode]]) -> dict[Place, str]:
+    return {place: code.name for place, code in answers if code is not ErrorCode.NONE}

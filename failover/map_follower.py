@@ -1,0 +1,119 @@
+"""The offset map as it lies on the target, followed from outside the mirror.
+
+The logs' ends are read before the map: a piece is announced before its first record is produced,
+so a map that is at least as new as the ends accounts for every record below them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from failover.site import Place, Site, SiteUnclear
+from offset_translation.map_records import (
+    MapState,
+    SealKey,
+    map_topic_name,
+    seal,
+    withdrawal,
+)
+from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.net.operations import append, read_partition
+from wire.record_batch import Record, build_batch, iterate_records
+
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
+
+RECORDS_A_BATCH: Final = 1_000
+
+
+class MapFollower:
+    """The maps of one flow, up to date as of the last refresh()."""
+
+    def __init__(self, target: Site, source_name: str) -> None:
+        """Follow the map of what comes from `source_name`; nothing is read yet."""
+        self._target = target
+        self._topic = map_topic_name(source_name)
+        self._next = 0
+        self._state = MapState()
+        self.target_ends: Mapping[Place, int] = {}
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return every partition the map knows, in order."""
+        return tuple(sorted(self._state.maps))
+
+    @property
+    def maps(self) -> Mapping[Place, OffsetMap]:
+        """Return the maps, advanced to the target's ends as of the last refresh()."""
+        return self._state.maps
+
+    def mirrored_end(self, place: Place) -> int | None:
+        """Return the source offset below which everything is on the target; None if not known."""
+        offset_map = self._state.maps.get(place)
+        return None if offset_map is None else offset_map.mirrored_source_end
+
+    async def refresh(self, places: Iterable[Place] | None = None) -> None:
+        """Read the target's ends, then what is new in the map.
+
+        Without `places` all that the map knows. Raises NetworkFault, SiteUnclear when the map
+        holds something that makes no sense.
+        """
+        if places is None:
+            await self._read()
+            places = self.places
+        ends = await self._target.known_ends(places)
+        await self._read()
+        self._state.advance(ends)
+        self.target_ends = ends
+
+    async def seal(self, ends: Mapping[Place, tuple[int, int]]) -> None:
+        """Write durably where the mirrored part ends: (source end, target end) by partition."""
+        await self._append(
+            [
+                seal(topic, partition, source_end=source_end, target_end=target_end)
+                for (topic, partition), (source_end, target_end) in sorted(ends.items())
+            ]
+        )
+
+    async def unseal(self, places: Iterable[Place]) -> None:
+        """Take back the seals of these partitions, those that have one."""
+        await self._read()
+        wanted = [place for place in sorted(places) if place in self._state.seals]
+        await self._append(
+            [
+                withdrawal(SealKey(topic=topic, partition=partition, target_end=found.target_end))
+                for (topic, partition), found in (
+                    (place, self._state.seals[place]) for place in wanted
+                )
+            ]
+        )
+
+    async def _read(self) -> None:
+        """Replay what the map topic has got since the last time; nothing while there is none."""
+        cluster = self._target.cluster
+        ends = await self._target.known_ends([(self._topic, 0)])
+        end = ends.get((self._topic, 0), 0)
+        if end <= self._next:
+            return
+        batches = read_partition(cluster, self._topic, 0, self._next, end)
+        async for header, batch in batches:
+            if not header.is_control:
+                for record in iterate_records(batch):
+                    if record.offset >= self._next:
+                        self._state.replay(record.key, record.value)
+            self._next = header.next_offset
+        if self._state.rejected:
+            raise SiteUnclear(f"{self._target.name} {self._topic}: {self._state.rejected[0]}")
+
+    async def _append(self, records: Sequence[KeyValue]) -> None:
+        stamp = now_ms()
+        for first in range(0, len(records), RECORDS_A_BATCH):
+            batch = build_batch(
+                Record(offset=number, timestamp_ms=stamp, key=key, value=value, headers=())
+                for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+            )
+            answer = await append(self._target.cluster, self._topic, 0, batch)
+            if answer.error_code != ErrorCode.NONE:
+                raise SiteUnclear(
+                    f"{self._target.name} {self._topic}-0: {ErrorCode(answer.error_code).name}"
+                )

@@ -1,0 +1,168 @@
+"""From a request to the end of a promotion: look, decide, take the lease, carry it out."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from failover.effects import PromotionEffects
+from failover.execute import Executor
+from failover.flow import FlowControl
+from failover.journal import Journal, turn_back
+from failover.lease import Lease, hold_lease
+from failover.map_follower import MapFollower
+from failover.plan import Plan, Refusal, Request, Resume, decide, describe
+from failover.report import step_line
+from failover.snapshot import flow_between, open_ends, take_snapshot
+from failover.steps import PromotionState, StepName, is_switched
+from failover.store import WitnessStore, find_unfinished, read_journals
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessPaths
+from runtime.zookeeper import ZooKeeper, open_zookeeper
+
+Print: TypeAlias = Callable[[str], None]
+
+
+class Refused(Exception):
+    """The command may not be carried out; the message is one line that says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """One program with the lease in its hands."""
+
+    configuration: Configuration
+    zookeeper: ZooKeeper
+    lease: Lease
+    show: Print
+
+    @property
+    def paths(self) -> WitnessPaths:
+        """Return the paths in the witness."""
+        return WitnessPaths(root=self.configuration.coordination.path)
+
+    async def promote(self, request: Request, started_ms: int) -> Journal:
+        """Begin a promotion or go on with one; return its journal once it has ended.
+
+        Raises Refused, RollbackStuck, LeaseLost, Superseded.
+        """
+        snapshot = await take_snapshot(self.configuration, self.zookeeper, request.site)
+        decision = decide(snapshot, request)
+        match decision:
+            case Refusal(reason=reason):
+                raise Refused(reason)
+            case Resume(journal=found):
+                self.show(f"going on with the {found.kind} promotion of {found.site}")
+                store = self._store(found.epoch)
+                journal = await store.take_over()
+            case Plan():
+                for line in describe(decision):
+                    self.show(line)
+                if decision.supersedes is not None:
+                    await self._close(decision.supersedes, decision)
+                store = self._store(decision.epoch)
+                journal = _first(decision, started_ms)
+                await store.create(journal)
+        return await self._carry_out(store, journal)
+
+    async def abort(self) -> Journal:
+        """Take back the unfinished promotion; raises Refused, and what promote() raises."""
+        unfinished = find_unfinished(await read_journals(self.zookeeper, self.paths))
+        if unfinished is None:
+            raise Refused("no promotion is unfinished")
+        if is_switched(unfinished.step_states):
+            raise Refused(
+                f"{unfinished.site} is active already; `failover promote {unfinished.site}`"
+                " finishes what is left"
+            )
+        store = self._store(unfinished.epoch)
+        journal = turn_back(await store.take_over(), "taken back by the operator")
+        await store.save(journal)
+        return await self._carry_out(store, journal)
+
+    async def _carry_out(self, store: WitnessStore, journal: Journal) -> Journal:
+        flow = flow_between(self.configuration, journal.source, journal.site)
+        if flow is None:
+            raise Refused(f"the flow from {journal.source} to {journal.site} is not configured")
+        async with self._effects(store, flow) as effects:
+            executor = Executor(
+                store=store,
+                effects=effects,
+                clock_ms=now_ms,
+                report=lambda report: self.show(step_line(report)),
+            )
+            return await executor.carry_out(journal)
+
+    @asynccontextmanager
+    async def _effects(
+        self, store: WitnessStore, flow: FlowConfig
+    ) -> AsyncIterator[PromotionEffects]:
+        async with open_ends(self.configuration, flow) as ends:
+            yield PromotionEffects(
+                lease=self.lease,
+                store=store,
+                flow=flow,
+                limits=self.configuration.failover,
+                control=FlowControl(self.zookeeper, self.paths, flow),
+                source=ends.source,
+                target=ends.target,
+                follower=MapFollower(ends.target, flow.source),
+            )
+
+    async def _close(self, journal: Journal, plan: Plan) -> None:
+        """End a planned promotion whose source was lost; what it did is needed from here on."""
+        store = self._store(journal.epoch)
+        journal = await store.take_over()
+        if StepName.ANNOUNCE in journal.step_states:
+            await store.announce(journal, None)
+        reason = f"{plan.source} was lost: replaced by the promotion with epoch {plan.epoch}"
+        await store.save(replace(turn_back(journal, reason), state=PromotionState.ROLLED_BACK))
+
+    def _store(self, epoch: int) -> WitnessStore:
+        return WitnessStore(self.zookeeper, self.paths, self.lease, epoch)
+
+
+def _first(plan: Plan, started_ms: int) -> Journal:
+    return Journal(
+        epoch=plan.epoch,
+        site=plan.site,
+        source=plan.source,
+        kind=plan.kind,
+        started_ms=started_ms,
+    )
+
+
+@asynccontextmanager
+async def open_controller(configuration: Configuration, show: Print) -> AsyncIterator[Controller]:
+    """Connect to the witness and take the lease; raises ZooKeeperUnreachable, LeaseHeld.
+
+    A lease that a killed controller left behind is waited for: it lasts as long as its session.
+    """
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    async with (
+        open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper,
+        hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease,
+    ):
+        yield Controller(configuration=configuration, zookeeper=zookeeper, lease=lease, show=show)
+
+
+async def plan_lines(configuration: Configuration, request: Request) -> Iterator[str]:
+    """Return what promote() would do now, as it would print it; raises Refused."""
+    coordination = configuration.coordination
+    async with open_zookeeper(
+        coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+    ) as zookeeper:
+        decision = decide(await take_snapshot(configuration, zookeeper, request.site), request)
+    match decision:
+        case Refusal(reason=reason):
+            raise Refused(reason)
+        case Resume(journal=journal):
+            return iter(
+                (f"go on with the {journal.kind} promotion of {journal.site}, {journal.direction}",)
+            )
+        case Plan():
+            return iter(describe(decision))

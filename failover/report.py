@@ -1,0 +1,95 @@
+"""What `promote` and `abort` print: a line a step, and at the end what was gained or lost. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from failover.execute import StepReport
+from failover.journal import Journal
+from failover.steps import PromotionKind, PromotionState, StepName, StepState
+
+
+def _fence(facts: Any) -> str:  # noqa: ANN401 - JSON, as all facts below
+    if facts["fenced"]:
+        return f"{facts['partitions']} partitions refuse writes"
+    return f"NOT fenced: {facts['why']}"
+
+
+def _groups_leave(facts: Any) -> str:  # noqa: ANN401
+    staying = ", ".join(f"{name} ({count})" for name, count in facts["still_members"].items())
+    left = f"{facts['had_members']} of {facts['groups']} groups had members"
+    return f"{left}; still there: {staying}" if staying else left
+
+
+SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
+    StepName.PREFLIGHT: lambda facts: (
+        f"{len(facts['topics'])} topics, {sum(facts['topics'].values())} partitions"
+    ),
+    StepName.FENCE: _fence,
+    StepName.DRAIN: lambda facts: f"{facts['records']} records",
+    StepName.GROUPS_LEAVE: _groups_leave,
+    StepName.GROUPS_MOVE: lambda facts: (
+        f"{facts['groups']} groups, {facts['committed']} positions committed"
+    ),
+    StepName.STOP_FLOW: lambda facts: str(facts["flow"]),
+    StepName.VERIFY_FENCE: lambda facts: f"{facts['partitions']} partitions",
+    StepName.SEAL: lambda facts: f"{facts['partitions']} partitions",
+}
+
+
+def step_line(report: StepReport) -> str:
+    """Return the line of a step that ended."""
+    facts: Any = report.facts
+    said = report.reason or ""
+    if report.state is StepState.UNDONE and "left" in facts:
+        said = f"left as it is: {facts['left']}"
+    elif report.state is StepState.DONE and report.step in SAID:
+        said = SAID[report.step](facts)
+    line = f"{report.step:<13} {report.state:<7} {report.duration_ms / 1000:7.2f} s"
+    return f"{line}   {said}".rstrip()
+
+
+def summary(journal: Journal) -> Iterator[str]:
+    """Yield the lines that end the report of a promotion."""
+    match journal.state:
+        case PromotionState.ROLLED_BACK:
+            yield f"rolled back, {journal.source} stays active: {journal.reason}"
+        case PromotionState.RUNNING:
+            yield f"unfinished: {journal.reason or 'run the same command again to go on'}"
+        case PromotionState.DONE:
+            assert journal.rto_ms is not None, "a promotion that is done has switched"
+            rto_s = journal.rto_ms / 1000
+            yield f"{journal.site} is active (epoch {journal.epoch}), RTO {rto_s:.2f} s"
+            if journal.kind is PromotionKind.PLANNED:
+                yield from _moved(journal)
+            else:
+                yield from _lost(journal)
+
+
+def _moved(journal: Journal) -> Iterator[str]:
+    drained: Any = journal.facts(StepName.DRAIN)
+    yield f"  drained  {drained['records']} records behind the fence"
+    moved: Any = journal.facts(StepName.GROUPS_MOVE)
+    for group, topics in moved["positions"].items():
+        positions = " ".join(
+            f"{topic}-{partition}@{offset}"
+            for topic, partitions in topics.items()
+            for partition, offset in partitions.items()
+        )
+        yield f"  group    {group}: {positions or 'no position in a moved topic'}"
+    for group, why in moved["left"].items():
+        yield f"  group    {group} was left as it is: {why}"
+
+
+def _lost(journal: Journal) -> Iterator[str]:
+    for ends in journal.partitions:
+        yield (
+            f"  {ends.topic}-{ends.partition}: mirrored up to {journal.source} offset"
+            f" {ends.mirrored_source_end} ({journal.site} {ends.target_end})"
+        )
+    fence: Any = journal.facts(StepName.FENCE)
+    if not fence["fenced"]:
+        yield f"  warning  {journal.source} could not be fenced: {fence['why']}"
+    yield (
+        f"  warning  what {journal.source} acknowledged beyond these offsets is missing on"
+        f" {journal.site}; once {journal.source} is back, `spark-audit run` lists each record"
+    )

@@ -1,0 +1,93 @@
+"""One cluster as a promotion sees it: the topics that move, where their logs end, its groups."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from runtime.config import FlowConfig, PatternSet
+from wire.errors import ErrorCode
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import describe_groups, list_groups, list_offsets
+
+Place: TypeAlias = tuple[str, int]
+
+CLIENT_ID: Final = "failover"
+"""The client id of all our connections. No fence lets it through, which is what a probe needs."""
+
+REQUEST_TIMEOUT_MS: Final = 5_000
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class SiteUnclear(NetworkFault):
+    """The cluster answers, but not with what was asked; the message names the partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A cluster with its name. Methods raise NetworkFault."""
+
+    name: str
+    cluster: Cluster
+
+    async def places(self, topics: PatternSet) -> tuple[Place, ...]:
+        """Return every partition of the topics that the patterns choose, in order."""
+        view = await self.cluster.metadata(refresh=True)
+        return tuple(
+            sorted(
+                (topic.name, partition)
+                for topic in view.topics.values()
+                if not topic.is_internal and topics.matches(topic.name)
+                for partition in topic.partitions
+            )
+        )
+
+    async def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""
+        return await self._offsets(places, LATEST)
+
+    async def starts(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return where these logs begin."""
+        return await self._offsets(places, EARLIEST)
+
+    async def known_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return where those of these logs end that exist here and can tell."""
+        answers = await list_offsets(self.cluster, set(places), timestamp=LATEST)
+        return {
+            place: answer for place, answer in answers.items() if not isinstance(answer, ErrorCode)
+        }
+
+    async def members(self, groups: PatternSet) -> dict[str, int]:
+        """Return how many members each group has that the patterns choose."""
+        names = [name for name in await list_groups(self.cluster) if groups.matches(name)]
+        if not names:
+            return {}
+        described = await describe_groups(self.cluster, names)
+        return {name: len(group.members) for name, group in sorted(described.items())}
+
+    async def _offsets(self, places: Iterable[Place], timestamp: int) -> dict[Place, int]:
+        wanted = set(places)
+        if not wanted:
+            return {}
+        answers = await list_offsets(self.cluster, wanted, timestamp=timestamp)
+        found: dict[Place, int] = {}
+        for place in sorted(wanted):
+            answer = answers.get(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(answer, ErrorCode):
+                self.cluster.forget(place[0])
+                raise SiteUnclear(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
+            found[place] = answer
+        return found
+
+
+def foreign_client(flow: FlowConfig) -> str:
+    """Return the only client id that a fence on the flow's source lets through: its way back."""
+    return f"mirror-{flow.target}-{flow.source}"
+
+
+def by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    """Return offsets by topic and partition, as JSON has them."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found

@@ -1,0 +1,130 @@
+"""One look at the witness and at both sites, as a promotion's plan needs it."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import trio
+
+from failover.flow import FlowControl
+from failover.map_follower import MapFollower
+from failover.plan import SiteView, Snapshot
+from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site
+from failover.store import find_unfinished, read_journals
+from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.zookeeper import ZooKeeper
+from wire.net import NetworkFault, open_cluster
+
+LOOK_TIMEOUT_S: Final = 3.0
+
+
+@asynccontextmanager
+async def open_site(cluster: ClusterConfig) -> AsyncIterator[Site]:
+    """Open a cluster under its site's name; a dead one is found out by the first request."""
+    async with open_cluster(
+        cluster.bootstrap, client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS
+    ) as opened:
+        yield Site(name=cluster.name, cluster=opened)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Both ends of a flow, open."""
+
+    flow: FlowConfig
+    source: Site
+    target: Site
+
+
+@asynccontextmanager
+async def open_ends(configuration: Configuration, flow: FlowConfig) -> AsyncIterator[Ends]:
+    """Open both clusters of a flow."""
+    async with AsyncExitStack() as stack:
+        source = await stack.enter_async_context(open_site(configuration.clusters[flow.source]))
+        target = await stack.enter_async_context(open_site(configuration.clusters[flow.target]))
+        yield Ends(flow=flow, source=source, target=target)
+
+
+def flow_between(configuration: Configuration, source: str, target: str) -> FlowConfig | None:
+    """Return the flow of this direction, None when none is configured."""
+    for flow in configuration.flows:
+        if (flow.source, flow.target) == (source, target):
+            return flow
+    return None
+
+
+async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site: str) -> Snapshot:
+    """Look at everything that promoting `site` depends on.
+
+    Raises what reading the witness raises; a cluster that does not answer is part of the picture.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)
+    journals = await read_journals(zookeeper, paths)
+    flow = flow_between(configuration, active.site, site)
+    seen = Snapshot(
+        sites=frozenset(configuration.clusters),
+        active=active.site,
+        last_epoch=max([active.epoch, *(journal.epoch for journal in journals)]),
+        unfinished=find_unfinished(journals),
+        flow=None,
+        worker=None,
+        source=None,
+        target=None,
+        mirrored={},
+    )
+    if flow is None:
+        return seen
+    worker = await FlowControl(zookeeper, paths, flow).worker()
+    async with open_ends(configuration, flow) as ends:
+        views: dict[str, SiteView] = {}
+        mirrored: dict[Place, int] = {}
+
+        async def look(site: Site) -> None:
+            views[site.name] = await _look_at(site, flow)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look, ends.source)
+            nursery.start_soon(look, ends.target)
+            nursery.start_soon(_read_mirrored, ends, mirrored)
+    return replace(
+        seen,
+        flow=flow.name,
+        worker=None if worker is None else _describe(worker),
+        source=views[flow.source],
+        target=views[flow.target],
+        mirrored=mirrored,
+    )
+
+
+async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
+    fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            ends = await site.ends(await site.places(flow.topics))
+            groups = await site.members(flow.groups)
+        except NetworkFault as error:
+            fault = str(error)
+        else:
+            return SiteView(name=site.name, fault=None, ends=ends, groups=groups)
+    return SiteView(name=site.name, fault=fault, ends={}, groups={})
+
+
+async def _read_mirrored(ends: Ends, mirrored: dict[Place, int]) -> None:
+    """Fill in how far each partition is mirrored; nothing where the target does not tell."""
+    follower = MapFollower(ends.target, ends.flow.source)
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            await follower.refresh()
+        except NetworkFault:
+            return  # the look at the target itself says what is wrong with it
+        for place in follower.places:
+            reached = follower.mirrored_end(place)
+            if reached is not None:
+                mirrored[place] = reached
+
+
+def _describe(worker: WorkerInfo) -> str:
+    return f"process {worker.pid} on {worker.host}"

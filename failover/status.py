@@ -1,0 +1,154 @@
+"""Roles, fences, flows and the last promotion: read once, shown as text, JSON or metrics."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import trio
+
+from failover.fence import Fence, read_fence
+from failover.flow import FlowControl
+from failover.journal import Journal, encode_journal
+from failover.snapshot import open_site
+from failover.steps import PromotionState
+from failover.store import find_unfinished, read_journals
+from runtime.config import ClusterConfig, Configuration
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.zookeeper import ZooKeeper
+from wire.net import NetworkFault
+
+SITE_TIMEOUT_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteStatus:
+    """One site; `fault` is None when it answers, and only then is `fenced_topics` known."""
+
+    name: str
+    is_active: bool
+    fault: str | None
+    fenced_topics: tuple[str, ...]
+    allowed_clients: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStatus:
+    """One flow as the witness knows it. Without a command it runs as soon as a worker is there."""
+
+    name: str
+    worker: WorkerInfo | None
+    command: FlowCommand | None
+    acknowledged: FlowCommand | None
+
+    @property
+    def state(self) -> str:
+        """Return one word or two for what the flow does."""
+        if self.command is not None and not self.command.run:
+            return "stopped" if self.acknowledged == self.command else "stopping"
+        return "nobody runs it" if self.worker is None else "runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Everything `failover status` shows. `last` is the promotion that ended last."""
+
+    active: ActiveSite
+    sites: tuple[SiteStatus, ...]
+    flows: tuple[FlowStatus, ...]
+    unfinished: Journal | None
+    last: Journal | None
+
+
+async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Status:
+    """Look at the witness and ask both sites; raises what reading the witness raises."""
+    paths = WitnessPaths(root=configuration.coordination.path)
+    active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)
+    journals = await read_journals(zookeeper, paths)
+    flows: list[FlowStatus] = []
+    for flow in configuration.flows:
+        control = FlowControl(zookeeper, paths, flow)
+        flows.append(
+            FlowStatus(
+                name=flow.name,
+                worker=await control.worker(),
+                command=await control.command(),
+                acknowledged=await control.acknowledged(),
+            )
+        )
+    ended = [journal for journal in journals if journal.state is not PromotionState.RUNNING]
+    return Status(
+        active=active,
+        sites=await _read_sites(configuration, active.site),
+        flows=tuple(flows),
+        unfinished=find_unfinished(journals),
+        last=ended[-1] if ended else None,
+    )
+
+
+async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteStatus, ...]:
+    found: dict[str, SiteStatus] = {}
+
+    async def read(cluster: ClusterConfig) -> None:
+        fence, fault = await _ask(cluster)
+        found[cluster.name] = SiteStatus(
+            name=cluster.name,
+            is_active=cluster.name == active,
+            fault=fault,
+            fenced_topics=fence.topics,
+            allowed_clients=fence.allowed_clients,
+        )
+
+    async with trio.open_nursery() as nursery:
+        for cluster in configuration.clusters.values():
+            nursery.start_soon(read, cluster)
+    return tuple(found[name] for name in configuration.clusters)
+
+
+async def _ask(cluster: ClusterConfig) -> tuple[Fence, str | None]:
+    with trio.move_on_after(SITE_TIMEOUT_S):
+        try:
+            async with open_site(cluster) as site:
+                return await read_fence(site.cluster), None
+        except NetworkFault as fault:
+            return Fence(), str(fault)
+    return Fence(), f"no answer within {SITE_TIMEOUT_S:g} s"
+
+
+def status_lines(status: Status) -> Iterator[str]:
+    """Yield the lines of the human form."""
+    moving = f", moving to {status.active.moving_to}" if status.active.moving_to else ""
+    yield f"active   {status.active.site} (epoch {status.active.epoch}){moving}"
+    for site in status.sites:
+        role = "active" if site.is_active else "standby"
+        fence = f"fenced: {', '.join(site.fenced_topics)}" if site.fenced_topics else "not fenced"
+        yield f"site     {site.name}: {role}, {fence if site.fault is None else site.fault}"
+    for flow in status.flows:
+        worker = f" (process {flow.worker.pid} on {flow.worker.host})" if flow.worker else ""
+        yield f"flow     {flow.name}: {flow.state}{worker}"
+    if status.unfinished is not None:
+        yield f"begun    {_promotion(status.unfinished)}"
+    yield f"last     {_promotion(status.last) if status.last else 'no promotion yet'}"
+
+
+def _promotion(journal: Journal) -> str:
+    steps = journal.steps
+    at = f", at {steps[-1].name}" if journal.state is PromotionState.RUNNING and steps else ""
+    rto = f", RTO {journal.rto_ms / 1000:.2f} s" if journal.rto_ms is not None else ""
+    why = f": {journal.reason}" if journal.reason else ""
+    return f"{journal.kind} to {journal.site}, epoch {journal.epoch}, {journal.state}{at}{rto}{why}"
+
+
+def status_document(status: Status) -> Mapping[str, Any]:
+    """Return the JSON form; journals are as they lie in the witness."""
+    return {
+        "active": asdict(status.active),
+        "sites": [asdict(site) for site in status.sites],
+        "flows": [{**asdict(flow), "state": flow.state} for flow in status.flows],
+        "unfinished": _document(status.unfinished),
+        "last": _document(status.last),
+    }
+
+
+def _document(journal: Journal | None) -> Any:  # noqa: ANN401 - JSON
+    return None if journal is None else json.loads(encode_journal(journal))

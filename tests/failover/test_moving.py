@@ -1,0 +1,46 @@
+"""The pure parts of draining and of moving groups."""
+
+from failover.drain import SourceLogs, missing
+from failover.groups import Moved, choose
+from offset_translation.offset_map import OffsetMap
+from wire.net.operations import GroupOffset
+
+P0, P1, P2 = ("t", 0), ("t", 1), ("t", 2)
+LOGS = SourceLogs(starts={P0: 0, P1: 70, P2: 0}, ends={P0: 10, P1: 70, P2: 5})
+
+
+def test_what_is_missing_is_counted_by_partition() -> None:
+    assert missing(LOGS, {P0: 4, P1: None, P2: 5}) == {P0: 6}
+    assert missing(LOGS, {P0: None, P1: 3, P2: None}) == {P0: 10, P2: 5}
+
+
+def test_a_log_whose_records_are_all_gone_has_nothing_to_drain() -> None:
+    assert missing(LOGS, {P0: 10, P1: None, P2: 7}) == {}
+
+
+MAPS = {P0: OffsetMap.from_starts([(2, 2), (10, 6)], 11), P1: OffsetMap.from_starts([(0, 0)], 3)}
+
+
+def position(offset: int) -> GroupOffset:
+    """A stored position."""
+    return GroupOffset(offset=offset, metadata="")
+
+
+def test_positions_are_translated_exactly_and_only_forward() -> None:
+    source = {P0: position(12), P1: position(2), P2: position(9)}
+    target = {P0: position(5), P1: position(3)}
+    assert choose(MAPS, source, target, is_idle=True) == Moved(
+        positions={P0: 8},
+        committed={P0: 8},
+        left={P1: "the group has moved further on the target by itself"},
+    )
+
+
+def test_a_position_that_is_there_already_is_not_committed_again() -> None:
+    moved = choose(MAPS, {P0: position(12)}, {P0: position(8)}, is_idle=True)
+    assert (moved.positions, moved.committed, moved.left) == ({P0: 8}, {}, {})
+
+
+def test_a_group_with_members_on_the_target_is_left_alone() -> None:
+    moved = choose(MAPS, {P0: position(12)}, {}, is_idle=False)
+    assert moved == Moved(left={P0: "the group has members on the target"})

@@ -1,0 +1,150 @@
+"""What a promotion may do is decided from one look, and every refusal says what is in the way."""
+
+from dataclasses import replace
+
+import pytest
+
+from failover.journal import Journal, begin_step, end_step
+from failover.plan import Plan, Refusal, Request, Resume, SiteView, Snapshot, decide, describe
+from failover.steps import ORDER, PromotionKind, StepName, StepState
+
+ENDS = {("orders", 0): 100, ("orders", 1): 50}
+DC1 = SiteView(name="dc1", fault=None, ends=ENDS, groups={"billing": 2, "idle": 0})
+DC2 = SiteView(name="dc2", fault=None, ends={("orders", 0): 90, ("orders", 1): 50}, groups={})
+ALL_WELL = Snapshot(
+    sites=frozenset({"dc1", "dc2"}),
+    active="dc1",
+    last_epoch=4,
+    unfinished=None,
+    flow="dc1->dc2",
+    worker="process 7 on host",
+    source=DC1,
+    target=DC2,
+    mirrored={("orders", 0): 90, ("orders", 1): 50},
+)
+PLANNED = Request(site="dc2", kind=PromotionKind.PLANNED)
+LOST = Request(site="dc2", kind=PromotionKind.SOURCE_LOST)
+DC1_DOWN = replace(ALL_WELL, source=replace(DC1, fault="refused", ends={}, groups={}))
+
+
+def unfinished(kind: PromotionKind, *done: StepName, site: str = "dc2") -> Journal:
+    """A journal of a promotion that was left in the middle."""
+    journal = Journal(epoch=4, site=site, source="dc1", kind=kind, started_ms=0)
+    for step in done:
+        journal = begin_step(journal, step, 0)
+        journal = end_step(journal, step, state=StepState.DONE, facts={}, now_ms=0)
+    return journal
+
+
+def test_a_planned_promotion_moves_everything_and_knows_its_lag() -> None:
+    plan = decide(ALL_WELL, PLANNED)
+    assert isinstance(plan, Plan)
+    assert (plan.source, plan.site, plan.epoch, plan.lag) == ("dc1", "dc2", 5, 10)
+    assert plan.partitions == (("orders", 0), ("orders", 1))
+    assert plan.supersedes is None
+
+
+def test_a_lost_source_is_planned_from_the_target_and_its_lag_is_not_known() -> None:
+    plan = decide(DC1_DOWN, LOST)
+    assert isinstance(plan, Plan)
+    assert (plan.kind, plan.lag) == (PromotionKind.SOURCE_LOST, None)
+    assert plan.partitions == (("orders", 0), ("orders", 1))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "request_", "reason"),
+    [
+        (
+            ALL_WELL,
+            replace(PLANNED, site="dc3"),
+            "unknown site dc3 (the file has dc1, dc2)",
+        ),
+        (ALL_WELL, replace(PLANNED, site="dc1"), "dc1 is already the active site"),
+        (
+            replace(ALL_WELL, flow=None, source=None, target=None),
+            PLANNED,
+            "no flow from dc1 to dc2 is configured, so dc2 has nothing to go on with",
+        ),
+        (
+            DC1_DOWN,
+            PLANNED,
+            "dc1 does not answer (refused); if it is lost, promote with --source-lost",
+        ),
+        (
+            replace(ALL_WELL, worker=None),
+            PLANNED,
+            (
+                "no mirror daemon runs the flow dc1->dc2, so dc1 cannot be drained; start"
+                " `mirror run`, or give up what is not mirrored with --source-lost"
+            ),
+        ),
+        (
+            replace(ALL_WELL, target=replace(DC2, fault="refused")),
+            LOST,
+            "dc2 cannot take over: refused",
+        ),
+        (
+            ALL_WELL,
+            LOST,
+            (
+                "dc1 answers, and a planned promotion loses nothing: leave out --source-lost,"
+                " or insist with --force"
+            ),
+        ),
+        (
+            replace(ALL_WELL, unfinished=unfinished(PromotionKind.PLANNED)),
+            replace(PLANNED, site="dc1"),
+            (
+                "the planned promotion of dc2 (epoch 4) is unfinished: finish it with"
+                " `failover promote dc2` or take it back with `failover abort`"
+            ),
+        ),
+        (
+            replace(ALL_WELL, unfinished=unfinished(PromotionKind.SOURCE_LOST)),
+            PLANNED,
+            (
+                "the source-lost promotion of dc2 (epoch 4) is unfinished: run it again with"
+                " --source-lost"
+            ),
+        ),
+    ],
+)
+def test_a_refusal_is_one_line_that_says_why(
+    snapshot: Snapshot, request_: Request, reason: str
+) -> None:
+    assert decide(snapshot, request_) == Refusal(reason=reason)
+
+
+def test_force_gives_up_a_source_that_answers() -> None:
+    assert isinstance(decide(ALL_WELL, replace(LOST, force=True)), Plan)
+
+
+def test_an_unfinished_promotion_is_gone_on_with_whatever_the_sites_say() -> None:
+    journal = unfinished(PromotionKind.PLANNED, StepName.PREFLIGHT)
+    assert decide(replace(DC1_DOWN, unfinished=journal), PLANNED) == Resume(journal=journal)
+
+
+def test_a_source_lost_in_the_middle_of_a_planned_promotion_supersedes_it() -> None:
+    journal = unfinished(PromotionKind.PLANNED, StepName.PREFLIGHT, StepName.ANNOUNCE)
+    plan = decide(replace(DC1_DOWN, unfinished=journal), LOST)
+    assert isinstance(plan, Plan)
+    assert plan.supersedes == journal
+
+
+def test_behind_the_switch_there_is_only_forward() -> None:
+    journal = unfinished(PromotionKind.PLANNED, *ORDER[PromotionKind.PLANNED])
+    assert decide(replace(DC1_DOWN, unfinished=journal), LOST) == Resume(journal=journal)
+
+
+def test_the_plan_is_the_text_that_promote_begins_with() -> None:
+    plan = decide(ALL_WELL, PLANNED)
+    assert isinstance(plan, Plan)
+    lines = describe(plan)
+    assert lines[:4] == (
+        "promote dc2: planned, from dc1, epoch 5",
+        "  flow     dc1->dc2, run by process 7 on host",
+        "  moves    1 topics, 2 partitions; not mirrored yet: 10 records",
+        "  groups   billing (2), idle (0) (members)",
+    )
+    assert len(lines) == 4 + len(ORDER[PromotionKind.PLANNED])
+    assert "close dc1 for writes" in lines[6]

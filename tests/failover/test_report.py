@@ -1,0 +1,72 @@
+"""The lines a promotion prints."""
+
+from failover.execute import StepReport
+from failover.journal import Facts, Journal, PartitionEnds, begin_step, end_step
+from failover.report import step_line, summary
+from failover.steps import PromotionKind, PromotionState, StepName, StepState
+
+
+def done(kind: PromotionKind, facts: dict[StepName, Facts]) -> Journal:
+    """A promotion that has ended well."""
+    ends = PartitionEnds(
+        topic="orders", partition=0, mirrored_source_end=42, target_end=40, source_end=None
+    )
+    journal = Journal(
+        epoch=1,
+        site="dc2",
+        source="dc1",
+        kind=kind,
+        state=PromotionState.DONE,
+        started_ms=1_000,
+        switched_ms=3_250,
+        partitions=(ends,),
+    )
+    for step, found in facts.items():
+        journal = begin_step(journal, step, 0)
+        journal = end_step(journal, step, state=StepState.DONE, facts=found, now_ms=0)
+    return journal
+
+
+def test_a_step_has_one_line_with_its_seconds() -> None:
+    facts: Facts = {"fenced": True, "partitions": 12}
+    report = StepReport(step=StepName.FENCE, state=StepState.DONE, duration_ms=210, facts=facts)
+    assert step_line(report) == "fence         done       0.21 s   12 partitions refuse writes"
+
+
+def test_a_failed_step_says_why() -> None:
+    report = StepReport(
+        step=StepName.DRAIN, state=StepState.FAILED, duration_ms=60_000, facts={}, reason="slow"
+    )
+    assert step_line(report) == "drain         failed    60.00 s   slow"
+
+
+def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> None:
+    journal = done(
+        PromotionKind.PLANNED,
+        {
+            StepName.DRAIN: {"records": 120},
+            StepName.GROUPS_MOVE: {
+                "positions": {"billing": {"orders": {"0": 40, "1": 7}}},
+                "left": {"other": "orders-0: busy (1 partitions)"},
+            },
+        },
+    )
+    assert list(summary(journal)) == [
+        "dc2 is active (epoch 1), RTO 2.25 s",
+        "  drained  120 records behind the fence",
+        "  group    billing: orders-0@40 orders-1@7",
+        "  group    other was left as it is: orders-0: busy (1 partitions)",
+    ]
+
+
+def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> None:
+    facts: dict[StepName, Facts] = {StepName.FENCE: {"fenced": False, "why": "no answer"}}
+    assert list(summary(done(PromotionKind.SOURCE_LOST, facts))) == [
+        "dc2 is active (epoch 1), RTO 2.25 s",
+        "  orders-0: mirrored up to dc1 offset 42 (dc2 40)",
+        "  warning  dc1 could not be fenced: no answer",
+        (
+            "  warning  what dc1 acknowledged beyond these offsets is missing on dc2; once dc1 is"
+            " back, `spark-audit run` lists each record"
+        ),
+    ]
