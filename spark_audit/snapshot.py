@@ -1,0 +1,206 @@
+"""Asks both clusters and the witness for the bounds of what one audit compares.
+
+The order makes the answer safe without stopping anything:
+
+    1. the target's offsets   what is there now was on the source before, so
+    2. the source's offsets   take in all of it, and what they have more is in flight, not lost
+    3. the journals           a promotion before 1. is found, and its seal, not the log's end,
+                              bounds the mirrored part, whatever applications wrote since
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+
+from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.witness import WitnessPaths
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from spark_audit.bounds import LogBounds, Snapshot, join_bounds
+from spark_audit.seals import CannotTell, TopicPartition, promotion_of
+from wire.errors import ErrorCode, describe
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.net import Cluster, NetworkFault, TopicView, open_cluster
+from wire.net.operations import list_offsets
+
+CLIENT_ID: Final = "spark-audit"
+PATIENCE_S: Final = 15.0
+"""So long a cluster may fail to answer one question before it counts as down."""
+_RETRY_S: Final = 0.5
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+_READ_COMMITTED: Final = 1
+_TOPIC_RESOURCE: Final = 2
+
+_T = TypeVar("_T")
+_Logs: TypeAlias = Mapping[TopicPartition, LogBounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFilter:
+    """The topics of a flow; `only`, if not empty, narrows them to these names."""
+
+    flow: FlowConfig
+    only: frozenset[str] = frozenset()
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the topic is audited."""
+        return self.flow.topics.matches(topic) and (not self.only or topic in self.only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Site:
+    """One cluster to ask; `name` and `servers` are for complaints."""
+
+    cluster: Cluster
+    name: str
+    servers: str
+    wants: TopicFilter
+
+    def complaint(self, what: object) -> CannotTell:
+        return CannotTell(f"cluster {self.name} ({self.servers}): {what}")
+
+
+async def take_snapshot(
+    configuration: Configuration, wants: TopicFilter, *, now_ms: int
+) -> Snapshot:
+    """Return the bounds of the flow's topics; CannotTell if a cluster or the witness is down."""
+    flow, clusters = wants.flow, configuration.clusters
+    async with (
+        _open_site(clusters[flow.source], wants) as source,
+        _open_site(clusters[flow.target], wants) as target,
+    ):
+        target_logs = await _log_bounds(target)
+        source_logs = await _log_bounds(source)
+    promotion = promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
+    _require_all_found(wants, source_logs)
+    return Snapshot(
+        flow=flow.name,
+        source=flow.source,
+        target=flow.target,
+        taken_ms=now_ms,
+        promotion=None if promotion is None else promotion.epoch,
+        partitions=join_bounds(source_logs, target_logs, promotion),
+        only_on_target=tuple(
+            sorted({topic for topic, _ in target_logs} - {topic for topic, _ in source_logs})
+        ),
+    )
+
+
+def _require_all_found(wants: TopicFilter, source_logs: _Logs) -> None:
+    missing = wants.only - {topic for topic, _ in source_logs}
+    if missing:
+        raise CannotTell(
+            f"flow {wants.flow.name}: no topic {', '.join(sorted(missing))} that is on "
+            f"{wants.flow.source} and matches the flow's patterns"
+        )
+
+
+@asynccontextmanager
+async def _open_site(config: ClusterConfig, wants: TopicFilter) -> AsyncIterator[_Site]:
+    async with open_cluster(config.bootstrap, client_id=CLIENT_ID) as cluster:
+        yield _Site(
+            cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants
+        )
+
+
+async def _patiently(site: _Site, ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Return the answer to one question, asked again after faults until PATIENCE_S are over."""
+    problem = f"no answer within {PATIENCE_S:.0f} s"
+    with trio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                return await ask()
+            except NetworkFault as fault:
+                problem = str(fault)
+            await trio.sleep(_RETRY_S)
+    raise site.complaint(problem)
+
+
+async def _log_bounds(site: _Site) -> _Logs:
+    """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
+    topics = await _patiently(site, lambda: _topics(site))
+    keys = {(name, number) for name, topic in topics.items() for number in topic.partitions}
+    if not keys:
+        return {}
+    compacted = await _patiently(site, lambda: _compacted_topics(site, sorted(topics)))
+    stops = await _patiently(site, lambda: _offsets(site, keys, _LATEST))
+    starts = await _patiently(site, lambda: _offsets(site, keys, _EARLIEST))
+    return {
+        (name, number): LogBounds(
+            start=min(starts[name, number], stops[name, number]),
+            stop=stops[name, number],
+            topic_id=topics[name].topic_id,
+            is_compacted=name in compacted,
+        )
+        for name, number in keys
+    }
+
+
+async def _topics(site: _Site) -> Mapping[str, TopicView]:
+    view = await site.cluster.metadata(refresh=True)
+    topics = {name: topic for name, topic in view.topics.items() if site.wants.matches(name)}
+    for name, topic in topics.items():
+        if topic.error_code != ErrorCode.NONE:
+            raise site.complaint(f"{name}: {describe(topic.error_code)}")
+        for number, partition in topic.partitions.items():
+            if partition.leader < 0:
+                raise site.complaint(f"{name}-{number} has no leader")
+    return topics
+
+
+async def _offsets(
+    site: _Site, keys: set[TopicPartition], timestamp: int
+) -> Mapping[TopicPartition, int]:
+    answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=_READ_COMMITTED)
+    offsets: dict[TopicPartition, int] = {}
+    for (topic, partition), answer in answers.items():
+        if isinstance(answer, ErrorCode):
+            raise site.complaint(f"{topic}-{partition}: {answer.name}")
+        offsets[topic, partition] = answer
+    return offsets
+
+
+async def _compacted_topics(site: _Site, topics: list[str]) -> frozenset[str]:
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=_TOPIC_RESOURCE,
+                resource_name=topic,
+                configuration_keys=("cleanup.policy",),
+            )
+            for topic in topics
+        )
+    )
+    answer = await site.cluster.request(request)
+    for result in answer.results:
+        if result.error_code != ErrorCode.NONE:
+            raise site.complaint(
+                f"configuration of {result.resource_name}: {describe(result.error_code)}"
+            )
+    return frozenset(
+        result.resource_name
+        for result in answer.results
+        for setting in result.configs
+        if setting.name == "cleanup.policy" and "compact" in (setting.value or "")
+    )
+
+
+async def _journals(configuration: Configuration) -> list[bytes]:
+    """Return all promotions' journals; CannotTell if the witness is down.
+
+    Without it nobody knows where a mirrored part ends and what applications wrote begins.
+    """
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            names = await zookeeper.children(paths.journals) or []
+            nodes = [await zookeeper.get(f"{paths.journals}/{name}") for name in names]
+    except ZooKeeperFault as fault:
+        raise CannotTell(f"witness ZooKeeper ({coordination.zookeeper}): {fault}") from fault
+    return [node.data for node in nodes if node is not None]

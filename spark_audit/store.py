@@ -1,0 +1,91 @@
+"""The folder a result lies in: findings and summary as Parquet, verdict.json, audit.prom.
+
+    DIR/findings/*.parquet    DIR/summary/*.parquet    DIR/verdict.json    DIR/audit.prom
+
+One folder holds one result. A new one replaces it whole when it is complete, so that a reader
+never sees the numbers of one run beside the findings of another; other files are left alone.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+FINDINGS: Final = "findings"
+SUMMARY: Final = "summary"
+VERDICT: Final = "verdict.json"
+PROMETHEUS: Final = "audit.prom"
+_PARTS: Final = (FINDINGS, SUMMARY, PROMETHEUS, VERDICT)
+
+
+class ResultUnusable(Exception):
+    """A result cannot be written or read; one line that names the file."""
+
+
+class Result:
+    """A result folder, complete or still being written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def append(self, findings: DataFrame, summary: DataFrame) -> None:
+        """Compute and add one flow's frames, each as one file."""
+        for name, frame in ((FINDINGS, findings), (SUMMARY, summary)):
+            frame.coalesce(1).write.mode("append").parquet(str(self.folder / name))
+
+    def summary(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of the summary."""
+        return self._rows(SUMMARY, None)
+
+    def findings(self, kind: str | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the findings, of one kind or all, in the order they were written."""
+        return self._rows(FINDINGS, None if kind is None else [("kind", "=", kind)])
+
+    def verdict_text(self) -> str:
+        """Return verdict.json; raises ResultUnusable if there is none."""
+        path = self.folder / VERDICT
+        try:
+            return path.read_text()
+        except OSError as error:
+            raise ResultUnusable(f"{path}: {error.strerror}") from error
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one of the small files."""
+        (self.folder / name).write_text(text)
+
+    def _rows(self, name: str, filters: list[tuple[str, str, str]] | None) -> list[dict[str, Any]]:
+        if not (self.folder / name).is_dir():
+            return []
+        rows: list[dict[str, Any]] = pq.read_table(self.folder / name, filters=filters).to_pylist()
+        return rows
+
+
+@contextmanager
+def replace_result(folder: Path) -> Iterator[Result]:
+    """Give a result to write; what is complete at the end of the block takes the folder over.
+
+    Raises ResultUnusable if the folder cannot be made or written. When the block fails, what was
+    there stays.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".new-", dir=folder) as made:
+            yield Result(Path(made))
+            for part in _PARTS:
+                _replace(Path(made) / part, folder / part)
+    except OSError as error:
+        raise ResultUnusable(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def _replace(new: Path, old: Path) -> None:
+    if old.is_dir():
+        shutil.rmtree(old)
+    else:
+        old.unlink(missing_ok=True)
+    if new.exists():
+        new.rename(old)
