@@ -1,0 +1,213 @@
+"""The lease, the journal's node and the flow's command, in a real ZooKeeper."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from failover.execute import StepFailed
+from failover.flow import FlowControl
+from failover.journal import Journal, JournalUnreadable, begin_step
+from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
+from failover.steps import PromotionKind, PromotionState, StepName
+from failover.store import Superseded, WitnessStore, find_unfinished, read_journals
+from runtime.config import FlowConfig, PatternSet
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
+
+pytestmark = pytest.mark.integration
+
+PATHS = WitnessPaths(root="/kafka-dr")
+JOURNAL = Journal(epoch=1, site="dc2", source="dc1", kind=PromotionKind.PLANNED, started_ms=5)
+SESSION_MS = 4_000
+NOTHING = PatternSet(include=(), exclude=())
+FLOW = FlowConfig(
+    name="dc1->dc2",
+    source="dc1",
+    target="dc2",
+    topics=NOTHING,
+    groups=NOTHING,
+    replication_factor=None,
+    fetch_max_bytes=1,
+    partition_fetch_bytes=1,
+    partition_in_flight_bytes=1,
+    in_flight_bytes=1,
+    discovery_interval_ms=1,
+    group_offsets_interval_ms=1,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A server and one session."""
+
+    server: ZooKeeperServer
+    zookeeper: ZooKeeper
+
+    def store(self, lease: Lease, epoch: int = 1) -> WitnessStore:
+        """A store as a controller has it."""
+        return WitnessStore(self.zookeeper, PATHS, lease, epoch)
+
+
+@asynccontextmanager
+async def witness(folder: Path) -> AsyncIterator[Witness]:
+    """A fresh witness in which dc1 is active."""
+    async with (
+        run_zookeeper(folder) as server,
+        open_zookeeper(server.address, session_timeout_ms=SESSION_MS) as zookeeper,
+    ):
+        await ensure_active_site(zookeeper, PATHS, "dc1")
+        yield Witness(server, zookeeper)
+
+
+async def active_site(zookeeper: ZooKeeper) -> ActiveSite:
+    """What the witness says."""
+    node = await zookeeper.get(PATHS.active)
+    assert node is not None
+    return ActiveSite.decode(node.data)
+
+
+async def test_a_second_controller_waits_for_the_lease_and_then_says_who_has_it(
+    tmp_path: Path,
+) -> None:
+    async with witness(tmp_path) as there:
+        async with hold_lease(there.zookeeper, PATHS, wait_ms=1_000):
+            with pytest.raises(LeaseHeld, match=f"process {os.getpid()} on"):
+                async with hold_lease(there.zookeeper, PATHS, wait_ms=100):
+                    pytest.fail("two controllers at once")
+        async with hold_lease(there.zookeeper, PATHS, wait_ms=1_000):
+            assert await there.zookeeper.exists(PATHS.lease)
+        assert not await there.zookeeper.exists(PATHS.lease)
+
+
+async def test_work_is_cancelled_while_the_witness_is_away_and_done_again_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async with (
+        witness(tmp_path) as there,
+        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+    ):
+        attempts: list[str] = []
+
+        async def work() -> str:
+            attempts.append("begun")
+            if len(attempts) == 1:
+                os.kill(there.server.process.pid, signal.SIGSTOP)
+                await trio.sleep_forever()
+            return "done"
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(resume_after, 3.5, there.server.process.pid)
+            assert await lease.act(work) == "done"
+        assert attempts == ["begun", "begun"]
+
+
+async def resume_after(seconds: float, pid: int) -> None:
+    """Let a stopped process go on; the session survives as the server's clock stood still."""
+    await trio.sleep(seconds)
+    os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_controller_whose_session_is_lost_gives_up(tmp_path: Path) -> None:
+    async with (
+        witness(tmp_path) as there,
+        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+    ):
+        os.killpg(there.server.process.pid, signal.SIGKILL)
+        with trio.fail_after(20), pytest.raises(LeaseLost, match="run the same command again"):
+            await lease.act(trio.sleep_forever)
+
+
+async def test_the_switch_and_its_record_are_one_write(tmp_path: Path) -> None:
+    async with (
+        witness(tmp_path) as there,
+        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+    ):
+        store = there.store(lease)
+        await store.create(JOURNAL)
+        await store.announce(JOURNAL, "dc2")
+        await store.announce(JOURNAL, "dc2")
+        expected = ActiveSite(site="dc1", epoch=0, moving_to="dc2")
+        assert await active_site(there.zookeeper) == expected
+        done = replace(JOURNAL, state=PromotionState.DONE, switched_ms=9)
+        await store.save_and_switch(done)
+        assert await active_site(there.zookeeper) == ActiveSite(site="dc2", epoch=1)
+        assert await read_journals(there.zookeeper, PATHS) == [done]
+        with pytest.raises(StepFailed, match=r"the active site is dc2 \(epoch 1\), not dc1"):
+            await store.save_and_switch(JOURNAL)
+        assert await read_journals(there.zookeeper, PATHS) == [done]
+
+
+async def test_a_superseded_controller_can_write_nothing_any_more(tmp_path: Path) -> None:
+    async with (
+        witness(tmp_path) as there,
+        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+    ):
+        zombie = there.store(lease)
+        await zombie.create(JOURNAL)
+        with pytest.raises(Superseded):
+            await there.store(lease).create(replace(JOURNAL, started_ms=6))
+        successor = there.store(lease)
+        assert await successor.take_over() == JOURNAL
+        with pytest.raises(Superseded):
+            await zombie.save(begin_step(JOURNAL, StepName.PREFLIGHT, 1))
+        with pytest.raises(Superseded):
+            await zombie.announce(JOURNAL, "dc2")
+        with pytest.raises(Superseded):
+            await zombie.save_and_switch(JOURNAL)
+        assert await active_site(there.zookeeper) == ActiveSite(site="dc1", epoch=0)
+        begun = begin_step(JOURNAL, StepName.PREFLIGHT, 2)
+        await successor.save(begun)
+        assert find_unfinished(await read_journals(there.zookeeper, PATHS)) == begun
+
+
+async def test_a_garbled_journal_is_named(tmp_path: Path) -> None:
+    async with witness(tmp_path) as there:
+        await there.zookeeper.create(PATHS.journal(7), b"{}", make_parents=True)
+        with pytest.raises(JournalUnreadable, match="/kafka-dr/failover/journal/0000000007"):
+            await read_journals(there.zookeeper, PATHS)
+
+
+async def test_a_flow_is_stopped_when_its_daemon_says_so(tmp_path: Path) -> None:
+    async with witness(tmp_path) as there:
+        await run_worker(there.zookeeper)
+        control = FlowControl(there.zookeeper, PATHS, FLOW)
+        with pytest.raises(StepFailed, match=r"the flow dc1->dc2 did not stop within 0.2 s"):
+            await control.stop(1, 200)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(obey, there.zookeeper)
+            assert await control.stop(2, 5_000) == {"flow": "settled"}
+        assert await control.command() == FlowCommand(epoch=2, run=False)
+        await control.start(2)
+        assert await control.command() == FlowCommand(epoch=2, run=True)
+
+
+async def test_a_flow_whose_daemon_dies_is_stopped_by_that(tmp_path: Path) -> None:
+    async with witness(tmp_path) as there:
+        worker = await run_worker(there.zookeeper)
+        control = FlowControl(there.zookeeper, PATHS, FLOW)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(there.zookeeper.delete, worker)
+            assert await control.stop(1, 5_000) == {"flow": "nobody runs it"}
+
+
+async def run_worker(zookeeper: ZooKeeper) -> str:
+    """Announce a daemon."""
+    info = WorkerInfo(host="h", pid=1, metrics_url="", started_ms=0)
+    path = PATHS.worker("dc1", "dc2")
+    return await zookeeper.create(path, info.encode(), ephemeral=True, make_parents=True)
+
+
+async def obey(zookeeper: ZooKeeper) -> None:
+    """Acknowledge the next command, as a daemon does."""
+    async with zookeeper.watch_data(PATHS.command("dc1", "dc2")) as commands:
+        async for node in commands:
+            if node is not None and FlowCommand.decode(node.data).epoch == 2:
+                await zookeeper.create(PATHS.acknowledged("dc1", "dc2"), node.data)
+                return
