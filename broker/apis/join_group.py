@@ -61,7 +61,7 @@ def _joining(request: JoinGroupRequest, call: Call, ticket: Ticket) -> Joining:
             request.session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms
         ),
         client_id=client_id,
-        client_host=call.client_host,
+        client_host=f"/{call.client_host}",  # as Java prints an address
         fresh_member_id=f"{request.group_instance_id or client_id}-{uuid4()}",
         must_return=call.api_version >= MEMBER_ID_REQUIRED_SINCE,
         may_skip_assignment=call.api_version >= SKIP_ASSIGNMENT_SINCE,

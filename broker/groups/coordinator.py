@@ -11,17 +11,21 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from broker.context import CONSUMER_OFFSETS, LedPartition, Node, NotLeader
+from broker.config import BrokerConfig
+from broker.context import CONSUMER_OFFSETS, Clock, LedPartition, NotLeader
 from broker.groups.loading import load
 from broker.groups.records import batches
 from broker.groups.seat import Seat, Waiting
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.turn import Answer, Ticket, Turn
+from broker.log.results import StorageError
+from broker.metadata_cache import MetadataCache
+from broker.replication.partition import OwnBatchRefused
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
 from wire.primitives import MalformedMessage
@@ -38,13 +42,24 @@ LOAD_RETRY_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
+class Host(Protocol):
+    """What the coordinator uses of the node it runs in."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def metadata(self) -> MetadataCache: ...
+
+
 class GroupCoordinator:
     """Coordinates the groups whose partition of `__consumer_offsets` this broker leads.
 
     `run` has to be running before the first partition is led.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Host) -> None:
         self._node = node
         self._settings = GroupSettings.of(node.config)
         self._seats: dict[int, Seat] = {}
@@ -156,7 +171,7 @@ class GroupCoordinator:
                     shard = await load(partition, self._settings)
                 except NotLeader:
                     return  # on_resigned follows
-                except (OSError, CorruptBatch, MalformedMessage) as fault:
+                except (StorageError, CorruptBatch, MalformedMessage) as fault:
                     # Clients see that the groups are being loaded, which stays true.
                     _log.error("%s-%d: %s", partition.topic, partition.index, fault)
                     await trio.sleep(LOAD_RETRY_S)
@@ -223,7 +238,10 @@ class GroupCoordinator:
                     seat.loaded.replay(record)
         except NotLeader:
             return ErrorCode.NOT_COORDINATOR
-        except OSError as fault:
+        except OwnBatchRefused as fault:
+            _log.error("group records refused: %s", fault)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        except StorageError as fault:
             # The state is still what the log says; members will ask again.
             _log.error("%s-%d cannot be written: %s", partition.topic, partition.index, fault)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
     """Return the shard as the log describes it; sessions do not run yet.
 
-    A record that cannot be read is named in the log and left out. Raises NotLeader, OSError, and
+    A record that cannot be read is named in the log and left out. Raises StorageError, and
     CorruptBatch for a log whose batches are damaged.
     """
     latest = LatestRecords()

@@ -1,0 +1,159 @@
+"""A coordinator over a real partition log in a temporary folder, without server or ZooKeeper."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+import trio
+
+from broker.config import BrokerConfig
+from broker.context import CONSUMER_OFFSETS, Call, Node
+from broker.groups.coordinator import GroupCoordinator
+from broker.log.config import LogConfig
+from broker.log.log_manager import LogManager
+from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
+from broker.replication.partition import Leadership, Partition
+from wire.errors import ErrorCode
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+BROKER = 1
+FOLLOWER = 2
+TOPIC_ID = UUID(int=7)
+WALL_MS = 1_700_000_000_000
+TOPIC = "orders"
+
+
+class TrioClock:
+    """Both clocks on trio's, which a test may let jump."""
+
+    def now_ms(self) -> int:
+        return WALL_MS + self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        return int(trio.current_time() * 1000)
+
+
+@dataclass(slots=True)
+class LoneNode:
+    """A node that has nothing but what the group coordinator and its handlers use."""
+
+    config: BrokerConfig
+    clock: TrioClock = field(default_factory=TrioClock)
+    metadata: MetadataCache = field(default_factory=lambda: MetadataCache("cluster"))
+    broker_id: int = BROKER
+    created: list[str] = field(default_factory=list)
+    _groups: GroupCoordinator | None = None
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        if self._groups is None:
+            self._groups = GroupCoordinator(self)
+        return self._groups
+
+    async def ensure_internal_topic(self, name: str) -> ErrorCode:
+        await trio.lowlevel.checkpoint()
+        self.created.append(name)
+        return ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class Rig:
+    """One node that leads the only partition of `__consumer_offsets`."""
+
+    node: LoneNode
+    partition: Partition
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.node.groups
+
+    def call(self, api_version: int) -> Call:
+        """Return what surrounds a request of this version."""
+        return Call(
+            node=cast("Node", self.node),
+            api_version=api_version,
+            client_id="client",
+            client_host="127.0.0.1",
+        )
+
+    def set_in_sync(self, *brokers: int) -> None:
+        """Let these brokers be in sync; another one than this holds the high watermark back."""
+        self.partition.take(replace(self.partition.leadership, isr=brokers))
+
+    async def wait_loaded(self) -> None:
+        """Wait until the groups have been loaded."""
+        while await self.groups.ask_all(_nothing) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            await trio.lowlevel.checkpoint()
+
+
+def _nothing(*_: object) -> list[Any]:
+    return []
+
+
+@asynccontextmanager
+async def open_rig(
+    folder: Path, settings: Mapping[str, Any] | None = None, *, is_led: bool = True
+) -> AsyncIterator[Rig]:
+    """Run a coordinator over the log in `folder`; opening again is a restart of the broker."""
+    folder.mkdir(exist_ok=True)
+    logs = LogManager.open(
+        [folder],
+        broker_id=BROKER,
+        cluster_id="cluster",
+        config_of=lambda _: LogConfig(),
+        now_ms=WALL_MS,
+    )
+    log = logs.get(CONSUMER_OFFSETS, 0) or logs.create(
+        CONSUMER_OFFSETS, 0, topic_id=TOPIC_ID.bytes, config=LogConfig(), now_ms=WALL_MS
+    )
+    leadership = Leadership(
+        topic=CONSUMER_OFFSETS,
+        index=0,
+        topic_id=TOPIC_ID,
+        controller_epoch=1,
+        leader=BROKER,
+        leader_epoch=0,
+        isr=(BROKER,),
+        replicas=(BROKER, FOLLOWER),
+        version=0,
+    )
+    chosen = {"broker_id": BROKER, "zookeeper_connect": "localhost:1", **(settings or {})}
+    node = LoneNode(config=BrokerConfig(**chosen))
+    partition = Partition(BROKER, log, leadership, node.clock)
+    partition.take(leadership)
+    _announce(node.metadata)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(node.groups.run)
+        rig = Rig(node=node, partition=partition)
+        if is_led:
+            node.groups.on_leader(partition)
+            await rig.wait_loaded()
+        yield rig
+        nursery.cancel_scope.cancel()
+    logs.close()
+
+
+def _announce(metadata: MetadataCache) -> None:
+    view = PartitionView(index=0, leader=BROKER, leader_epoch=0, replicas=(BROKER,), isr=(BROKER,))
+    metadata.set_brokers(BROKER, [BrokerEndpoint(broker_id=BROKER, host="kafka", port=9092)])
+    metadata.put_partitions(CONSUMER_OFFSETS, TOPIC_ID, [view])
+    metadata.put_partitions(TOPIC, UUID(int=8), [view, replace(view, index=1)])
+
+
+def commit_request(
+    group_id: str, offset: int, *, topic: str = TOPIC, index: int = 0
+) -> OffsetCommitRequest:
+    """Return a commit from outside the group."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=index, committed_offset=offset, committed_metadata="note"
+    )
+    return OffsetCommitRequest(
+        group_id=group_id, topics=(OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
+    )
