@@ -21,7 +21,7 @@ MAX_INT: Final = 2**31 - 1
 _LISTENER: Final = re.compile(
     r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)"
 )
-_ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*(/[^\s]*)?")
+_ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
 
 ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
     {
@@ -76,7 +76,7 @@ class BrokerConfig:
     metrics_host: str = "127.0.0.1"
 
     zookeeper_connect: str = field(
-        metadata={"pattern": _ZOOKEEPER, "form": "host:port[,...][/path]"}
+        metadata={"pattern": _ZOOKEEPER, "form": "host:port[,host:port]"}
     )
     zookeeper_session_timeout_ms: int = _at_least(1_000, 18_000)
     zookeeper_connection_timeout_ms: int = _at_least(1, 18_000)
@@ -105,6 +105,7 @@ class BrokerConfig:
 
     log_segment_bytes: int = _at_least(14, 1_073_741_824, maximum=MAX_INT)
     log_roll_ms: int = _at_least(1, 168 * HOUR_MS)
+    log_roll_jitter_ms: int = _at_least(0, 0)
     log_retention_ms: int = _at_least(UNLIMITED, 168 * HOUR_MS)
     log_retention_bytes: int = _at_least(UNLIMITED, UNLIMITED)
     log_retention_check_interval_ms: int = _at_least(1, 300_000)

@@ -3,7 +3,7 @@
 `broker.node.BrokerNode` is the real thing; tests may put any object of the same shape here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,8 +11,12 @@ from wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # their modules import this one
     from broker.config import BrokerConfig
+    from broker.controller.controller import Controller
+    from broker.controller.topics import TopicSpec
+    from broker.dynamic_config import DynamicConfig
     from broker.groups.coordinator import GroupCoordinator
     from broker.metadata_cache import MetadataCache
+    from broker.metrics import RequestMetrics
     from broker.replication.partition import Partition
     from broker.replication.partitions import Partitions
     from broker.zookeeper.store import ClusterStore
@@ -117,8 +121,16 @@ class Node(Protocol):
     def store(self) -> "ClusterStore":
         """The cluster's tree in ZooKeeper."""
 
-    def dynamic_config(self, name: str) -> str | None:
-        """Return a cluster-wide dynamic broker setting (`/config/brokers/<default>`)."""
+    @property
+    def controller(self) -> "Controller":
+        """This broker's part in the controller election; `is_active` while it is the one."""
+
+    @property
+    def dynamic(self) -> "DynamicConfig":
+        """The settings that change while the broker runs."""
+
+    @property
+    def metrics(self) -> "RequestMetrics": ...
 
     async def ensure_internal_topic(self, name: str) -> ErrorCode:
         """Create the internal topic if it does not exist, by the broker's own settings for it.
@@ -126,8 +138,20 @@ class Node(Protocol):
         NONE means that it exists or has just been written; its leaders may not be known yet.
         """
 
+    async def create_topic(self, spec: "TopicSpec") -> ErrorCode:
+        """Create a topic by the controller, wherever it is; NONE also when it exists already."""
+
     def led(self, topic: str, index: int) -> "Partition | ErrorCode":
         """Return the partition if this broker leads it, else what to answer a client."""
+
+    async def next_producer_id(self) -> int:
+        """Return a producer id that nobody has; raises ZooKeeperFault when no block can be had."""
+
+    async def wait_metadata(self) -> None:
+        """Wait (a bounded time) until a controller has told this broker about the cluster."""
+
+    async def know_topics(self, names: Sequence[str]) -> None:
+        """Read the settings of topics that are new to this broker; raises ZooKeeperFault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +172,3 @@ class Handler(Protocol):
     """
 
     async def __call__(self, request: Any, call: Call) -> Any: ...  # noqa: ANN401 - one per API
-
-
-class TopicConfigs(Protocol):
-    """Topic settings by name, as set with CreateTopics and AlterConfigs; without defaults."""
-
-    def topic_config(self, topic: str) -> Mapping[str, str]: ...

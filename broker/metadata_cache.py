@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
 
+import trio
+
 NO_LEADER = -1
 
 
@@ -47,6 +49,7 @@ class MetadataCache:
         self.brokers: Mapping[int, BrokerEndpoint] = MappingProxyType({})
         self._topics: dict[str, TopicView] = {}
         self._names: dict[UUID, str] = {}
+        self._changed = trio.Event()
 
     def topic(self, name: str) -> TopicView | None:
         """Return what is known of one topic."""
@@ -73,9 +76,15 @@ class MetadataCache:
         return None if partition is None else self.brokers.get(partition.leader)
 
     def set_brokers(self, controller_id: int, brokers: Iterable[BrokerEndpoint]) -> None:
-        """Replace the live brokers: the controller always announces all of them."""
+        """Replace the live brokers: every announcement names all of them, and ends with this."""
         self.controller_id = controller_id
         self.brokers = MappingProxyType({broker.broker_id: broker for broker in brokers})
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    async def wait_changed(self) -> None:
+        """Wait until the controller has announced something."""
+        await self._changed.wait()
 
     def put_partitions(
         self, name: str, topic_id: UUID, partitions: Iterable[PartitionView]

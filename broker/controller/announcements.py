@@ -151,10 +151,12 @@ def _update_metadata(
             UpdateMetadataBroker(
                 id=live.broker_id,
                 endpoints=(
-                    UpdateMetadataEndpoint(port=live.port,
+                    UpdateMetadataEndpoint(
+                        port=live.port,
                         host=live.host,
                         listener="PLAINTEXT",
-                        security_protocol=PLAINTEXT,),
+                        security_protocol=PLAINTEXT,
+                    ),
                 ),
                 rack=live.rack,
             )

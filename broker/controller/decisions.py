@@ -52,7 +52,9 @@ def first_isr(live_replicas: tuple[int, ...]) -> tuple[int, ...]:
 
 def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
     """Take the dead out first, then let the newcomers in; a broker reborn is both."""
-    gone = {
+    states = cluster.states.values()
+    mentioned = {broker for state in states for broker in (state.leader, *state.isr)}
+    gone = (mentioned - event.live.keys() - {NO_LEADER}) | {
         broker
         for broker, known in cluster.live.items()
         if broker not in event.live or event.live[broker].epoch != known.epoch
@@ -75,7 +77,7 @@ def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
         cluster=final,
         writes=changed,
         introduced=frozenset(come),
-        brokers_changed=bool(gone or come),
+        brokers_changed=cluster.live.keys() != event.live.keys() or bool(come),
         announced=frozenset(changed),
         doomed=doomed - final.deleted_replicas,
     )
@@ -100,13 +102,20 @@ def _without_replicas(cluster: Cluster, gone: set[int]) -> dict[TopicPartition, 
     """
     changed: dict[TopicPartition, PartitionState] = {}
     for partition, state in cluster.states.items():
-        if partition.topic in cluster.deleting or not gone.intersection((state.leader, *state.isr)):
+        if partition.topic in cluster.deleting:
             continue
         left = tuple(broker for broker in state.isr if broker not in gone)
         preferred = _first_of(cluster.topics[partition.topic].replicas[partition.partition], left)
         leader = state.leader if state.leader in left else preferred
-        changed[partition] = _successor(cluster, state, leader=leader, isr=left or state.isr[:1])
+        isr = left or _last_in_sync(state)
+        if (leader, isr) != (state.leader, state.isr):
+            changed[partition] = _successor(cluster, state, leader=leader, isr=isr)
     return changed
+
+
+def _last_in_sync(state: PartitionState) -> tuple[int, ...]:
+    """Return who must come back when everybody in sync is gone: the leader has every record."""
+    return (state.leader,) if state.leader in state.isr else state.isr
 
 
 def _topic_found(cluster: Cluster, event: TopicFound) -> Decision:

@@ -26,7 +26,7 @@ from broker.log.results import (
     Refused,
 )
 from wire.errors import ErrorCode
-from wire.record_batch import Buffer, CorruptBatch, UnsupportedMagic, parse_header
+from wire.record_batch import Buffer, CorruptBatch, parse_header
 
 NO_LEADER: Final = -1
 ALL_IN_SYNC: Final = -1

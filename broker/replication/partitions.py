@@ -30,7 +30,7 @@ class Partitions:
         self._clock = clock
         self._held: dict[tuple[str, int], Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
-        self.controller_epoch = 0
+        self._controller_epoch = 0
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._held.values())
@@ -53,6 +53,13 @@ class Partitions:
         partition = self._held.get((name.topic, name.partition))
         return None if partition is None else partition.high_watermark
 
+    def obeys(self, controller_epoch: int) -> bool:
+        """Return whether a controller of this epoch may command; older ones no longer do."""
+        if controller_epoch < self._controller_epoch:
+            return False
+        self._controller_epoch = controller_epoch
+        return True
+
     def take(self, leadership: Leadership) -> ErrorCode:
         """Lead or follow as the controller says; older words than those known are ignored."""
         known = self._held.get((leadership.topic, leadership.index))
@@ -64,7 +71,7 @@ class Partitions:
             partition = known or self._open(leadership)
             partition.take(leadership)
         except StorageError as error:
-            _LOG.error("%s-%s: %s", leadership.topic, leadership.index, error)  # noqa: TRY400
+            _LOG.error("%s-%s: %s", leadership.topic, leadership.index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._held[leadership.topic, leadership.index] = partition
         self._tell_listener(partition)
@@ -101,16 +108,9 @@ class Partitions:
             if self._logs.get(topic, index) is not None:
                 self._logs.delete(topic, index)
         except StorageError as error:
-            _LOG.error("%s-%s cannot be deleted: %s", topic, index, error)  # noqa: TRY400
+            _LOG.error("%s-%s cannot be deleted: %s", topic, index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
-
-    def resign_all(self) -> None:
-        """Lead nothing: the session with ZooKeeper is lost, somebody else may lead by now."""
-        for partition in self._held.values():
-            if partition.is_led_here:
-                partition.resign()
-                self._tell_listener(partition)
 
     def reconfigure(self, topic: str) -> None:
         """Give the logs of a topic its present settings."""
@@ -118,6 +118,11 @@ class Partitions:
         for partition in self._held.values():
             if partition.topic == topic:
                 partition.log.config = config
+
+    def reconfigure_all(self) -> None:
+        """Give every log its present settings."""
+        for topic in {partition.topic for partition in self._held.values()}:
+            self.reconfigure(topic)
 
     def sizes(self) -> Mapping[tuple[str, int], int]:
         """Return each log's bytes."""

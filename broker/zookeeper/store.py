@@ -171,9 +171,9 @@ class ClusterStore:
                 except NoNode:
                     continue  # another broker tidied up at the same time
 
-    async def changed_entity(self, name: str) -> str | None:
+    async def changed_entity(self, number: int) -> str | None:
         """Return what a notification names, None when it has been tidied away."""
-        path = f"{tree.CONFIG_CHANGES}/{name}"
+        path = f"{tree.CONFIG_CHANGE_PREFIX}{number:010d}"
         node = await self.zookeeper.get(path)
         return None if node is None else tree.decode_config_change(path, node.data)
 

@@ -1,0 +1,66 @@
+"""What both requests that change settings do: check, write to ZooKeeper, tell every broker."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker.apis.describe_configs import ALL_BROKERS, BROKER, TOPIC
+from broker.context import Call
+from broker.dynamic_config import check_default_broker
+from broker.log.config import InvalidConfig, LogConfig
+from runtime.zookeeper import ZooKeeperFault
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """One resource's change: from its present settings to those it shall have."""
+
+    resource_type: int
+    resource_name: str
+    change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    """May raise InvalidConfig."""
+    validate_only: bool
+
+
+async def alter(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
+    """Change one resource; return an error code and what to tell the client.
+
+    It holds on this broker when this returns, and on the others as soon as their watch fires.
+    """
+    try:
+        if alteration.resource_type == TOPIC:
+            return await _alter_topic(alteration, call)
+        if alteration.resource_type != BROKER:
+            kind = alteration.resource_type
+            return ErrorCode.INVALID_REQUEST, f"resource type {kind} has no settings"
+        if alteration.resource_name != ALL_BROKERS:
+            return ErrorCode.INVALID_REQUEST, "settings change for all brokers only (empty name)"
+        return await _alter_all_brokers(alteration, call)
+    except InvalidConfig as error:
+        return ErrorCode.INVALID_CONFIG, str(error)
+    except ZooKeeperFault as error:
+        return ErrorCode.UNKNOWN_SERVER_ERROR, f"not stored: {error}"
+
+
+async def _alter_topic(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
+    node, topic = call.node, alteration.resource_name
+    if node.metadata.topic(topic) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {topic!r}"
+    changed = alteration.change(await node.store.topic_config(topic))
+    LogConfig().with_overrides(changed)
+    if not alteration.validate_only:
+        await node.store.set_topic_config(topic, changed)
+        node.dynamic.set_topic(topic, changed)
+        node.partitions.reconfigure(topic)
+    return ErrorCode.NONE, ""
+
+
+async def _alter_all_brokers(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
+    node = call.node
+    changed = alteration.change(await node.store.default_broker_config())
+    check_default_broker(changed)
+    if not alteration.validate_only:
+        await node.store.set_default_broker_config(changed)
+        node.dynamic.set_default_broker(changed)
+        node.partitions.reconfigure_all()
+    return ErrorCode.NONE, ""

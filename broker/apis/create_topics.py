@@ -1,0 +1,107 @@
+"""CreateTopics: answered by the controller, when the partitions have leaders."""
+
+from collections import Counter
+
+import trio
+
+from broker.apis.topic_waits import wait_topic
+from broker.context import Call, Node
+from broker.controller.topics import Refusal, TopicSpec
+from broker.dynamic_config import Source
+from broker.metadata_cache import TopicView
+from broker.zookeeper.tree import TopicAssignment
+from wire.errors import ErrorCode
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    """Create each topic by itself; one that is refused leaves the others alone."""
+    node = call.node
+    if not node.controller.is_active:
+        return CreateTopicsResponse(
+            topics=tuple(_error(topic, ErrorCode.NOT_CONTROLLER) for topic in request.topics)
+        )
+    named = Counter(topic.name for topic in request.topics)
+    results = [
+        _error(topic, ErrorCode.INVALID_REQUEST, "Create topics request contains it twice.")
+        if named[topic.name] > 1
+        else await _create(topic, request, call)
+        for topic in request.topics
+    ]
+    if not request.validate_only:
+        with trio.move_on_after(request.timeout_ms / 1000):
+            for result in results:
+                if result.error_code == ErrorCode.NONE:
+                    await wait_topic(node, result.name, _has_all_leaders)
+    return CreateTopicsResponse(
+        topics=tuple(_timed_out(result, request, node) for result in results)
+    )
+
+
+async def _create(
+    topic: CreatableTopic, request: CreateTopicsRequest, call: Call
+) -> CreatableTopicResult:
+    spec = TopicSpec(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment={entry.partition_index: entry.broker_ids for entry in topic.assignments},
+        configs={config.name: config.value for config in topic.configs},
+    )
+    created = await call.node.controller.create_topic(spec, validate_only=request.validate_only)
+    if isinstance(created, Refusal):
+        return _error(topic, created.error, created.message)
+    return _result(topic, created, call.node)
+
+
+def _result(topic: CreatableTopic, created: TopicAssignment, node: Node) -> CreatableTopicResult:
+    own = {config.name: config.value or "" for config in topic.configs}
+    values = node.dynamic.log_config(topic.name).with_overrides(own).as_strings()
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=created.topic_id,
+        error_code=ErrorCode.NONE,
+        num_partitions=len(created.replicas),
+        replication_factor=len(created.replicas[0]),
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=name,
+                value=value,
+                read_only=False,
+                config_source=Source.TOPIC if name in own else Source.KAFKA_DEFAULT,
+                is_sensitive=False,
+            )
+            for name, value in values.items()
+        ),
+    )
+
+
+def _error(
+    topic: CreatableTopic, error: ErrorCode, message: str | None = None
+) -> CreatableTopicResult:
+    return CreatableTopicResult(name=topic.name, error_code=error, error_message=message)
+
+
+def _has_all_leaders(view: TopicView | None) -> bool:
+    return view is not None and all(part.leader >= 0 for part in view.partitions.values())
+
+
+def _timed_out(
+    result: CreatableTopicResult, request: CreateTopicsRequest, node: Node
+) -> CreatableTopicResult:
+    """Say so when a created topic has no leaders in time; it exists all the same."""
+    is_created = result.error_code == ErrorCode.NONE and not request.validate_only
+    if not is_created or _has_all_leaders(node.metadata.topic(result.name)):
+        return result
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message="The topic was created, but not all its partitions have a leader yet.",
+    )

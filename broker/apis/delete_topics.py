@@ -1,0 +1,48 @@
+"""DeleteTopics: answered by the controller, when no broker serves the topic any more."""
+
+import trio
+
+from broker.apis.topic_waits import wait_topic
+from broker.context import Call
+from wire.errors import ErrorCode
+from wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from wire.primitives import ZERO_UUID
+
+
+async def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
+    """Delete each topic by itself. A copy on a dead broker goes when that is back."""
+    asked = request.topics or tuple(
+        DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names
+    )
+    return DeleteTopicsResponse(
+        responses=tuple([await _delete(topic, request.timeout_ms, call) for topic in asked])
+    )
+
+
+async def _delete(topic: DeleteTopicState, timeout_ms: int, call: Call) -> DeletableTopicResult:
+    node = call.node
+    name = topic.name
+    if topic.topic_id != ZERO_UUID:
+        view = node.metadata.topic_by_id(topic.topic_id)
+        if view is None:
+            return _result(topic, None, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = view.name
+    if not node.config.delete_topic_enable:
+        return _result(topic, name, ErrorCode.TOPIC_DELETION_DISABLED)
+    error = await node.controller.delete_topic(name or "")
+    if error is ErrorCode.NONE:
+        error = ErrorCode.REQUEST_TIMED_OUT
+        with trio.move_on_after(timeout_ms / 1000):
+            await node.controller.wait_deleted(name or "")
+            await wait_topic(node, name or "", lambda view: view is None)
+            error = ErrorCode.NONE
+    return _result(topic, name, error)
+
+
+def _result(topic: DeleteTopicState, name: str | None, error: ErrorCode) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic.topic_id, error_code=error)

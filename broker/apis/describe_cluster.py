@@ -1,0 +1,44 @@
+"""DescribeCluster: the live brokers and the controller."""
+
+from typing import Final
+
+from broker.context import Call
+from wire.errors import ErrorCode
+from wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS: Final = 1
+UNKNOWN_OPERATIONS: Final = -(2**31)
+ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+
+
+async def handle(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
+    """Answer from what the controller last announced."""
+    await call.node.wait_metadata()
+    metadata = call.node.metadata
+    if request.endpoint_type != BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="These are brokers; the controller is one of them.",
+            cluster_id=metadata.cluster_id,
+            brokers=(),
+        )
+    operations = UNKNOWN_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        operations = ALL_CLUSTER_OPERATIONS
+    return DescribeClusterResponse(
+        error_code=ErrorCode.NONE,
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=broker.broker_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in metadata.brokers.values()
+        ),
+        cluster_authorized_operations=operations,
+    )

@@ -1,0 +1,90 @@
+"""DescribeConfigs: the settings of topics and of this broker, each with where it comes from."""
+
+from typing import Final
+
+from broker.context import Call
+from broker.dynamic_config import LIST_SETTINGS, Described, Source
+from broker.log.config import TOPIC_CONFIGS, ConfigType
+from wire.errors import ErrorCode
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TOPIC: Final = 2
+BROKER: Final = 4
+ALL_BROKERS: Final = ""
+"""The resource name that stands for the settings of all brokers."""
+
+
+async def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+    """Answer for each resource by itself."""
+    return DescribeConfigsResponse(
+        results=tuple(_describe(resource, request, call) for resource in request.resources)
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
+) -> DescribeConfigsResult:
+    described = _settings(resource, call)
+    if isinstance(described, tuple):
+        error, reason = described
+        return DescribeConfigsResult(
+            error_code=error,
+            error_message=reason,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=(),
+        )
+    wanted = resource.configuration_keys
+    # Null asks for all; Kafka 2.x clients mean the same by an empty list.
+    return DescribeConfigsResult(
+        error_code=ErrorCode.NONE,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(
+            _entry(entry, request) for entry in described if not wanted or entry.name in wanted
+        ),
+    )
+
+
+def _settings(
+    resource: DescribeConfigsResource, call: Call
+) -> list[Described] | tuple[ErrorCode, str]:
+    node = call.node
+    if resource.resource_type == TOPIC:
+        if node.metadata.topic(resource.resource_name) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {resource.resource_name!r}"
+        return node.dynamic.describe_topic(resource.resource_name)
+    if resource.resource_type != BROKER:
+        return ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings"
+    if resource.resource_name == ALL_BROKERS:
+        return node.dynamic.describe_default_broker()
+    if resource.resource_name != str(node.broker_id):
+        return (
+            ErrorCode.INVALID_REQUEST,
+            f"asked broker {node.broker_id} for the settings of {resource.resource_name!r}",
+        )
+    return node.dynamic.describe_broker(node.config)
+
+
+def _entry(entry: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    known = TOPIC_CONFIGS.get(entry.name)
+    kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
+    synonym = DescribeConfigsSynonym(name=entry.name, value=entry.value, source=entry.source)
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        is_default=entry.source is Source.KAFKA_DEFAULT,
+        config_source=entry.source,
+        is_sensitive=False,
+        synonyms=(synonym,) if request.include_synonyms else (),
+        config_type=(kind if known is None else known.type).value,
+        documentation=known.doc if known is not None and request.include_documentation else None,
+    )

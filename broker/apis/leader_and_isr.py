@@ -1,0 +1,62 @@
+"""LeaderAndIsr: the controller tells this broker which partitions it leads or follows."""
+
+import logging
+
+from broker.context import Call
+from broker.replication.partition import Leadership
+from runtime.zookeeper import ZooKeeperFault
+from wire.errors import ErrorCode
+from wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrResponse:
+    """Take the partitions over, unless a newer controller has spoken already."""
+    partitions = call.node.partitions
+    if not partitions.obeys(request.controller_epoch):
+        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    try:
+        await call.node.know_topics([topic.topic_name for topic in request.topic_states])
+    except ZooKeeperFault as error:
+        _LOG.warning("settings of topics cannot be read: %s", error)
+        return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    return LeaderAndIsrResponse(
+        error_code=ErrorCode.NONE,
+        topics=tuple(_take(topic, call) for topic in request.topic_states),
+    )
+
+
+def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicError:
+    return LeaderAndIsrTopicError(
+        topic_id=topic.topic_id,
+        partition_errors=tuple(
+            LeaderAndIsrPartitionError(
+                topic_name=topic.topic_name,
+                partition_index=state.partition_index,
+                error_code=call.node.partitions.take(_leadership(topic, state)),
+            )
+            for state in topic.partition_states
+        ),
+    )
+
+
+def _leadership(topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> Leadership:
+    return Leadership(
+        topic=topic.topic_name,
+        index=state.partition_index,
+        topic_id=topic.topic_id,
+        controller_epoch=state.controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        replicas=state.replicas,
+        version=state.partition_epoch,
+    )

@@ -1,0 +1,118 @@
+"""Metadata: the brokers, and the leaders of the topics asked for; creates topics if allowed to."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker.apis.describe_cluster import ALL_CLUSTER_OPERATIONS, UNKNOWN_OPERATIONS
+from broker.context import CONSUMER_OFFSETS, Call
+from broker.controller.topics import INTERNAL_TOPICS, TopicSpec, illegal_name
+from broker.metadata_cache import NO_LEADER, PartitionView, TopicView
+from wire.errors import ErrorCode
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.primitives import ZERO_UUID
+
+ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Read, write, create, delete, alter, describe, describe and alter configs."""
+
+
+async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
+    """Answer from what the controller last announced."""
+    await call.node.wait_metadata()
+    metadata = call.node.metadata
+    operations = UNKNOWN_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        operations = ALL_CLUSTER_OPERATIONS
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(
+                node_id=broker.broker_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in metadata.brokers.values()
+        ),
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        topics=tuple(await _topics(request, call)),
+        cluster_authorized_operations=operations,
+    )
+
+
+async def _topics(request: MetadataRequest, call: Call) -> Sequence[MetadataResponseTopic]:
+    wants_all = request.topics is None or (call.api_version == 0 and not request.topics)
+    if wants_all:
+        return [_known(view, request, call) for view in call.node.metadata.topics().values()]
+    return [await _topic(asked, request, call) for asked in request.topics or ()]
+
+
+async def _topic(
+    asked: MetadataRequestTopic, request: MetadataRequest, call: Call
+) -> MetadataResponseTopic:
+    if asked.topic_id != ZERO_UUID:
+        by_id = call.node.metadata.topic_by_id(asked.topic_id)
+        if by_id is not None:
+            return _known(by_id, request, call)
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+            name=None if call.api_version >= 12 else "",
+            topic_id=asked.topic_id,
+            partitions=(),
+        )
+    name = asked.name or ""
+    view = call.node.metadata.topic(name)
+    if view is not None:
+        return _known(view, request, call)
+    return MetadataResponseTopic(
+        error_code=await _create(name, request, call),
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+    )
+
+
+async def _create(name: str, request: MetadataRequest, call: Call) -> ErrorCode:
+    """Return why the topic is not there (yet); it may be on its way."""
+    if illegal_name(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not (request.allow_auto_topic_creation and call.node.config.auto_create_topics_enable):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if name == CONSUMER_OFFSETS:
+        error = await call.node.ensure_internal_topic(name)
+    else:
+        error = await call.node.create_topic(TopicSpec(name=name))
+    return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
+
+
+def _known(view: TopicView, request: MetadataRequest, call: Call) -> MetadataResponseTopic:
+    operations = UNKNOWN_OPERATIONS
+    if request.include_topic_authorized_operations:
+        operations = ALL_TOPIC_OPERATIONS
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=view.name,
+        topic_id=view.topic_id,
+        is_internal=view.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            _partition(partition, call) for _, partition in sorted(view.partitions.items())
+        ),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(view: PartitionView, call: Call) -> MetadataResponsePartition:
+    live = call.node.metadata.brokers
+    has_leader = view.leader in live
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=view.index,
+        leader_id=view.leader if has_leader else NO_LEADER,
+        leader_epoch=view.leader_epoch,
+        replica_nodes=view.replicas,
+        isr_nodes=view.isr,
+        offline_replicas=tuple(broker for broker in view.replicas if broker not in live),
+    )

@@ -1,0 +1,165 @@
+"""Produce: append batches, one per partition, as they came.
+
+The records stay where the socket put them until the log has written them; nothing looks inside.
+"""
+
+from typing import Final
+
+import trio
+
+from broker.apis.answers import CloseConnection
+from broker.context import Call, NotLeader
+from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
+from broker.replication.partition import ALL_IN_SYNC, Partition
+from wire.errors import ErrorCode
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceLeaderIdAndEpoch,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.record_batch import HEADER_BYTES
+
+NO_ANSWER: Final = 0
+VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
+
+
+async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+    """Append everything first, then wait for the in-sync replicas if the producer wants that.
+
+    With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
+    the leader again (as Apache Kafka does).
+    """
+    appended = [
+        (topic.name, [_append(topic.name, data, request, call) for data in topic.partition_data])
+        for topic in request.topic_data
+    ]
+    if request.acks == ALL_IN_SYNC:
+        appended = [
+            (name, [await _committed(name, answer, request, call) for answer in answers])
+            for name, answers in appended
+        ]
+    if request.acks == NO_ANSWER:
+        _close_on_failure(appended)
+        return None
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(name=name, partition_responses=tuple(answers))
+            for name, answers in appended
+        )
+    )
+
+
+def _append(
+    topic: str, data: PartitionProduceData, request: ProduceRequest, call: Call
+) -> PartitionProduceResponse:
+    if request.acks not in VALID_ACKS:
+        return _failed(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return _failed(data.index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+    partition = call.node.led(topic, data.index)
+    if not isinstance(partition, Partition):
+        return _not_led(topic, data.index, partition, call)
+    if not data.records:
+        return _failed(data.index, ErrorCode.INVALID_RECORD, "no records")
+    assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
+    fence = call.node.dynamic.fence
+    is_fenced = fence.holds_against(call.client_id) and topic in fence.topics
+    try:
+        appended = partition.append_from_client(
+            data.records,
+            acks=request.acks,
+            is_fenced=is_fenced,
+            now_ms=call.node.clock.now_ms(),
+        )
+    except StorageError as error:
+        return _failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    _count(appended, len(data.records), call, is_fenced=is_fenced)
+    return _answer(data.index, appended)
+
+
+def _count(appended: Appended, size: int, call: Call, *, is_fenced: bool) -> None:
+    metrics = call.node.metrics
+    if isinstance(appended, AppendResult):
+        metrics.records_in += appended.last_offset - appended.base_offset + 1
+        metrics.record_bytes_in += max(size, HEADER_BYTES)
+    elif isinstance(appended, Refused) and is_fenced:
+        metrics.fenced_batches += 1
+
+
+def _answer(index: int, appended: Appended) -> PartitionProduceResponse:
+    match appended:
+        case AppendResult():
+            return PartitionProduceResponse(
+                index=index,
+                error_code=ErrorCode.NONE,
+                base_offset=appended.base_offset,
+                log_append_time_ms=appended.log_append_time_ms,
+                log_start_offset=appended.log_start_offset,
+            )
+        case Duplicate():
+            return PartitionProduceResponse(
+                index=index,
+                error_code=ErrorCode.NONE,
+                base_offset=appended.base_offset,
+                log_append_time_ms=-1,
+                log_start_offset=appended.log_start_offset,
+            )
+        case Refused():
+            return _failed(index, appended.error, appended.reason)
+
+
+def _failed(index: int, error: ErrorCode, reason: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=error, base_offset=-1, error_message=reason
+    )
+
+
+def _not_led(topic: str, index: int, error: ErrorCode, call: Call) -> PartitionProduceResponse:
+    """Say who leads, for clients that can read it (KIP-951)."""
+    view = call.node.metadata.topic(topic)
+    partition = None if view is None else view.partitions.get(index)
+    if partition is None or call.api_version < 10:
+        return _failed(index, error)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error,
+        base_offset=-1,
+        current_leader=ProduceLeaderIdAndEpoch(
+            leader_id=partition.leader, leader_epoch=partition.leader_epoch
+        ),
+    )
+
+
+async def _committed(
+    topic: str, answer: PartitionProduceResponse, request: ProduceRequest, call: Call
+) -> PartitionProduceResponse:
+    """Return the answer once every in-sync replica has the batch."""
+    partition = call.node.partitions.led(topic, answer.index)
+    if answer.error_code != ErrorCode.NONE:
+        return answer
+    if partition is None:
+        return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    # The log's end is at or behind the batch's: later batches came after it, so waiting for the
+    # end as it is now waits for the batch too, and never for anything that comes later.
+    last = partition.log_end_offset - 1
+    if partition.high_watermark > last:
+        return answer
+    with trio.move_on_after(request.timeout_ms / 1000):
+        try:
+            await partition.wait_committed(last)
+        except NotLeader:
+            return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            return answer
+    return _failed(answer.index, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _close_on_failure(appended: list[tuple[str, list[PartitionProduceResponse]]]) -> None:
+    for name, answers in appended:
+        for answer in answers:
+            if answer.error_code != ErrorCode.NONE:
+                reason = ErrorCode(answer.error_code).name
+                raise CloseConnection(f"acks=0 for {name}-{answer.index}: {reason}")

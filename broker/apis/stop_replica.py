@@ -1,0 +1,30 @@
+"""StopReplica: the controller takes partitions away from this broker, with their logs."""
+
+from broker.context import Call
+from wire.errors import ErrorCode
+from wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+
+async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse:
+    """Stop each partition named, unless a newer controller has spoken already."""
+    partitions = call.node.partitions
+    if not partitions.obeys(request.controller_epoch):
+        return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=())
+    return StopReplicaResponse(
+        error_code=ErrorCode.NONE,
+        partition_errors=tuple(
+            StopReplicaPartitionError(
+                topic_name=topic.topic_name,
+                partition_index=state.partition_index,
+                error_code=partitions.stop(
+                    topic.topic_name, state.partition_index, delete=state.delete_partition
+                ),
+            )
+            for topic in request.topic_states
+            for state in topic.partition_states
+        ),
+    )

@@ -1,0 +1,127 @@
+"""What this broker serves: one row per API. ApiVersions is derived from this and nothing else."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from broker.apis import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leader_and_isr,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    stop_replica,
+    sync_group,
+    update_metadata,
+)
+from broker.apis.api import Api
+from broker.context import Handler
+from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.create_partitions import CreatePartitionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_groups import DeleteGroupsRequest
+from wire.messages.delete_records import DeleteRecordsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest
+from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest
+from wire.messages.heartbeat import HeartbeatRequest
+from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.messages.join_group import JoinGroupRequest
+from wire.messages.leader_and_isr import LeaderAndIsrRequest
+from wire.messages.leave_group import LeaveGroupRequest
+from wire.messages.list_groups import ListGroupsRequest
+from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.metadata import MetadataRequest
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_delete import OffsetDeleteRequest
+from wire.messages.offset_fetch import OffsetFetchRequest
+from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wire.messages.produce import ProduceRequest
+from wire.messages.stop_replica import StopReplicaRequest
+from wire.messages.sync_group import SyncGroupRequest
+from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.schema import Request
+
+
+def _api(
+    request: type[Request[Any]],
+    handle: Handler,
+    *,
+    since: int | None = None,
+    may_wait: bool = True,
+) -> Api:
+    """Serve the versions that the message has, or only those from `since` on."""
+    first = request.VERSIONS.start if since is None else since
+    return Api(
+        name=request.__name__.removesuffix("Request"),
+        request=request,
+        handle=handle,
+        versions=range(first, request.VERSIONS.stop),
+        may_wait=may_wait,
+    )
+
+
+_ROWS: Final[tuple[Api, ...]] = (
+    # Produce is listed from 0, although only batches of v3+ are taken: librdkafka up to 2.8 reads
+    # a range that starts higher as "cannot compress".
+    _api(ProduceRequest, produce.handle, may_wait=False),
+    # Before v4 a fetch expects message sets of the old formats, which are never stored here.
+    _api(FetchRequest, fetch.handle, since=4),
+    _api(ListOffsetsRequest, list_offsets.handle, since=1),
+    _api(MetadataRequest, metadata.handle),
+    # The controller speaks the versions with topic ids only.
+    _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5),
+    _api(StopReplicaRequest, stop_replica.handle, since=3),
+    _api(UpdateMetadataRequest, update_metadata.handle, since=7),
+    _api(OffsetCommitRequest, offset_commit.handle),
+    _api(OffsetFetchRequest, offset_fetch.handle),
+    _api(FindCoordinatorRequest, find_coordinator.handle),
+    _api(JoinGroupRequest, join_group.handle),
+    _api(HeartbeatRequest, heartbeat.handle),
+    _api(LeaveGroupRequest, leave_group.handle),
+    _api(SyncGroupRequest, sync_group.handle),
+    _api(DescribeGroupsRequest, describe_groups.handle),
+    _api(ListGroupsRequest, list_groups.handle),
+    _api(ApiVersionsRequest, api_versions.handler(lambda: _ROWS)),
+    _api(CreateTopicsRequest, create_topics.handle),
+    _api(DeleteTopicsRequest, delete_topics.handle),
+    _api(DeleteRecordsRequest, delete_records.handle),
+    _api(InitProducerIdRequest, init_producer_id.handle),
+    _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
+    _api(DescribeConfigsRequest, describe_configs.handle),
+    _api(AlterConfigsRequest, alter_configs.handle),
+    _api(CreatePartitionsRequest, create_partitions.handle),
+    _api(DeleteGroupsRequest, delete_groups.handle),
+    _api(IncrementalAlterConfigsRequest, incremental_alter_configs.handle),
+    _api(OffsetDeleteRequest, offset_delete.handle),
+    _api(DescribeClusterRequest, describe_cluster.handle),
+)
+
+APIS: Final[Mapping[int, Api]] = MappingProxyType({row.request.API_KEY: row for row in _ROWS})
+"""Every served API by its key."""

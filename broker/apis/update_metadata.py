@@ -1,0 +1,67 @@
+"""UpdateMetadata: the controller tells this broker what the cluster looks like."""
+
+import logging
+
+from broker.context import Call
+from broker.controller.cluster import LEADER_DURING_DELETE
+from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
+from runtime.zookeeper import ZooKeeperFault
+from wire.errors import ErrorCode
+from wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataResponse:
+    """Replace what is known, unless a newer controller has spoken already."""
+    if not call.node.partitions.obeys(request.controller_epoch):
+        return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    try:
+        await call.node.know_topics([topic.topic_name for topic in request.topic_states])
+    except ZooKeeperFault as error:
+        _LOG.warning("settings of topics cannot be read: %s", error)
+        return UpdateMetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    take(request, call.node.metadata)
+    for topic in request.topic_states:
+        if call.node.metadata.topic(topic.topic_name) is None:
+            call.node.dynamic.forget(topic.topic_name)
+    return UpdateMetadataResponse(error_code=ErrorCode.NONE)
+
+
+def take(request: UpdateMetadataRequest, metadata: MetadataCache) -> None:
+    """Bring the cache up to what the controller says."""
+    for topic in request.topic_states:
+        states = topic.partition_states
+        if any(state.leader == LEADER_DURING_DELETE for state in states):
+            metadata.remove_topic(topic.topic_name)
+            continue
+        metadata.put_partitions(
+            topic.topic_name, topic.topic_id, [_view(state) for state in states]
+        )
+    metadata.set_brokers(
+        request.controller_id,
+        [
+            BrokerEndpoint(
+                broker_id=broker.id,
+                host=broker.endpoints[0].host,
+                port=broker.endpoints[0].port,
+                rack=broker.rack,
+            )
+            for broker in request.live_brokers
+            if broker.endpoints
+        ],
+    )
+
+
+def _view(state: UpdateMetadataPartitionState) -> PartitionView:
+    return PartitionView(
+        index=state.partition_index,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+    )

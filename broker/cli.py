@@ -1,0 +1,193 @@
+"""The program `broker`: `run` is one broker, `up` a whole local cluster with its ZooKeeper.
+
+Exit status: 0 ended as asked, 1 something failed while it started or ran, 2 wrong input.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from broker.config import BrokerConfig, parse_config
+from broker.log.config import InvalidConfig
+from broker.log.results import StorageError
+from broker.node import run_broker
+from broker.ports import PortWishes
+from broker.properties import ConfigurationError, parse_override, read_properties
+from broker.server import CannotListen
+from broker.up import ClusterFailed, UpOptions, bring_up
+from broker.zookeeper.store import BrokerIdTaken
+from broker.zookeeper.tree import MalformedNode
+from runtime.java import JavaMissing
+from runtime.logs import configure
+from runtime.metrics import AddressInUse
+from runtime.signals import cancel_on_signal
+from runtime.zookeeper import ZooKeeperFault
+from runtime.zookeeper_server import ZooKeeperServerFailed
+
+_LOG = logging.getLogger(__name__)
+
+WRONG_INPUT: Final = 2
+FAILED: Final = 1
+
+FAULTS: Final = (
+    AddressInUse,
+    BrokerIdTaken,
+    CannotListen,
+    ClusterFailed,
+    JavaMissing,
+    MalformedNode,
+    StorageError,
+    ZooKeeperFault,
+    ZooKeeperServerFailed,
+)
+"""What ends the program with one line that says it all."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    options = _parser().parse_args(arguments)
+    if options.command == "run":
+        return _run(options)
+    return _up(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="broker", description="The bundled Kafka broker.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run one broker in the foreground")
+    run.add_argument("properties", type=Path, help="a server.properties in Kafka's format")
+    _add_overrides(run)
+    run.add_argument(
+        "--end-with-stdin",
+        action="store_true",
+        help="end when standard input ends: a child does not outlive its parent",
+    )
+    up = commands.add_parser("up", help="run a whole local cluster and its ZooKeeper")
+    up.add_argument("--brokers", type=_count, default=3, metavar="N")
+    up.add_argument("--data", type=Path, default=Path("broker-data"), metavar="DIR")
+    up.add_argument("--host", default="127.0.0.1")
+    up.add_argument("--port", type=_port, default=9092, help="of the first broker; 0: free ones")
+    up.add_argument("--zookeeper-port", type=_port, default=0, metavar="N", help="0: a free one")
+    up.add_argument("--cluster-name", default="dc1", metavar="NAME")
+    up.add_argument("--metrics-port", type=_port, metavar="N", help="of the first broker")
+    up.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON, written when ready")
+    _add_overrides(up)
+    return parser
+
+
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
+    )
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{value} is not within 1 and 100")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65_535:
+        raise argparse.ArgumentTypeError(f"there is no port {value}")
+    return value
+
+
+def _run(options: argparse.Namespace) -> int:
+    configure("broker")
+    try:
+        config = _config(options.properties, options.override)
+    except ConfigurationError as error:
+        return _complain(str(error), WRONG_INPUT)
+    return _guarded(
+        partial(trio.run, _run_until_signal, config, options.end_with_stdin), what="broker run"
+    )
+
+
+def _config(path: Path, overrides: Sequence[str]) -> BrokerConfig:
+    properties = read_properties(path)
+    for override in map(parse_override, overrides):
+        properties[override.key] = override
+    return parse_config(properties.values(), file=str(path))
+
+
+async def _run_until_signal(config: BrokerConfig, ends_with_stdin: bool) -> None:  # noqa: FBT001
+    async with trio.open_nursery() as nursery:
+        await nursery.start(cancel_on_signal, nursery.cancel_scope)
+        if ends_with_stdin:
+            nursery.start_soon(_cancel_at_end_of_stdin, nursery.cancel_scope)
+        await nursery.start(run_broker, config)
+
+
+async def _cancel_at_end_of_stdin(scope: trio.CancelScope) -> None:
+    """End when the parent, which holds the other end of the pipe, is gone in whatever way."""
+    async with trio.lowlevel.FdStream(sys.stdin.fileno()) as pipe:
+        async for _ in pipe:
+            continue
+    _LOG.info("the parent process is gone, stopping")
+    scope.cancel()
+
+
+def _up(options: argparse.Namespace) -> int:
+    configure(f"cluster {options.cluster_name}")
+    try:
+        overrides = {entry.key: entry.value for entry in map(parse_override, options.override)}
+    except ConfigurationError as error:
+        return _complain(str(error), WRONG_INPUT)
+    wanted = UpOptions(
+        name=options.cluster_name,
+        data=options.data.resolve(),
+        ports=PortWishes(
+            host=options.host,
+            brokers=options.brokers,
+            broker_port=options.port,
+            zookeeper_port=options.zookeeper_port,
+            metrics_port=options.metrics_port,
+        ),
+        ready_file=options.ready_file,
+        overrides=overrides,
+    )
+    return _guarded(partial(trio.run, bring_up, wanted), what="broker up")
+
+
+def _guarded(program: partial[None], *, what: str) -> int:
+    """Run to the end; a known fault becomes one line and an exit status."""
+    failures: list[str] = []
+    wrong: list[str] = []
+    try:
+        program()
+    except* FAULTS as group:
+        failures += _messages(group)
+    except* (ConfigurationError, InvalidConfig) as group:
+        wrong += _messages(group)
+    except* KeyboardInterrupt:
+        _LOG.info("%s: interrupted", what)
+    for message in dict.fromkeys([*wrong, *failures]):
+        _complain(message, FAILED)
+    if wrong:
+        return WRONG_INPUT
+    return FAILED if failures else 0
+
+
+def _messages(group: BaseExceptionGroup[BaseException]) -> list[str]:
+    found: list[str] = []
+    for error in group.exceptions:
+        found += _messages(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+    return found
+
+
+def _complain(message: str, status: int) -> int:
+    sys.stderr.write(f"broker: {message}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Follows the settings in ZooKeeper, so that a change holds on every broker at once."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from broker.dynamic_config import DynamicConfig
+from broker.log.config import InvalidConfig
+from broker.zookeeper import tree
+from broker.zookeeper.store import ClusterStore, change_number
+from runtime.zookeeper import ZooKeeperFault
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.1
+
+
+class ConfigWatch:
+    """Brings `dynamic` up to what ZooKeeper holds; `on_change` is called after each change."""
+
+    def __init__(self, store: ClusterStore, dynamic: DynamicConfig) -> None:
+        self._store = store
+        self._dynamic = dynamic
+        self._seen = -1
+        self.on_change: Callable[[], None] = lambda: None
+
+    async def load_all(self) -> None:
+        """Read every setting. Raises ZooKeeperFault."""
+        listing = await self._store.zookeeper.children(tree.CONFIG_CHANGES) or []
+        await self._load_default_broker()
+        for topic in await self._store.zookeeper.children(tree.TOPIC_CONFIGS) or []:
+            await self._load_topic(topic)
+        self._seen = max(map(change_number, listing), default=-1)
+        self.on_change()
+
+    async def run(self) -> None:
+        """Follow the notifications until cancelled."""
+        async with self._store.watch_config_changes() as listings:
+            async for names in listings:
+                await self._catch_up(names or [])
+
+    async def _catch_up(self, names: list[str]) -> None:
+        """Apply what is new, however often ZooKeeper has to be asked."""
+        fresh = sorted(number for number in map(change_number, names) if number > self._seen)
+        while fresh:
+            try:
+                await self._apply_all(fresh)
+            except ZooKeeperFault as fault:
+                _LOG.warning("settings cannot be read: %s", fault)
+                await trio.sleep(RETRY_S)
+            else:
+                return
+
+    async def _apply_all(self, fresh: list[int]) -> None:
+        if fresh[0] > self._seen + 1:
+            await self.load_all()  # notifications were tidied away before we saw them
+            return
+        for number in fresh:
+            await self._apply(await self._store.changed_entity(number))
+            self._seen = number
+        self.on_change()
+
+    async def _apply(self, entity: str | None) -> None:
+        kind, _, name = (entity or "").partition("/")
+        if kind == "topics":
+            await self._load_topic(name)
+        elif kind == "brokers":
+            await self._load_default_broker()
+
+    async def _load_topic(self, topic: str) -> None:
+        config = await self._store.topic_config(topic)
+        try:
+            self._dynamic.set_topic(topic, config)
+        except InvalidConfig as error:
+            _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
+
+    async def _load_default_broker(self) -> None:
+        config = await self._store.default_broker_config()
+        try:
+            self._dynamic.set_default_broker(config)
+        except InvalidConfig as error:
+            _LOG.error("%s: ignored: %s", tree.DEFAULT_BROKER_CONFIG, error)
+        else:
+            fenced = sorted(self._dynamic.fence.topics)
+            if fenced:
+                _LOG.info("writes are fenced off for %s", ", ".join(fenced))

@@ -1,0 +1,165 @@
+"""One client connection: requests in order, one at a time, answers in the same order.
+
+Answers to requests that came together leave together. Nothing that a peer sends reaches anything
+but its own connection: what cannot be understood ends it, with one line in the log.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from broker.apis.answers import CloseConnection, FileAnswer
+from broker.apis.api import Api
+from broker.context import Call, Node
+from broker.framing import BadFrame, FrameBuffer
+from broker.metrics import RequestMetrics
+from broker.sending import Part, PeerGone, send_parts, with_files
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader, decode_request_header, encode_response
+from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.primitives import MalformedMessage
+from wire.schema import decode_prefix
+
+_LOG = logging.getLogger(__name__)
+
+FLUSH_BYTES: Final = 256 * 1024
+RELEASE_AFTER_S: Final = 1.0
+"""A connection silent for so long gives its receive buffer back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one connection may cost."""
+
+    largest_request_bytes: int
+    idle_s: float
+
+
+class Unserved(ValueError):
+    """A request for an API or a version that this broker does not serve."""
+
+
+class Connection:
+    """Serves one socket until the peer leaves, misbehaves, or is idle for too long."""
+
+    def __init__(
+        self,
+        stream: trio.socket.SocketType,
+        peer: str,
+        node: Node,
+        apis: Mapping[int, Api],
+        limits: Limits,
+        metrics: RequestMetrics,
+    ) -> None:
+        self._stream = stream
+        self._peer = peer
+        self._node = node
+        self._apis = apis
+        self._limits = limits
+        self._metrics = metrics
+        self._frames = FrameBuffer(limits.largest_request_bytes)
+        self._outgoing: list[Part] = []
+        self._outgoing_bytes = 0
+
+    async def serve(self) -> None:
+        """Answer until the connection ends; a fault of the peer's ends here, in one log line."""
+        try:
+            await self._serve()
+        except (BadFrame, MalformedMessage, Unserved, CloseConnection) as reason:
+            _LOG.warning("%s: connection closed: %s", self._peer, reason)
+        except (OSError, PeerGone) as error:
+            _LOG.debug("%s: connection lost: %s", self._peer, error)
+
+    async def _serve(self) -> None:
+        while True:
+            frame = self._frames.next_frame()
+            if frame is not None:
+                await self._answer(frame)
+            else:
+                await self._flush()
+                if not await self._receive():
+                    return
+
+    async def _receive(self) -> bool:
+        """Take in what arrives; False when the peer has left or was idle for too long."""
+        space = self._frames.space()
+        received = -1
+        with trio.move_on_after(min(RELEASE_AFTER_S, self._limits.idle_s)):
+            received = await self._stream.recv_into(space)
+        if received < 0:
+            del space
+            self._frames.release()
+            with trio.move_on_after(self._limits.idle_s) as idle:
+                await trio.lowlevel.wait_readable(self._stream)
+            if idle.cancelled_caught:
+                _LOG.debug("%s: closed after %s s without a request", self._peer, idle)
+                return False
+            received = await self._stream.recv_into(self._frames.space())
+        self._frames.grew(received)
+        self._metrics.received_bytes += max(received, 0)
+        return received > 0
+
+    async def _answer(self, frame: memoryview) -> None:
+        header, position = decode_request_header(frame)
+        api = self._apis.get(header.api_key)
+        if api is None:
+            raise Unserved(f"API {header.api_key} is not served")
+        if header.api_version not in api.versions:
+            self._refuse_version(header, api)
+            return
+        request, _ = decode_prefix(api.request, frame, header.api_version, position)
+        if api.may_wait:
+            await self._flush()
+        started = trio.current_time()
+        answer = await api.handle(request, self._call(header))
+        self._metrics.observe(api.name, trio.current_time() - started)
+        self._queue(header, answer)
+        if self._outgoing_bytes >= FLUSH_BYTES:
+            await self._flush()
+
+    def _call(self, header: RequestHeader) -> Call:
+        return Call(
+            node=self._node,
+            api_version=header.api_version,
+            client_id=header.client_id,
+            client_host=self._peer.rpartition(":")[0],
+        )
+
+    def _refuse_version(self, header: RequestHeader, api: Api) -> None:
+        """Answer ApiVersions in a form that every client reads (KIP-511); end all others."""
+        if header.api_key != ApiVersionsRequest.API_KEY:
+            raise Unserved(
+                f"{api.name} version {header.api_version} is not served, only "
+                f"{api.versions.start} to {api.versions.stop - 1}"
+            )
+        listing = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=tuple(served.listed for served in self._apis.values()),
+        )
+        self._enqueue([*encode_response(header.correlation_id, listing, 0)])
+
+    def _queue(self, header: RequestHeader, answer: Any) -> None:  # noqa: ANN401 - one per API
+        if answer is None:
+            return  # a producer that asked for no answer
+        encode = partial(encode_response, header.correlation_id)
+        if isinstance(answer, FileAnswer):
+            pieces = encode(answer.message, header.api_version)
+            self._enqueue(with_files(pieces, answer.slices))
+        else:
+            self._enqueue([*encode(answer, header.api_version)])
+
+    def _enqueue(self, parts: list[Part]) -> None:
+        self._outgoing += parts
+        self._outgoing_bytes += sum(
+            part.length if not isinstance(part, bytes | memoryview) else len(part) for part in parts
+        )
+
+    async def _flush(self) -> None:
+        if not self._outgoing:
+            return
+        parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+        self._metrics.sent_bytes += await send_parts(self._stream, parts)

@@ -1,0 +1,118 @@
+"""The controller's word to the brokers: one queue per broker, in order, until it has been heard."""
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+import trio
+
+from broker.controller.announcements import Announcement, ControlRequest
+from broker.controller.cluster import Replica
+from broker.zookeeper.tree import BrokerRegistration
+from wire.errors import ErrorCode
+from wire.messages.leader_and_isr import LeaderAndIsrResponse
+from wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from wire.messages.update_metadata import UpdateMetadataResponse
+from wire.net.connecting import ConnectionSettings
+from wire.net.errors import NetworkFault
+from wire.net.pool import ConnectionPool
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.1
+
+Answer = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+
+
+class Deposed(Exception):
+    """Another controller rules: everything this one still wants to do is void."""
+
+
+class _Channel(NamedTuple):
+    epoch: int
+    queue: trio.MemorySendChannel[ControlRequest]
+    scope: trio.CancelScope
+
+
+class BrokerChannels:
+    """Queues to the live brokers. `on_deleted` hears which copies a broker has deleted."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        client_id: str,
+        on_deleted: Callable[[frozenset[Replica]], None],
+    ) -> None:
+        self._nursery = nursery
+        self._pool = ConnectionPool(nursery, ConnectionSettings(client_id=client_id))
+        self._on_deleted = on_deleted
+        self._channels: dict[int, _Channel] = {}
+
+    def follow(self, live: Mapping[int, BrokerRegistration]) -> None:
+        """Open a queue to each broker new or reborn, and drop those to brokers that are gone."""
+        for broker, channel in list(self._channels.items()):
+            if broker not in live or live[broker].epoch != channel.epoch:
+                channel.scope.cancel()
+                del self._channels[broker]
+        for broker, registration in live.items():
+            if broker not in self._channels:
+                # Unbounded: what is queued describes one cluster, and a broker that takes nothing
+                # loses its session, and its queue with it.
+                send, receive = trio.open_memory_channel[ControlRequest](math.inf)
+                scope = trio.CancelScope()
+                self._channels[broker] = _Channel(registration.epoch, send, scope)
+                self._nursery.start_soon(self._deliver, registration, receive, scope)
+
+    def send(self, announcements: Iterable[Announcement]) -> None:
+        """Queue the requests; a broker that is gone by now needs none."""
+        for announcement in announcements:
+            channel = self._channels.get(announcement.broker_id)
+            if channel is not None:
+                channel.queue.send_nowait(announcement.request)
+
+    async def _deliver(
+        self,
+        broker: BrokerRegistration,
+        requests: trio.MemoryReceiveChannel[ControlRequest],
+        scope: trio.CancelScope,
+    ) -> None:
+        with scope:
+            async for request in requests:
+                answer = await self._ask(broker, request)
+                if isinstance(request, StopReplicaRequest):
+                    self._note_deleted(broker.broker_id, request, answer)
+
+    async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> Answer:
+        """Ask until the broker has obeyed. Raises Deposed when it obeys somebody newer."""
+        while True:
+            try:
+                connection = await self._pool.connection((broker.host, broker.port))
+                answer: Answer = await connection.request(request)
+            except NetworkFault as fault:
+                _LOG.debug("broker %s: %s; trying again", broker.broker_id, fault)
+                await trio.sleep(RETRY_S)
+                continue
+            if answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
+                raise Deposed(f"broker {broker.broker_id} obeys a newer controller")
+            if answer.error_code == ErrorCode.NONE:
+                return answer
+            await trio.sleep(RETRY_S)
+
+    def _note_deleted(self, broker: int, request: StopReplicaRequest, answer: Answer) -> None:
+        if not isinstance(answer, StopReplicaResponse):
+            return
+        failed = {
+            (error.topic_name, error.partition_index)
+            for error in answer.partition_errors
+            if error.error_code != ErrorCode.NONE
+        }
+        self._on_deleted(
+            frozenset(
+                Replica(topic.topic_name, state.partition_index, broker)
+                for topic in request.topic_states
+                for state in topic.partition_states
+                if state.delete_partition
+                and (topic.topic_name, state.partition_index) not in failed
+            )
+        )

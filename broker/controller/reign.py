@@ -1,0 +1,178 @@
+"""One reign of this broker as the controller: events are decided one after the other, and done.
+
+    event ─► decide (pure) ─► ZooKeeper, fenced ─► requests to the brokers
+
+Any trouble with ZooKeeper, and any sign of a newer controller, ends the reign: the next one starts
+by reading everything again. So nothing here needs to repair itself.
+"""
+
+import logging
+import random
+import uuid
+from collections.abc import Sequence
+
+import trio
+
+from broker.controller.announcements import announce
+from broker.controller.channels import BrokerChannels
+from broker.controller.cluster import (
+    BrokersChanged,
+    Cluster,
+    Decision,
+    DeletionRequested,
+    Event,
+    Replica,
+    ReplicasDeleted,
+    TopicFound,
+    TopicPartition,
+)
+from broker.controller.decisions import decide
+from broker.controller.topics import Chances, Refusal, TopicSpec, plan_creation, plan_growth
+from broker.zookeeper.controller_store import ControllerStore, Reigning
+from broker.zookeeper.store import ClusterStore
+from broker.zookeeper.tree import TopicAssignment
+from runtime.zookeeper import NodeExists
+from wire.errors import ErrorCode
+
+_LOG = logging.getLogger(__name__)
+
+
+class Reign:
+    """What this broker knows and does while it is the controller."""
+
+    def __init__(
+        self, broker_id: int, store: ClusterStore, reigning: Reigning, nursery: trio.Nursery
+    ) -> None:
+        self.nursery = nursery
+        self._broker_id = broker_id
+        self._store = store
+        self._writes = ControllerStore(store.zookeeper, reigning)
+        self._cluster = Cluster(controller_epoch=reigning.epoch)
+        self._turn = trio.Lock()
+        self._changed = trio.Event()
+        self._channels = BrokerChannels(
+            nursery, client_id=f"controller-{broker_id}", on_deleted=self._replicas_deleted
+        )
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+    async def load(self) -> None:
+        """Read the whole tree and bring every broker up to it."""
+        topics = await self._writes.read_topics(await self._store.topic_names())
+        states = await self._writes.read_states(
+            (name, index) for name, topic in topics.items() for index in topic.replicas
+        )
+        deleting = frozenset(await self._writes.read_deletions())
+        self._cluster = Cluster(
+            controller_epoch=self._cluster.controller_epoch,
+            topics=topics,
+            states={TopicPartition(*name): state for name, state in states.items()},
+            deleting=deleting & topics.keys(),
+        )
+        for name in deleting - topics.keys():
+            await self._writes.remove_topic(name)  # its last step was interrupted
+
+    async def watch_brokers(self) -> None:
+        """Follow who is alive."""
+        async with self._store.watch_brokers() as listings:
+            async for ids in listings:
+                live = await self._store.brokers(ids or [])
+                await self._apply(BrokersChanged(live=live))
+
+    async def watch_topics(self) -> None:
+        """Take in topics that somebody else wrote to ZooKeeper."""
+        async with self._store.watch_topics() as listings:
+            async for names in listings:
+                async with self._turn:
+                    unknown = [name for name in names or () if name not in self._cluster.topics]
+                    for name, topic in (await self._writes.read_topics(unknown)).items():
+                        await self._carry_out(TopicFound(name=name, assignment=topic))
+
+    async def watch_deletions(self) -> None:
+        """Take in deletions that somebody else asked for."""
+        async with self._store.watch_deletions() as listings:
+            async for names in listings:
+                for name in names or ():
+                    await self._apply(DeletionRequested(name=name))
+
+    async def create_topic(
+        self, spec: TopicSpec, defaults: TopicSpec, *, validate_only: bool
+    ) -> TopicAssignment | Refusal:
+        """Create a topic; its leaders are on their way when this returns."""
+        chances = Chances(
+            topic_id=uuid.uuid4(),
+            start=random.randrange(2**16),  # noqa: S311 - spreads load, keeps no secret
+            shift=random.randrange(2**16),  # noqa: S311
+        )
+        async with self._turn:
+            planned = plan_creation(self._cluster, spec, defaults, chances)
+            if isinstance(planned, Refusal) or validate_only:
+                return planned
+            configs = {name: value or "" for name, value in spec.configs.items()}
+            try:
+                await self._writes.create_topic(spec.name, planned, configs)
+            except NodeExists:
+                return Refusal(
+                    error=ErrorCode.TOPIC_ALREADY_EXISTS,
+                    message=f"Topic '{spec.name}' already exists.",
+                )
+            _LOG.info("created topic %s with %s partitions", spec.name, len(planned.replicas))
+            await self._carry_out(TopicFound(name=spec.name, assignment=planned))
+            return planned
+
+    async def grow_topic(
+        self, name: str, total: int, given: Sequence[Sequence[int]] | None, *, validate_only: bool
+    ) -> TopicAssignment | Refusal:
+        """Add partitions to a topic."""
+        async with self._turn:
+            planned = plan_growth(self._cluster, name, total, given)
+            if isinstance(planned, Refusal) or validate_only:
+                return planned
+            await self._writes.grow_topic(name, planned)
+            _LOG.info("topic %s grows to %s partitions", name, total)
+            await self._carry_out(TopicFound(name=name, assignment=planned))
+            return planned
+
+    async def delete_topic(self, name: str) -> ErrorCode:
+        """Begin to delete a topic."""
+        async with self._turn:
+            if name not in self._cluster.topics:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            await self._writes.request_deletion(name)
+            await self._carry_out(DeletionRequested(name=name))
+            return ErrorCode.NONE
+
+    async def wait_deleted(self, name: str) -> None:
+        """Wait until the last copy and the last node of a topic are gone."""
+        while name in self._cluster.topics:
+            await self._changed.wait()
+
+    def _replicas_deleted(self, replicas: frozenset[Replica]) -> None:
+        self.nursery.start_soon(self._apply, ReplicasDeleted(replicas=replicas))
+
+    async def _apply(self, event: Event) -> None:
+        async with self._turn:
+            await self._carry_out(event)
+
+    async def _carry_out(self, event: Event) -> None:
+        """Decide and do; the caller holds the turn, so decisions never overlap."""
+        decision = decide(self._cluster, event)
+        await self._writes.write_states(decision.writes.items())
+        for name in decision.removed:
+            await self._writes.remove_topic(name)
+            _LOG.info("deleted topic %s", name)
+        self._cluster = decision.cluster
+        self._channels.follow(decision.cluster.live)
+        self._channels.send(announce(decision, self._broker_id))
+        self._report(decision)
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def _report(self, decision: Decision) -> None:
+        if decision.brokers_changed:
+            _LOG.info("live brokers: %s", sorted(decision.cluster.live))
+        offline = sum(state.leader < 0 for state in decision.writes.values())
+        if offline:
+            _LOG.warning("%s partitions are without a leader", offline)

@@ -1,0 +1,182 @@
+"""Settings that change while the broker runs: of topics, and of all brokers at once.
+
+What holds for a topic, the first that says something:
+    /config/topics/<t>  >  /config/brokers/<default>  >  server.properties  >  Kafka's default
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from broker.config import SETTINGS, BrokerConfig
+from broker.log.config import (
+    TOPIC_CONFIGS,
+    InvalidConfig,
+    LogConfig,
+    format_value,
+    from_broker_settings,
+)
+
+FENCED_TOPICS: Final = "write.fence.topics"
+ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
+FENCE_SETTINGS: Final = (FENCED_TOPICS, ALLOWED_CLIENTS)
+LIST_SETTINGS: Final = frozenset({*FENCE_SETTINGS, "cleanup.policy", "log.cleanup.policy"})
+
+_TOPIC_DEFAULTS: Final = {entry.broker_name: entry for entry in TOPIC_CONFIGS.values()}
+
+
+class Source(IntEnum):
+    """Where a value comes from, by the numbers of DescribeConfigs v1+."""
+
+    TOPIC = 1
+    DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    KAFKA_DEFAULT = 5
+
+
+class Described(NamedTuple):
+    """One setting as DescribeConfigs shows it."""
+
+    name: str
+    value: str | None
+    source: Source
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFence:
+    """Which topics take no writes, and from whom they do all the same."""
+
+    topics: frozenset[str] = frozenset()
+    allowed_client_ids: frozenset[str] = frozenset()
+
+    def holds_against(self, client_id: str | None) -> bool:
+        """Return whether this client is subject to the fence."""
+        return bool(self.topics) and client_id not in self.allowed_client_ids
+
+
+class DynamicConfig:
+    """The settings now in force on this broker; replaced as ZooKeeper says."""
+
+    def __init__(self, static: BrokerConfig) -> None:
+        self._static = static_log_settings(static)
+        self._default_broker: Mapping[str, str] = {}
+        self._topics: dict[str, Mapping[str, str]] = {}
+        self._log_defaults = from_broker_settings(self._static)
+        self.fence = WriteFence()
+
+    def set_default_broker(self, config: Mapping[str, str]) -> None:
+        """Take over `/config/brokers/<default>`. Raises InvalidConfig, changing nothing."""
+        log_defaults = from_broker_settings({**self._static, **config})
+        self._default_broker = dict(config)
+        self._log_defaults = log_defaults
+        self.fence = WriteFence(
+            topics=_listed(config.get(FENCED_TOPICS, "")),
+            allowed_client_ids=_listed(config.get(ALLOWED_CLIENTS, "")),
+        )
+
+    def set_topic(self, topic: str, config: Mapping[str, str]) -> None:
+        """Take over `/config/topics/<topic>`. Raises InvalidConfig, changing nothing."""
+        self._log_defaults.with_overrides(config)
+        self._topics[topic] = dict(config)
+
+    def forget(self, topic: str) -> None:
+        """Drop the settings of a topic that is gone; its name may come back with others."""
+        self._topics.pop(topic, None)
+
+    def knows(self, topic: str) -> bool:
+        """Return whether a topic's settings have been read, even if it has none of its own."""
+        return topic in self._topics
+
+    def default_broker(self) -> Mapping[str, str]:
+        """Return what is set for all brokers."""
+        return self._default_broker
+
+    def topic(self, topic: str) -> Mapping[str, str]:
+        """Return what is set for one topic, without defaults."""
+        return self._topics.get(topic, {})
+
+    def log_config(self, topic: str) -> LogConfig:
+        """Return all settings of a topic's logs."""
+        own = self._topics.get(topic)
+        return self._log_defaults.with_overrides(own) if own else self._log_defaults
+
+    def describe_topic(self, topic: str) -> list[Described]:
+        """Return every setting of a topic with its source."""
+        values = self.log_config(topic).as_strings()
+        own = self.topic(topic)
+        return [
+            Described(name, value, self._source(name, own), read_only=False)
+            for name, value in values.items()
+        ]
+
+    def _source(self, name: str, own: Mapping[str, str]) -> Source:
+        broker_name = TOPIC_CONFIGS[name].broker_name
+        if name in own:
+            return Source.TOPIC
+        if broker_name in self._default_broker:
+            return Source.DEFAULT_BROKER
+        return Source.STATIC_BROKER if broker_name in self._static else Source.KAFKA_DEFAULT
+
+    def describe_broker(self, static: BrokerConfig) -> list[Described]:
+        """Return every setting of this broker with its source."""
+        dynamic = self.describe_default_broker()
+        known = {entry.name for entry in dynamic}
+        return [
+            *dynamic,
+            *(
+                Described(
+                    name,
+                    _text(getattr(static, declared.name)),
+                    Source.STATIC_BROKER if name in static.provided else Source.KAFKA_DEFAULT,
+                    read_only=name not in _TOPIC_DEFAULTS,
+                )
+                for name, declared in SETTINGS.items()
+                if name not in known
+            ),
+            *(
+                Described(name, "", Source.KAFKA_DEFAULT, read_only=False)
+                for name in FENCE_SETTINGS
+                if name not in known
+            ),
+        ]
+
+    def describe_default_broker(self) -> list[Described]:
+        """Return what is set for all brokers."""
+        return [
+            Described(name, value, Source.DEFAULT_BROKER, read_only=False)
+            for name, value in self._default_broker.items()
+        ]
+
+
+def check_default_broker(config: Mapping[str, str]) -> None:
+    """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time."""
+    for name, value in config.items():
+        if name not in FENCE_SETTINGS and name not in _TOPIC_DEFAULTS:
+            raise InvalidConfig(name, value, "cannot be changed while brokers run")
+    from_broker_settings(config)
+
+
+def static_log_settings(static: BrokerConfig) -> dict[str, str]:
+    """Return the topic defaults that the broker's own file changes, in Kafka's text."""
+    defaults = {entry.name: entry.default for entry in fields(BrokerConfig)}
+    changed: dict[str, str] = {}
+    for name in _TOPIC_DEFAULTS.keys() & SETTINGS.keys():
+        attribute = SETTINGS[name].name
+        value = getattr(static, attribute)
+        if value != defaults[attribute]:
+            changed[name] = _text(value)
+    return changed
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool | int | float | str | frozenset):
+        return format_value(value)
+    if isinstance(value, tuple):
+        return ",".join(str(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(item.strip() for item in text.split(",") if item.strip())

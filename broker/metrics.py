@@ -1,0 +1,128 @@
+"""What a broker counts, and how Prometheus reads it: plain numbers, gathered when asked."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+@dataclass(slots=True)
+class Latency:
+    """How long the requests of one API took: a count per bucket, the last one is beyond all."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
+    total_s: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
+        self.total_s += seconds
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return the buckets as Prometheus wants them: each counts all below it too."""
+        buckets, so_far = [], 0
+        for bound, count in zip([*map(str, BUCKETS_S), "+Inf"], self.counts, strict=True):
+            so_far += count
+            buckets.append((bound, float(so_far)))
+        return buckets
+
+
+@dataclass(slots=True)
+class RequestMetrics:
+    """Counted by the connections and handlers of one broker."""
+
+    latency: dict[str, Latency] = field(default_factory=dict)
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    connections: int = 0
+    records_in: int = 0
+    record_bytes_in: int = 0
+    record_bytes_out: int = 0
+    fenced_batches: int = 0
+
+    def observe(self, api: str, seconds: float) -> None:
+        """Count one answered request."""
+        found = self.latency.get(api)
+        if found is None:
+            found = self.latency[api] = Latency()
+        found.observe(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerState:
+    """What a scrape shows of the broker's present state."""
+
+    leader_count: int
+    partition_count: int
+    offline_partitions: int
+    is_controller: bool
+    log_bytes: Iterable[tuple[str, int, int]]
+    log_end_offsets: Iterable[tuple[str, int, int]]
+
+
+class BrokerCollector(Collector):
+    """Gives one broker's numbers to Prometheus."""
+
+    def __init__(self, requests: RequestMetrics, state: Callable[[], BrokerState]) -> None:
+        self._requests = requests
+        self._state = state
+
+    def describe(self) -> list[Metric]:
+        """Name nothing beforehand: there is one collector per process."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._request_metrics()
+        yield from self._state_metrics()
+
+    def _request_metrics(self) -> Iterator[Metric]:
+        counted = self._requests
+        latency = HistogramMetricFamily(
+            "broker_request_seconds", "Time from a whole request to its answer", labels=["api"]
+        )
+        for api, measured in list(counted.latency.items()):
+            latency.add_metric([api], measured.cumulative(), measured.total_s)
+        yield latency
+        for name, text, value in (
+            ("received_bytes", "Bytes received from clients", counted.received_bytes),
+            ("sent_bytes", "Bytes sent to clients", counted.sent_bytes),
+            ("appended_records", "Records that producers appended", counted.records_in),
+            ("appended_bytes", "Bytes of batches that producers appended", counted.record_bytes_in),
+            ("fetched_bytes", "Bytes of batches given to fetchers", counted.record_bytes_out),
+            ("fenced_batches", "Batches refused by write.fence.topics", counted.fenced_batches),
+        ):
+            yield CounterMetricFamily(f"broker_{name}", text, value=value)
+        yield GaugeMetricFamily(
+            "broker_connections", "Open client connections", value=counted.connections
+        )
+
+    def _state_metrics(self) -> Iterator[Metric]:
+        state = self._state()
+        for name, text, value in (
+            ("leaders", "Partitions led by this broker", state.leader_count),
+            ("replicas", "Partitions held by this broker", state.partition_count),
+            (
+                "offline_partitions",
+                "Partitions of the cluster without a leader",
+                state.offline_partitions,
+            ),
+            ("is_controller", "1 on the controller, else 0", int(state.is_controller)),
+        ):
+            yield GaugeMetricFamily(f"broker_{name}", text, value=value)
+        for name, text, values in (
+            ("log_size_bytes", "Bytes of one partition's segments", state.log_bytes),
+            ("log_end_offset", "The next offset of one partition", state.log_end_offsets),
+        ):
+            family = GaugeMetricFamily(f"broker_{name}", text, labels=["topic", "partition"])
+            for topic, partition, value in values:
+                family.add_metric([topic, str(partition)], value)
+            yield family

@@ -1,0 +1,270 @@
+"""One running broker: puts its parts together, starts them in order, and ends them in order."""
+
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import trio
+from prometheus_client import CollectorRegistry
+
+from broker.apis.table import APIS
+from broker.config import BrokerConfig, Listener
+from broker.config_watch import ConfigWatch
+from broker.context import CONSUMER_OFFSETS, Clock
+from broker.controller.controller import Controller
+from broker.controller.topics import TopicSpec
+from broker.dynamic_config import DynamicConfig
+from broker.groups.coordinator import GroupCoordinator
+from broker.log.log_manager import LogManager
+from broker.metadata_cache import MetadataCache
+from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from broker.registration import Registration
+from broker.replication.partition import Partition
+from broker.replication.partitions import Partitions
+from broker.server import Server, bind, bound_port
+from broker.topic_creation import TopicCreation
+from broker.zookeeper.store import ClusterStore
+from runtime import clock as wall
+from runtime.metrics import serve_metrics
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from wire.errors import ErrorCode
+from wire.net.connecting import ConnectionSettings
+from wire.net.pool import ConnectionPool
+
+_LOG = logging.getLogger(__name__)
+
+METADATA_WAIT_S: Final = 5.0
+TICK_S: Final = 1.0
+CLOSE_LOGS_S: Final = 8.0
+UNREGISTER_S: Final = 2.0
+
+
+class SystemClock:
+    """The machine's clocks; the monotonic one is trio's, so that tests may move it."""
+
+    def now_ms(self) -> int:
+        return wall.now_ms()
+
+    def monotonic_ms(self) -> int:
+        return int(trio.current_time() * 1000)
+
+
+class BrokerNode:
+    """What handlers and coordinators see (`broker.context.Node`); made by `run_broker`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: ClusterStore,
+        metadata: MetadataCache,
+        logs: LogManager,
+        dynamic: DynamicConfig,
+        pool: ConnectionPool,
+    ) -> None:
+        self.broker_id: int = config.broker_id
+        self.config = config
+        self.clock: Clock = SystemClock()
+        self.metadata = metadata
+        self.dynamic = dynamic
+        self.store = store
+        self.metrics = RequestMetrics()
+        self.logs = logs
+        self.partitions = Partitions(config.broker_id, logs, dynamic.log_config, self.clock)
+        self.controller = Controller(
+            config.broker_id,
+            store,
+            self.clock,
+            TopicSpec(
+                name="",
+                partitions=config.num_partitions,
+                replication_factor=config.default_replication_factor,
+            ),
+        )
+        self.groups = GroupCoordinator(self)
+        self.partitions.listen(CONSUMER_OFFSETS, self.groups)
+        self._creation = TopicCreation(config, self.controller, metadata, pool)
+        self._producer_ids: Iterator[int] = iter(())
+        self._producer_id_turn = trio.Lock()
+
+    def led(self, topic: str, index: int) -> Partition | ErrorCode:
+        partition = self.partitions.led(topic, index)
+        if partition is not None:
+            return partition
+        view = self.metadata.topic(topic)
+        if view is None or index not in view.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    async def wait_metadata(self) -> None:
+        with trio.move_on_after(METADATA_WAIT_S):
+            while not self.metadata.brokers:
+                await self.metadata.wait_changed()
+
+    async def create_topic(self, spec: TopicSpec) -> ErrorCode:
+        return await self._creation.create(spec)
+
+    async def ensure_internal_topic(self, name: str) -> ErrorCode:
+        return await self._creation.ensure_internal(name)
+
+    async def next_producer_id(self) -> int:
+        async with self._producer_id_turn:
+            producer_id = next(self._producer_ids, None)
+            if producer_id is None:
+                block = await self.store.allocate_producer_ids(self.broker_id)
+                self._producer_ids = iter(range(block.first, block.last + 1))
+                producer_id = next(self._producer_ids)
+            return producer_id
+
+    async def know_topics(self, names: Sequence[str]) -> None:
+        for name in names:
+            if not self.dynamic.knows(name):
+                self.dynamic.set_topic(name, await self.store.topic_config(name))
+
+    def is_ready(self) -> bool:
+        """Return whether the cluster knows this broker, and this broker the cluster."""
+        return self.broker_id in self.metadata.brokers
+
+    def state(self) -> BrokerState:
+        """Return what a scrape shows."""
+        held = list(self.partitions)
+        topics = self.metadata.topics().values()
+        return BrokerState(
+            leader_count=sum(partition.is_led_here for partition in held),
+            partition_count=len(held),
+            offline_partitions=sum(
+                part.leader < 0 for topic in topics for part in topic.partitions.values()
+            ),
+            is_controller=self.controller.is_active,
+            log_bytes=[(part.topic, part.index, part.log.size_bytes) for part in held],
+            log_end_offsets=[(part.topic, part.index, part.log_end_offset) for part in held],
+        )
+
+    async def look_after_logs(self) -> None:
+        """Let the logs do what is due, once a second."""
+        while True:
+            await trio.sleep(TICK_S)
+            self.logs.tick(self.clock.now_ms(), high_watermark=self.partitions.high_watermark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A broker that takes connections."""
+
+    broker_id: int
+    listener: Listener
+    metrics_port: int | None
+
+
+async def run_broker(
+    config: BrokerConfig, *, task_status: trio.TaskStatus[Started] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Run one broker until cancelled; reports when it takes connections.
+
+    Raises what keeps it from starting, each with a message of one line: CannotListen,
+    ZooKeeperUnreachable, StorageError, BrokerIdTaken, AddressInUse.
+    """
+    sockets = await bind(config.listeners, config.socket_listen_backlog_size)
+    listener = _advertised(config, bound_port(sockets))
+    async with open_zookeeper(
+        config.zookeeper_connect,
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
+        start_timeout_ms=config.zookeeper_connection_timeout_ms,
+    ) as zookeeper:
+        store = ClusterStore(zookeeper)
+        metadata = MetadataCache(await store.prepare())
+        dynamic = DynamicConfig(config)
+        watch = ConfigWatch(store, dynamic)
+        await watch.load_all()
+        registration = Registration(config.broker_id, listener, config.broker_rack, store)
+        async with (
+            _open_logs(config, metadata.cluster_id, dynamic) as logs,
+            trio.open_nursery() as nursery,
+        ):
+            settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
+            pool = ConnectionPool(nursery, settings)
+            node = BrokerNode(config, store, metadata, logs, dynamic, pool)
+            watch.on_change = node.partitions.reconfigure_all
+            metrics_port = await _start_metrics(node, nursery)
+            await nursery.start(node.groups.run)
+            nursery.start_soon(Server(node, APIS, config).serve, sockets)
+            nursery.start_soon(watch.run)
+            nursery.start_soon(node.look_after_logs)
+            # Only who serves may be found: the controller speaks to a broker as soon as it sees it.
+            await registration.register_first()
+            nursery.start_soon(registration.run)
+            nursery.start_soon(node.controller.run)
+            _LOG.info("broker %s listens on %s", config.broker_id, listener)
+            task_status.started(
+                Started(broker_id=config.broker_id, listener=listener, metrics_port=metrics_port)
+            )
+            try:
+                await trio.sleep_forever()
+            finally:
+                await _unregister(registration)
+
+
+def _advertised(config: BrokerConfig, port: int) -> Listener:
+    """Return what clients are told: the host they can reach and the port that was taken."""
+    endpoint = config.endpoint
+    if endpoint.host in {"", "0.0.0.0", "::"}:  # noqa: S104 - replaced, not bound
+        endpoint = replace(endpoint, host=_own_host_name())
+    return endpoint if endpoint.port else replace(endpoint, port=port)
+
+
+def _own_host_name() -> str:
+    return trio.socket.gethostname()
+
+
+@asynccontextmanager
+async def _open_logs(
+    config: BrokerConfig, cluster_id: str, dynamic: DynamicConfig
+) -> AsyncIterator[LogManager]:
+    """Open every log, recovering what an unclean stop left; close them cleanly in the end."""
+    logs = await trio.to_thread.run_sync(
+        partial(
+            LogManager.open,
+            config.log_dirs,
+            broker_id=config.broker_id,
+            cluster_id=cluster_id,
+            config_of=dynamic.log_config,
+            now_ms=wall.now_ms(),
+        )
+    )
+    for report in logs.recovered:
+        _LOG.warning("recovered %s", report)
+    try:
+        yield logs
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(logs.close)
+        _LOG.info("broker %s closed its logs", config.broker_id)
+
+
+async def _unregister(registration: Registration) -> None:
+    """Leave the cluster at once instead of after the session's timeout."""
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + UNREGISTER_S):
+        try:
+            await registration.unregister()
+        except ZooKeeperFault as fault:
+            _LOG.warning("not unregistered: %s", fault)
+
+
+async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:
+    """Serve /metrics and /health where metrics.port says so."""
+    if node.config.metrics_port < 0:
+        return None
+    registry = CollectorRegistry()
+    registry.register(BrokerCollector(node.metrics, node.state))
+    port = await nursery.start(
+        partial(
+            serve_metrics,
+            node.config.metrics_host,
+            node.config.metrics_port,
+            ready=node.is_ready,
+            registry=registry,
+        )
+    )
+    return int(port)

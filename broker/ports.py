@@ -1,0 +1,67 @@
+"""Which ports a local cluster uses: those asked for, else those of last time, else free ones."""
+
+import json
+import random
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+UNASSIGNED_PORTS: Final = range(15_000, 32_000)
+"""Below the range from which the system picks outgoing ports, so that none is lost to those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where everything listens; `metrics` is empty when no metrics are served."""
+
+    zookeeper: int
+    brokers: tuple[int, ...]
+    metrics: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortWishes:
+    """What was asked for: the first of a row of ports, or 0 for whatever is free."""
+
+    host: str
+    brokers: int
+    broker_port: int
+    zookeeper_port: int
+    metrics_port: int | None
+
+
+def choose_ports(wishes: PortWishes, memory: Path) -> Ports:
+    """Return the ports, and note them in `memory` for the next time. Raises OSError, ValueError."""
+    known = json.loads(memory.read_text()) if memory.exists() else {}
+    free = free_ports(wishes.host)
+    metrics: tuple[int, ...] = ()
+    if wishes.metrics_port is not None:
+        metrics = _row(wishes.metrics_port, known.get("metrics", ()), wishes.brokers, free)
+    chosen = Ports(
+        zookeeper=wishes.zookeeper_port or int(known.get("zookeeper", 0)) or next(free),
+        brokers=_row(wishes.broker_port, known.get("brokers", ()), wishes.brokers, free),
+        metrics=metrics,
+    )
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    memory.write_text(json.dumps(asdict(chosen)) + "\n")
+    return chosen
+
+
+def _row(first: int, known: list[int], count: int, free: Iterator[int]) -> tuple[int, ...]:
+    if first:
+        return tuple(range(first, first + count))
+    missing = count - len(known)
+    return (*known[:count], *(next(free) for _ in range(missing)))
+
+
+def free_ports(host: str) -> Iterator[int]:
+    """Yield ports that were free a moment ago, none twice."""
+    for port in random.sample(UNASSIGNED_PORTS, len(UNASSIGNED_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+        yield port

@@ -1,0 +1,85 @@
+"""This broker's name in the cluster: an ephemeral node, renewed with every new session."""
+
+import logging
+from typing import Final
+
+import trio
+
+from broker.config import Listener
+from broker.zookeeper.store import BrokerIdTaken, ClusterStore
+from runtime import clock
+from runtime.zookeeper import SessionState, ZooKeeperFault
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5
+PROBE_S: Final = 1.0
+LONGEST_SESSION_S: Final = 60.0
+
+
+class Registration:
+    """Keeps `/brokers/ids/<id>` in place as long as the broker runs."""
+
+    def __init__(
+        self, broker_id: int, listener: Listener, rack: str | None, store: ClusterStore
+    ) -> None:
+        self._broker_id = broker_id
+        self._listener = listener
+        self._rack = rack
+        self._store = store
+
+    async def register_first(self) -> None:
+        """Register, or raise BrokerIdTaken when another broker lives under this id.
+
+        A dead one's registration goes with its session; that is waited for.
+        """
+        deadline = trio.current_time() + LONGEST_SESSION_S
+        while True:
+            try:
+                await self._register()
+            except BrokerIdTaken as error:
+                holder = await self._store.brokers([str(self._broker_id)])
+                registered = holder.get(self._broker_id)
+                if registered is not None and (
+                    await _answers(registered.host, registered.port)
+                    or trio.current_time() > deadline
+                ):
+                    raise
+                _LOG.info("%s, which does not answer; waiting for its session to end", error)
+                await trio.sleep(RETRY_S)
+            else:
+                return
+
+    async def run(self) -> None:
+        """Register again whenever a new session has begun."""
+        async with self._store.watch_session() as states:
+            async for state in states:
+                if state is SessionState.CONNECTED:
+                    await self._register_again()
+
+    async def _register_again(self) -> None:
+        try:
+            await self._register()
+        except ZooKeeperFault as fault:
+            _LOG.warning("not registered: %s; the next connection tries again", fault)
+
+    async def _register(self) -> None:
+        await self._store.register(
+            self._broker_id, self._listener, self._rack, now_ms=clock.now_ms()
+        )
+
+    async def unregister(self) -> None:
+        """Leave the cluster."""
+        await self._store.unregister(self._broker_id)
+
+
+async def _answers(host: str, port: int) -> bool:
+    """Return whether somebody listens there."""
+    with trio.move_on_after(PROBE_S):
+        try:
+            stream = await trio.open_tcp_stream(host, port)
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+    return False

@@ -1,0 +1,87 @@
+"""The listening sockets of one broker, and one task for each connection."""
+
+import logging
+import math
+import socket
+from collections.abc import Mapping, Sequence
+
+import trio
+
+from broker.apis.api import Api
+from broker.config import BrokerConfig, Listener
+from broker.connection import Connection, Limits
+from broker.context import Node
+
+_LOG = logging.getLogger(__name__)
+
+
+class CannotListen(RuntimeError):
+    """An address cannot be listened on; the message names it and says why."""
+
+
+async def bind(listeners: Sequence[Listener], backlog: int) -> list[trio.SocketListener]:
+    """Take the addresses, so that nobody else can. Raises CannotListen."""
+    bound: list[trio.SocketListener] = []
+    for listener in listeners:
+        try:
+            bound += await trio.open_tcp_listeners(
+                listener.port, host=listener.host or None, backlog=backlog
+            )
+        except OSError as error:
+            for opened in bound:
+                await opened.aclose()
+            reason = error.strerror or str(error)
+            raise CannotListen(f"listeners: {listener}: cannot listen: {reason}") from error
+    return bound
+
+
+def bound_port(listeners: Sequence[trio.SocketListener]) -> int:
+    """Return the port of the first socket, which tells the one chosen for port 0."""
+    return int(listeners[0].socket.getsockname()[1])
+
+
+class Server:
+    """Accepts connections and serves each until it ends."""
+
+    def __init__(self, node: Node, apis: Mapping[int, Api], config: BrokerConfig) -> None:
+        self._node = node
+        self._apis = apis
+        self._most_connections = config.max_connections
+        idle_ms = config.connections_max_idle_ms
+        self._limits = Limits(
+            largest_request_bytes=config.socket_request_max_bytes,
+            idle_s=math.inf if idle_ms < 0 else idle_ms / 1000,
+        )
+
+    async def serve(self, listeners: Sequence[trio.SocketListener]) -> None:
+        """Serve until cancelled."""
+        await trio.serve_listeners(self._serve_connection, list(listeners))
+
+    async def _serve_connection(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            await self._serve_socket(stream.socket)
+
+    async def _serve_socket(self, peer_socket: trio.socket.SocketType) -> None:
+        try:
+            peer = _name_of(peer_socket.getpeername())
+        except OSError:
+            return  # it left before we looked
+        metrics = self._node.metrics
+        if metrics.connections >= self._most_connections:
+            _LOG.warning("%s: refused: max.connections=%s", peer, self._most_connections)
+            return
+        peer_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        metrics.connections += 1
+        try:
+            connection = Connection(
+                peer_socket, peer, self._node, self._apis, self._limits, metrics
+            )
+            await connection.serve()
+        finally:
+            metrics.connections -= 1
+
+
+def _name_of(address: tuple[str, int]) -> str:
+    host, port = address[:2]
+    return f"{host}:{port}"

@@ -1,0 +1,98 @@
+"""Topics that a broker itself wants: created by the controller, here or on another broker."""
+
+import logging
+from typing import Final
+
+from broker.config import BrokerConfig
+from broker.context import CONSUMER_OFFSETS
+from broker.controller.controller import Controller
+from broker.controller.topics import Refusal, TopicSpec
+from broker.metadata_cache import MetadataCache
+from wire.errors import ErrorCode
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.net.errors import NetworkFault
+from wire.net.pool import ConnectionPool
+
+_LOG = logging.getLogger(__name__)
+
+ANSWER_WITHIN_MS: Final = 2_000
+EXISTS: Final = frozenset(
+    {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.REQUEST_TIMED_OUT}
+)
+"""REQUEST_TIMED_OUT says that the topic was created and its leaders are on their way."""
+
+
+class TopicCreation:
+    """Asks the controller, wherever it is."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        controller: Controller,
+        metadata: MetadataCache,
+        pool: ConnectionPool,
+    ) -> None:
+        self._config = config
+        self._controller = controller
+        self._metadata = metadata
+        self._pool = pool
+
+    async def create(self, spec: TopicSpec) -> ErrorCode:
+        """Create the topic; NONE also when it exists. LEADER_NOT_AVAILABLE: ask again."""
+        if self._controller.is_active:
+            created = await self._controller.create_topic(spec)
+            error = created.error if isinstance(created, Refusal) else ErrorCode.NONE
+        else:
+            error = await self._ask_controller(spec)
+        if error is ErrorCode.NOT_CONTROLLER:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return ErrorCode.NONE if error in EXISTS else error
+
+    async def ensure_internal(self, name: str) -> ErrorCode:
+        """Create an internal topic by the settings that Kafka has for it."""
+        assert name == CONSUMER_OFFSETS, f"{name} is not served"
+        if self._metadata.topic(name) is not None:
+            return ErrorCode.NONE
+        return await self.create(
+            TopicSpec(
+                name=name,
+                partitions=self._config.offsets_topic_num_partitions,
+                replication_factor=self._config.offsets_topic_replication_factor,
+                configs={
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": str(self._config.offsets_topic_segment_bytes),
+                },
+            )
+        )
+
+    async def _ask_controller(self, spec: TopicSpec) -> ErrorCode:
+        controller = self._metadata.brokers.get(self._metadata.controller_id)
+        if controller is None:
+            return ErrorCode.NOT_CONTROLLER
+        request = CreateTopicsRequest(
+            topics=(
+                CreatableTopic(
+                    name=spec.name,
+                    num_partitions=spec.partitions,
+                    replication_factor=spec.replication_factor,
+                    assignments=(),
+                    configs=tuple(
+                        CreatableTopicConfig(name=name, value=value)
+                        for name, value in spec.configs.items()
+                    ),
+                ),
+            ),
+            timeout_ms=ANSWER_WITHIN_MS,
+        )
+        try:
+            connection = await self._pool.connection((controller.host, controller.port))
+            response = await connection.request(request)
+        except NetworkFault as fault:
+            _LOG.warning("the controller cannot be asked for topic %s: %s", spec.name, fault)
+            return ErrorCode.NOT_CONTROLLER
+        return ErrorCode(response.topics[0].error_code)

@@ -1,0 +1,272 @@
+"""`broker up`: a whole local cluster as children of one process, gone when that is gone.
+
+Each child watches a pipe whose other end this process holds, so it ends with this process however
+that ends. A restart on the same data has the same records and the same ports.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from broker.ports import Ports, PortWishes, choose_ports
+from runtime.signals import cancel_on_signal
+from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
+from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wire.net import NetworkFault
+from wire.net.connecting import ConnectionSettings
+from wire.net.pool import ConnectionPool
+
+_LOG = logging.getLogger(__name__)
+
+READY_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 12.0
+POLL_S: Final = 0.05
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "zookeeper.session.timeout.ms": "6000",
+    "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""Where a local cluster differs from Kafka's defaults; `--override` comes after these."""
+
+
+class ClusterFailed(RuntimeError):
+    """The cluster did not come up; the message says which part, and its own last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What was asked for on the command line."""
+
+    name: str
+    data: Path
+    ports: PortWishes
+    ready_file: Path | None
+    overrides: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """One broker process; `output` is the file it writes its log to."""
+
+    broker_id: int
+    host: str
+    port: int
+    metrics_port: int | None
+    output: Path
+    process: trio.Process
+
+    def last_words(self) -> str:
+        """Return the last line that the broker wrote."""
+        lines = self.output.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "(it said nothing)"
+
+
+async def bring_up(options: UpOptions) -> None:
+    """Run the cluster until a signal. Raises ClusterFailed and what ZooKeeper's start raises."""
+    host = options.ports.host
+    ports = _choose_ports(options)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(cancel_on_signal, nursery.cancel_scope)
+        folder = options.data / "zookeeper"
+        async with run_zookeeper(folder, host=host, port=ports.zookeeper) as zookeeper:
+            children: list[Child] = []
+            try:
+                for broker_id in range(options.ports.brokers):
+                    child = await _start(options, ports, broker_id, zookeeper)
+                    children.append(child)
+                await _wait_ready(children)
+                _announce(options, zookeeper, children)
+                for child in children:
+                    nursery.start_soon(_report_death, child)
+                nursery.start_soon(_report_zookeeper_death, zookeeper)
+                await trio.sleep_forever()
+            finally:
+                await _stop(children)
+
+
+def _choose_ports(options: UpOptions) -> Ports:
+    try:
+        return choose_ports(options.ports, options.data / "cluster.json")
+    except OSError as error:
+        raise ClusterFailed(f"--data {options.data}: {error.strerror}") from error
+    except ValueError as error:
+        raise ClusterFailed(f"{options.data / 'cluster.json'}: {error}") from error
+
+
+async def _start(
+    options: UpOptions, ports: Ports, broker_id: int, zookeeper: ZooKeeperServer
+) -> Child:
+    folder = options.data / f"broker-{broker_id}"
+    port = ports.brokers[broker_id]
+    metrics_port = ports.metrics[broker_id] if ports.metrics else None
+    listener = f"PLAINTEXT://{options.ports.host}:{port}"
+    settings = {
+        "broker.id": str(broker_id),
+        "listeners": listener,
+        "advertised.listeners": listener,
+        "log.dirs": str(folder / "logs"),
+        "zookeeper.connect": zookeeper.address,
+        "metrics.host": options.ports.host,
+        "metrics.port": str(-1 if metrics_port is None else metrics_port),
+        **DEFAULTS,
+        **options.overrides,
+    }
+    properties = folder / "server.properties"
+    output = folder / "broker.log"
+    with ExitStack() as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            sink = opened.enter_context(output.open("ab"))
+        except OSError as error:
+            raise ClusterFailed(f"--data {folder}: {error.strerror}") from error
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    return Child(
+        broker_id=broker_id,
+        host=options.ports.host,
+        port=port,
+        metrics_port=metrics_port,
+        output=output,
+        process=process,
+    )
+
+
+async def _wait_ready(children: Sequence[Child]) -> None:
+    """Wait until every broker knows all of them and the controller."""
+    with trio.move_on_after(READY_TIMEOUT_S):
+        async with trio.open_nursery() as nursery:
+            settings = ConnectionSettings(client_id="broker-up")
+            pool = ConnectionPool(nursery, settings)
+            for child in children:
+                await _wait_knows_all(child, pool, len(children))
+            pool.close("the cluster is ready")
+            nursery.cancel_scope.cancel()
+        return
+    raise ClusterFailed(
+        f"not ready within {READY_TIMEOUT_S:.0f} s; "
+        + "; ".join(f"broker {child.broker_id}: {child.last_words()}" for child in children)
+    )
+
+
+async def _wait_knows_all(child: Child, pool: ConnectionPool, brokers: int) -> None:
+    while True:
+        status = child.process.poll()
+        if status is not None:
+            raise ClusterFailed(
+                f"broker {child.broker_id} ended with status {status}: {child.last_words()}"
+            )
+        try:
+            connection = await pool.connection((child.host, child.port))
+            known: DescribeClusterResponse = await connection.request(
+                DescribeClusterRequest(include_cluster_authorized_operations=False)
+            )
+        except NetworkFault as fault:
+            _LOG.debug("broker %s: %s", child.broker_id, fault)
+        else:
+            if len(known.brokers) == brokers and known.controller_id >= 0:
+                return
+        await trio.sleep(POLL_S)
+
+
+def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence[Child]) -> None:
+    """Print where everything is, and write the same for programs."""
+    bootstrap = ",".join(f"{child.host}:{child.port}" for child in children)
+    lines = [
+        f"cluster {options.name} is ready",
+        f"  bootstrap  {bootstrap}",
+        f"  zookeeper  {zookeeper.address}",
+        f"  data       {options.data}",
+    ]
+    if any(child.metrics_port is not None for child in children):
+        urls = [f"http://{child.host}:{child.metrics_port}/metrics" for child in children]
+        lines.append(f"  metrics    {' '.join(urls)}")
+    sys.stdout.write("\n".join(lines) + "\n  Ctrl-C ends it\n")
+    sys.stdout.flush()
+    if options.ready_file is not None:
+        _write_ready_file(options, options.ready_file, zookeeper, children)
+
+
+def _write_ready_file(
+    options: UpOptions, path: Path, zookeeper: ZooKeeperServer, children: Sequence[Child]
+) -> None:
+    ready = {
+        "name": options.name,
+        "pid": os.getpid(),
+        "bootstrap": ",".join(f"{child.host}:{child.port}" for child in children),
+        "data": str(options.data),
+        "zookeeper": {"address": zookeeper.address, "pid": zookeeper.process.pid},
+        "brokers": [
+            {
+                "id": child.broker_id,
+                "pid": child.process.pid,
+                "host": child.host,
+                "port": child.port,
+                "metrics_port": child.metrics_port,
+            }
+            for child in children
+        ],
+    }
+    half = path.with_name(path.name + ".part")
+    try:
+        half.write_text(json.dumps(ready) + "\n")
+        half.replace(path)  # who waits for the file never reads half of it
+    except OSError as error:
+        raise ClusterFailed(f"--ready-file {path}: {error.strerror}") from error
+
+
+async def _report_death(child: Child) -> None:
+    status = await child.process.wait()
+    _LOG.error(
+        "broker %s (process %s) ended with status %s: %s; the others go on",
+        child.broker_id,
+        child.process.pid,
+        status,
+        child.last_words(),
+    )
+
+
+async def _report_zookeeper_death(zookeeper: ZooKeeperServer) -> None:
+    status = await zookeeper.process.wait()
+    _LOG.error(
+        "ZooKeeper (process %s) ended with status %s; the brokers serve what they lead, but "
+        "nothing can change",
+        zookeeper.process.pid,
+        status,
+    )
+
+
+async def _stop(children: Sequence[Child]) -> None:
+    """Ask every broker to end, all at once; kill what has not ended in time."""
+    with trio.CancelScope(shield=True):
+        async with trio.open_nursery() as nursery:
+            for child in children:
+                nursery.start_soon(_stop_one, child)
+
+
+async def _stop_one(child: Child) -> None:
+    if child.process.poll() is None:
+        child.process.terminate()
+    with trio.move_on_after(STOP_TIMEOUT_S):
+        await child.process.wait()
+    if child.process.poll() is None:
+        _LOG.error("broker %s did not end in time and is killed", child.broker_id)
+        child.process.kill()
+        await child.process.wait()
+    assert child.process.stdin is not None, "children are started with a pipe"
+    await child.process.stdin.aclose()

@@ -1,0 +1,205 @@
+"""What only the controller writes, each write fenced by its epoch.
+
+Every write is a transaction that also checks `/controller_epoch`: a controller that was deposed
+while it looked away gets BadVersion and nothing is changed.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+import trio
+
+from broker.zookeeper import tree
+from broker.zookeeper.tree import PartitionState, TopicAssignment
+from runtime.zookeeper import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    Operation,
+    SetData,
+    ZooKeeper,
+)
+
+AT_ONCE: Final = 64
+"""Reads in flight; ZooKeeper answers them in order on one connection."""
+PER_TRANSACTION: Final = 100
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reigning:
+    """The right to write, as long as the epoch's node keeps this version."""
+
+    epoch: int
+    epoch_version: int
+
+
+async def try_become_controller(
+    zookeeper: ZooKeeper, broker_id: int, now_ms: int
+) -> Reigning | None:
+    """Become the controller with a new epoch, None when somebody else is."""
+    with suppress(NodeExists):  # it counts for as long as the cluster lives
+        await zookeeper.create(tree.CONTROLLER_EPOCH, b"0")
+    counted = await zookeeper.get(tree.CONTROLLER_EPOCH)
+    assert counted is not None, "the controller epoch is never deleted"
+    present = await zookeeper.get(tree.CONTROLLER)
+    operations: list[Operation] = []
+    if present is not None:
+        if present.ephemeral_owner != zookeeper.session_id:
+            return None
+        operations.append(Delete(path=tree.CONTROLLER, version=present.version))
+    epoch = int(counted.data) + 1
+    try:
+        await zookeeper.transaction(
+            [
+                *operations,
+                Create(
+                    path=tree.CONTROLLER,
+                    data=tree.encode_controller(broker_id, now_ms),
+                    ephemeral=True,
+                ),
+                SetData(
+                    path=tree.CONTROLLER_EPOCH, data=str(epoch).encode(), version=counted.version
+                ),
+            ]
+        )
+    except (NodeExists, BadVersion, NoNode):
+        return None
+    return Reigning(epoch=epoch, epoch_version=counted.version + 1)
+
+
+class ControllerStore:
+    """The controller's writes. BadVersion from any of them means: deposed, or overtaken."""
+
+    def __init__(self, zookeeper: ZooKeeper, reigning: Reigning) -> None:
+        self._zookeeper = zookeeper
+        self._fence = Check(path=tree.CONTROLLER_EPOCH, version=reigning.epoch_version)
+
+    async def read_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
+        """Return the assignments of the topics that (still) exist."""
+
+        async def read(name: str) -> TopicAssignment | None:
+            node = await self._zookeeper.get(tree.topic_path(name))
+            return None if node is None else tree.decode_topic(name, node.data)
+
+        return await _all(names, read)
+
+    async def read_states(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> dict[tuple[str, int], PartitionState]:
+        """Return the states of the partitions that have one."""
+
+        async def read(partition: tuple[str, int]) -> PartitionState | None:
+            path = tree.state_path(*partition)
+            node = await self._zookeeper.get(path)
+            return None if node is None else tree.decode_state(path, node.data, node.version)
+
+        return await _all(partitions, read)
+
+    async def read_deletions(self) -> list[str]:
+        return await self._zookeeper.children(tree.DELETE_TOPICS) or []
+
+    async def write_states(self, states: Iterable[tuple[tuple[str, int], PartitionState]]) -> None:
+        """Write each state over the version before its own; version 0 is a new partition's."""
+        wanted = list(states)
+        fresh = [partition for partition, state in wanted if state.version == 0]
+
+        async def ensure(partition: tuple[str, int]) -> None:
+            await self._zookeeper.ensure(tree.partition_path(*partition))
+
+        await _all(fresh, ensure)
+        operations = [
+            Create(path=tree.state_path(*partition), data=tree.encode_state(state))
+            if state.version == 0
+            else SetData(
+                path=tree.state_path(*partition),
+                data=tree.encode_state(state),
+                version=state.version - 1,
+            )
+            for partition, state in wanted
+        ]
+        left = iter(operations)
+        while chunk := list(islice(left, PER_TRANSACTION)):
+            await self._fenced(chunk)
+
+    async def create_topic(
+        self, name: str, assignment: TopicAssignment, config: Mapping[str, str]
+    ) -> None:
+        """Create a topic with its settings. Raises NodeExists."""
+        config_path = tree.topic_config_path(name)
+        data = tree.encode_config(config)
+        left_over = await self._zookeeper.get(config_path)
+        await self._fenced(
+            [
+                Create(path=config_path, data=data)
+                if left_over is None
+                else SetData(path=config_path, data=data, version=left_over.version),
+                Create(path=tree.topic_path(name), data=tree.encode_topic(assignment)),
+            ]
+        )
+
+    async def grow_topic(self, name: str, assignment: TopicAssignment) -> None:
+        """Replace a topic's assignment."""
+        await self._fenced(
+            [SetData(path=tree.topic_path(name), data=tree.encode_topic(assignment))]
+        )
+
+    async def request_deletion(self, name: str) -> None:
+        """Note durably that a topic is to go."""
+        try:
+            await self._fenced([Create(path=tree.delete_topic_path(name))])
+        except NodeExists:
+            return  # noted already
+
+    async def remove_topic(self, name: str) -> None:
+        """Delete all nodes of a topic; the note that it is to go is the last of them."""
+        await self._fenced([])
+        for path, is_folder in (
+            (tree.topic_path(name), True),
+            (tree.topic_config_path(name), False),
+            (tree.delete_topic_path(name), False),
+        ):
+            try:
+                await self._zookeeper.delete(path, recursive=is_folder)
+            except NoNode:
+                continue  # gone in an attempt that was interrupted
+
+    async def _fenced(self, operations: Sequence[Operation]) -> None:
+        await self._zookeeper.transaction([self._fence, *operations])
+
+
+async def _all(keys: Iterable[_K], read: Callable[[_K], Awaitable[_V | None]]) -> dict[_K, _V]:
+    """Do it for every key, some at once; return what is there, in the order of the keys."""
+    found: dict[_K, _V] = {}
+    wanted = list(keys)
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def one(key: _K) -> None:
+        async with limit:
+            value = await read(key)
+        if value is not None:
+            found[key] = value
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for key in wanted:
+                nursery.start_soon(one, key)
+    except* Exception as group:  # noqa: BLE001 - one fault is as good as any other, see `first`
+        raise first_of(group) from None
+    return {key: found[key] for key in wanted if key in found}
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return one exception of a group, so that callers catch it by its type."""
+    leaf: BaseException = group
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf
