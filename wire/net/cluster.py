@@ -7,23 +7,30 @@ waits for a leader or coordinator to appear: `RequestRefused` says there is none
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Final, TypeVar
 
 import trio
 
 from wire.errors import ErrorCode
-from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from wire.net.errors import BrokerUnreachable, ConnectionClosed, RequestRefused
-from wire.net.metadata import ClusterView, MetadataCache, PartitionView
+from wire.net.errors import BrokerUnreachable, ConnectionClosed, NetworkFault, RequestRefused
+from wire.net.metadata import ClusterView, MetadataCache
 from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.schema import Request
 
 R = TypeVar("R")
+
+SEVERAL_COORDINATORS_SINCE: Final = 4
+"""The version of FindCoordinator that takes several groups at once, in a field of its own."""
 
 
 @asynccontextmanager
@@ -61,6 +68,7 @@ class Cluster:
         self._bootstrap = tuple(bootstrap)
         self._cache = MetadataCache()
         self._one_refresh = trio.Lock()
+        self._failed_refreshes = 0
         self._doubted: set[int] = set()
         self._coordinators: dict[str, Address] = {}
 
@@ -155,10 +163,7 @@ class Cluster:
         Raises RequestRefused with UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE or what else
         the brokers said, and BrokerUnreachable.
         """
-        view = self._cache.partition(topic, partition, trio.current_time())
-        if view is None:
-            await self._refresh((topic,))
-            view = self._partition_known_now(topic, partition)
+        view = (await self.metadata((topic,))).partition(topic, partition)
         try:
             return await self.connection(view.leader)
         except BrokerUnreachable:
@@ -171,58 +176,66 @@ class Cluster:
         Raises RequestRefused, with COORDINATOR_NOT_AVAILABLE while there is none, and
         BrokerUnreachable.
         """
-        address = self._coordinators.get(group_id)
-        if address is None:
-            address = await self._find_coordinator(group_id)
-            self._coordinators[group_id] = address
+        address = (await self.coordinators((group_id,)))[group_id]
+        if isinstance(address, ErrorCode):
+            raise RequestRefused(f"coordinator of group {group_id}", address)
         try:
             return await self._pool.connection(address)
         except BrokerUnreachable:
             self.forget_coordinator(group_id)
             raise
 
-    def _partition_known_now(self, topic: str, partition: int) -> PartitionView:
-        what = f"leader of {topic}-{partition}"
-        found = self._cache.view((topic,)).topics.get(topic)
-        if found is None:
-            raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if found.error_code != ErrorCode.NONE:
-            raise RequestRefused(what, code_of(found.error_code))
-        view = found.partitions.get(partition)
-        if view is None:
-            raise RequestRefused(what, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if view.leader < 0:
-            raise RequestRefused(what, ErrorCode.LEADER_NOT_AVAILABLE)
-        return view
+    async def coordinators(self, group_ids: Iterable[str]) -> dict[str, Address | ErrorCode]:
+        """Return where each group's coordinator is, or why there is none. Raises NetworkFault."""
+        asked = list(dict.fromkeys(group_ids))
+        found: dict[str, Address | ErrorCode] = {}
+        unknown = [group for group in asked if group not in self._coordinators]
+        if unknown:
+            found = await _find_coordinators(await self.any_connection(), unknown)
+        for group, place in found.items():
+            if not isinstance(place, ErrorCode):
+                self._coordinators[group] = place
+        return {group: self._coordinators.get(group) or found[group] for group in asked}
 
     async def _refresh(self, topics: Iterable[str] | None, *, even_if_fresh: bool = False) -> None:
         asked_for = None if topics is None else tuple(topics)
+        failures = self._failed_refreshes
         async with self._one_refresh:
-            # Whoever held the lock may have asked for the same.
+            # Whoever held the lock may have asked for the same, or found that nobody answers.
             if not even_if_fresh and self._cache.is_fresh(asked_for, trio.current_time()):
                 return
-            answer = await self.request(
-                MetadataRequest(
-                    topics=None
-                    if asked_for is None
-                    else tuple(MetadataRequestTopic(name=name) for name in asked_for),
-                    allow_auto_topic_creation=False,
-                )
-            )
+            if self._failed_refreshes > failures:
+                raise BrokerUnreachable("no broker answered the lookup under way")
+            try:
+                answer = await self.request(_metadata_request(asked_for))
+            except NetworkFault:
+                self._failed_refreshes += 1
+                raise
             self._cache.learn(answer, trio.current_time(), of_all_topics=asked_for is None)
 
-    async def _find_coordinator(self, group_id: str) -> Address:
-        connection = await self.any_connection()
-        if connection.version_of(FindCoordinatorRequest) < 4:
-            message = FindCoordinatorRequest(key=group_id)
-        else:
-            message = FindCoordinatorRequest(coordinator_keys=(group_id,))
-        code, address = _coordinator_in(await connection.request(message))
-        if code != ErrorCode.NONE:
-            raise RequestRefused(f"coordinator of group {group_id}", code)
-        return address
+
+def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:
+    return MetadataRequest(
+        topics=None
+        if topics is None
+        else tuple(MetadataRequestTopic(name=name) for name in topics),
+        allow_auto_topic_creation=False,
+    )
 
 
-def _coordinator_in(answer: FindCoordinatorResponse) -> tuple[ErrorCode, Address]:
-    found: Any = answer.coordinators[0] if answer.coordinators else answer
-    return code_of(found.error_code), (found.host, found.port)
+async def _find_coordinators(
+    connection: Connection, groups: Sequence[str]
+) -> dict[str, Address | ErrorCode]:
+    found: dict[str, Address | ErrorCode] = dict.fromkeys(groups, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if connection.version_of(FindCoordinatorRequest) >= SEVERAL_COORDINATORS_SINCE:
+        answer = await connection.request(FindCoordinatorRequest(coordinator_keys=tuple(groups)))
+        found |= {each.key: _place(each) for each in answer.coordinators}
+    else:
+        for group in groups:
+            found[group] = _place(await connection.request(FindCoordinatorRequest(key=group)))
+    return found
+
+
+def _place(found: Coordinator | FindCoordinatorResponse) -> Address | ErrorCode:
+    code = code_of(found.error_code)
+    return (found.host, found.port) if code is ErrorCode.NONE else code

@@ -24,6 +24,7 @@ from wire.net.cluster import Cluster
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed, RequestRefused
 from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, PAUSE_S, code_of
+from wire.net.transport import Address
 
 TopicPartition: TypeAlias = tuple[str, int]
 Result = TypeVar("Result")
@@ -45,11 +46,11 @@ class GroupOffset:
 class GroupDescription:
     """A group as its coordinator sees it; with an `error_code` other than NONE it could not say."""
 
-    state: str
+    state: str = ""
     """Kafka's word: Empty, Stable, PreparingRebalance, CompletingRebalance or Dead (unknown)."""
-    protocol_type: str
-    protocol: str
-    members: tuple[DescribedGroupMember, ...]
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[DescribedGroupMember, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
 
 
@@ -134,32 +135,47 @@ async def commit_group_offsets(
 
 
 async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, GroupDescription]:
-    """Return state and members of each group. Raises NetworkFault."""
-    descriptions = {}
-    for group in dict.fromkeys(groups):
-        try:
-            descriptions[group] = await _describe(cluster, group)
-        except RequestRefused as refused:
-            descriptions[group] = GroupDescription(
-                state="", protocol_type="", protocol="", members=(), error_code=refused.code
-            )
-    return descriptions
+    """Return state and members of each group, asking each coordinator once for all of its groups.
+
+    Raises NetworkFault. A group whose coordinator is missing, or moves for too long, is described
+    by the error code alone.
+    """
+    descriptions: dict[str, GroupDescription] = {}
+    wanted = list(dict.fromkeys(groups))
+    give_up_at = trio.current_time() + PATIENCE_S
+    while True:
+        await _describe(cluster, wanted, descriptions)
+        wanted = [group for group in wanted if descriptions[group].error_code in COORDINATOR_MOVED]
+        if not wanted or trio.current_time() >= give_up_at:
+            return descriptions
+        for group in wanted:
+            cluster.forget_coordinator(group)
+        await trio.sleep(PAUSE_S)
 
 
-async def _describe(cluster: Cluster, group: str) -> GroupDescription:
-    async def ask(coordinator: Connection) -> tuple[ErrorCode, GroupDescription]:
-        answer = await coordinator.request(DescribeGroupsRequest(groups=(group,)))
-        found = answer.groups[0]
-        code = code_of(found.error_code)
-        return code, GroupDescription(
-            state=found.group_state,
-            protocol_type=found.protocol_type,
-            protocol=found.protocol_data,
-            members=found.members,
-            error_code=code,
+async def _describe(
+    cluster: Cluster, groups: Iterable[str], descriptions: dict[str, GroupDescription]
+) -> None:
+    by_coordinator: defaultdict[Address, list[str]] = defaultdict(list)
+    for group, place in (await cluster.coordinators(groups)).items():
+        if isinstance(place, ErrorCode):
+            descriptions[group] = GroupDescription(error_code=place)
+        else:
+            by_coordinator[place].append(group)
+    for held in by_coordinator.values():
+        answer = await cluster.request_coordinator(
+            held[0], DescribeGroupsRequest(groups=tuple(held))
         )
-
-    return (await _ask_coordinator(cluster, group, ask))[1]
+        unanswered = GroupDescription(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        descriptions |= dict.fromkeys(held, unanswered)
+        for found in answer.groups:
+            descriptions[found.group_id] = GroupDescription(
+                state=found.group_state,
+                protocol_type=found.protocol_type,
+                protocol=found.protocol_data,
+                members=found.members,
+                error_code=code_of(found.error_code),
+            )
 
 
 async def list_groups(cluster: Cluster) -> dict[str, ListedGroup]:

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from wire.net.errors import RequestRefused
+from wire.net.retries import code_of
 from wire.net.transport import Address
 
 BELIEVED_FOR_S: Final = 60.0
@@ -58,6 +60,24 @@ class ClusterView:
     brokers: Mapping[int, BrokerView]
     topics: Mapping[str, TopicView]
 
+    def partition(self, topic: str, partition: int) -> PartitionView:
+        """Return where a partition lives now.
+
+        Raises RequestRefused with UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, or what else
+        the brokers said of the topic.
+        """
+        found = self.topics.get(topic)
+        view = None if found is None else found.partitions.get(partition)
+        if found is not None and found.error_code != ErrorCode.NONE:
+            code = code_of(found.error_code)
+        elif view is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif view.leader < 0:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        else:
+            return view
+        raise RequestRefused(f"leader of {topic}-{partition}", code)
+
 
 @dataclass(slots=True, kw_only=True)
 class MetadataCache:
@@ -102,12 +122,6 @@ class MetadataCache:
         if topics is None:
             return now < self._all_fresh_until
         return all(now < self._fresh_until.get(topic, now) for topic in topics)
-
-    def partition(self, topic: str, partition: int, now: float) -> PartitionView | None:
-        """Return where a partition lives if that is believed, else None."""
-        if now >= self._fresh_until.get(topic, now):
-            return None
-        return self._topics[topic].partitions.get(partition)
 
     def view(self, topics: Iterable[str] | None) -> ClusterView:
         """Return a snapshot with those topics, or all that are known."""

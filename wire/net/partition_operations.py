@@ -20,7 +20,6 @@ from wire.messages.produce import (
     TopicProduceData,
 )
 from wire.net.cluster import Cluster
-from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed, NetworkFault, RequestRefused
 from wire.net.retries import LEADER_MOVED, PATIENCE_S, PAUSE_S, code_of
 from wire.primitives import ZERO_UUID, Buffer
@@ -32,7 +31,7 @@ Offsets: TypeAlias = dict[TopicPartition, int | ErrorCode]
 LATEST: Final = -1
 EARLIEST: Final = -2
 READ_COMMITTED: Final = 1
-LIST_TRIES: Final = 4
+LIST_TRIES: Final = 3
 FETCH_BYTES: Final = 4 * 1024 * 1024
 FETCH_WAIT_MS: Final = 500
 LAST_FETCH_BY_NAME: Final = 12
@@ -82,19 +81,23 @@ class _OffsetQuestion:
 
     async def ask(self, partitions: Sequence[TopicPartition]) -> None:
         """Ask the leaders of the partitions, all at once; every one of them has a result then."""
-        by_leader: defaultdict[Connection, list[TopicPartition]] = defaultdict(list)
+        topics = sorted({topic for topic, _ in partitions})
+        try:
+            view = await self._cluster.metadata(topics)
+        except NetworkFault as fault:
+            self._not_reached(partitions, fault)
+            return
+        by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for place in partitions:
             try:
-                by_leader[await self._cluster.leader(*place)].append(place)
+                by_leader[view.partition(*place).leader].append(place)
             except RequestRefused as refused:
                 self.offsets[place] = refused.code
-            except NetworkFault as fault:
-                self._not_reached([place], fault)
         async with trio.open_nursery() as nursery:
             for leader, places in by_leader.items():
                 nursery.start_soon(self._ask_leader, leader, places)
 
-    async def _ask_leader(self, leader: Connection, places: list[TopicPartition]) -> None:
+    async def _ask_leader(self, leader: int, places: Sequence[TopicPartition]) -> None:
         by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
         for topic, partition in places:
             by_topic[topic].append(
@@ -109,7 +112,7 @@ class _OffsetQuestion:
             ),
         )
         try:
-            answer = await leader.request(request)
+            answer = await self._cluster.request(request, node=leader)
         except NetworkFault as fault:
             self._not_reached(places, fault)
             return
@@ -121,7 +124,7 @@ class _OffsetQuestion:
                     found.offset if code is ErrorCode.NONE else code
                 )
 
-    def _not_reached(self, places: list[TopicPartition], fault: NetworkFault) -> None:
+    def _not_reached(self, places: Sequence[TopicPartition], fault: NetworkFault) -> None:
         self.fault = fault
         self.offsets |= dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
 
