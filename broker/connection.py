@@ -73,6 +73,9 @@ class Connection:
             _LOG.warning("%s: connection closed: %s", self._peer, reason)
         except (OSError, PeerGone) as error:
             _LOG.debug("%s: connection lost: %s", self._peer, error)
+        except Exception:  # noqa: BLE001
+            # A mistake of ours in one request must not take the other clients' broker away.
+            _LOG.exception("%s: connection closed: our mistake", self._peer)
 
     async def _serve(self) -> None:
         while True:

@@ -48,7 +48,9 @@ def _describe(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            _entry(entry, request) for entry in described if not wanted or entry.name in wanted
+            _entry(entry, request, call.api_version)
+            for entry in described
+            if not wanted or entry.name in wanted
         ),
     )
 
@@ -73,7 +75,9 @@ def _settings(
     return node.dynamic.describe_broker(node.config)
 
 
-def _entry(entry: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _entry(
+    entry: Described, request: DescribeConfigsRequest, api_version: int
+) -> DescribeConfigsResourceResult:
     known = TOPIC_CONFIGS.get(entry.name)
     kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
     synonym = DescribeConfigsSynonym(name=entry.name, value=entry.value, source=entry.source)
@@ -81,7 +85,7 @@ def _entry(entry: Described, request: DescribeConfigsRequest) -> DescribeConfigs
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=entry.source is Source.KAFKA_DEFAULT,
+        is_default=api_version == 0 and entry.source is Source.KAFKA_DEFAULT,
         config_source=entry.source,
         is_sensitive=False,
         synonyms=(synonym,) if request.include_synonyms else (),

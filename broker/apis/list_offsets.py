@@ -21,6 +21,7 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 UNKNOWN: Final = -1
+LEADER_EPOCH_SINCE: Final = 4
 
 
 async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
@@ -63,7 +64,7 @@ def _find(
         error_code=ErrorCode.NONE,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=epoch,
+        leader_epoch=epoch if call.api_version >= LEADER_EPOCH_SINCE else UNKNOWN,
     )
 
 
