@@ -16,6 +16,7 @@ from mirror.admin import ensure_topic
 from mirror.flow_state import FlowState
 from mirror.group_offsets import GroupReader, SourceGroups, SourcePosition
 from mirror.links import Links
+from mirror.tail_reader import TailReader
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
@@ -25,14 +26,8 @@ from offset_translation.translation import NotYet, Position, translate
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
-from wire.net.operations import (
-    append,
-    commit_group_offsets,
-    fetch_group_offsets,
-    list_offsets,
-    read_partition,
-)
-from wire.record_batch import Record, build_batch, iterate_records
+from wire.net.operations import append, commit_group_offsets, fetch_group_offsets
+from wire.record_batch import Record, build_batch
 
 _LOG = logging.getLogger(__name__)
 
@@ -128,14 +123,8 @@ class GroupSync:
             replication_factor=self._flow.config.replication_factor,
             configs={"cleanup.policy": "compact"},
         )
-        where = (self._topic, 0)
-        start = (await list_offsets(target, [where], -2))[where]
-        end = (await list_offsets(target, [where], -1))[where]
-        if isinstance(start, ErrorCode) or isinstance(end, ErrorCode):
-            raise NetworkFault(f"{self._topic}: its ends: {start!r}, {end!r}")
-        async for _, batch in read_partition(target, self._topic, 0, start, end):
-            for record in iterate_records(batch):
-                self._replay(record)
+        async for _, record in TailReader(target, self._topic).read_new():
+            self._replay(record)
 
     def _replay(self, record: Record) -> None:
         if record.key is None or record.value is None:

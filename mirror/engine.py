@@ -32,9 +32,6 @@ from wire.net.errors import NetworkFault
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.5
-SETTLE_S: Final = 10.0
-"""How long a drain waits for what is under way."""
-LAST_APPLY_S: Final = 5.0
 LOOK_S: Final = 0.2
 
 
@@ -70,17 +67,17 @@ class Engine:
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
 
-    async def drain(self) -> bool:
+    async def drain(self, *, settle_s: float, apply_s: float) -> bool:
         """Stop fetching, let what is under way be answered, apply group positions a last time.
 
         Return whether all was settled in time.
         """
         self.flow.is_fetching = False
-        with trio.move_on_after(SETTLE_S) as limit:
+        with trio.move_on_after(settle_s) as limit:
             await self.flow.wait_settled()
         is_settled = not limit.cancelled_caught
         if self.is_started:
-            with trio.move_on_after(LAST_APPLY_S):
+            with trio.move_on_after(apply_s):
                 await self.groups.apply_now()
         now = now_ms()
         for partition in self.flow.partitions.values():

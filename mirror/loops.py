@@ -11,12 +11,10 @@ import trio
 
 from mirror.flow_state import FlowState
 from mirror.links import Links
+from mirror.tail_reader import TailReader, topic_exists
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.clock import now_ms
-from wire.errors import ErrorCode
-from wire.net.errors import NetworkFault
-from wire.net.operations import list_offsets, read_partition
-from wire.record_batch import iterate_records
+from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,9 +28,8 @@ class LoopWatch:
         """Begin with no mirror known."""
         self._flow = flow
         self._links = links
-        self._topic = map_topic_name(flow.config.target)
+        self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
         self._state = MapState()
-        self._read_to = 0
         self._complained_ms = 0
 
     async def run(self) -> None:
@@ -44,24 +41,11 @@ class LoopWatch:
             except NetworkFault as fault:
                 if now_ms() - self._complained_ms > 60_000:
                     self._complained_ms = now_ms()
-                    _LOG.warning("%s: reading %s: %s", self._flow.config.name, self._topic, fault)
+                    _LOG.warning("%s: loops: %s", self._flow.config.name, fault)
 
     async def look(self) -> None:
         """Read what is new; raises NetworkFault."""
-        view = await self._links.source_admin.metadata([self._topic], refresh=True)
-        found = view.topics.get(self._topic)
-        if found is None or found.error_code != ErrorCode.NONE or not found.partitions:
-            return
-        where = (self._topic, 0)
-        start = (await list_offsets(self._links.source_admin, [where], -2))[where]
-        end = (await list_offsets(self._links.source_admin, [where], -1))[where]
-        if isinstance(start, ErrorCode) or isinstance(end, ErrorCode):
-            return
-        first = max(start, self._read_to)
-        async for header, batch in read_partition(
-            self._links.source_admin, self._topic, 0, first, end
-        ):
-            for record in iterate_records(batch):
+        if await topic_exists(self._links.source_admin, self._reader.topic):
+            async for _, record in self._reader.read_new():
                 self._state.replay(record.key, record.value)
-            self._read_to = max(self._read_to, header.next_offset)
-        self._flow.loop_ids = frozenset(self._state.producer_ids)
+            self._flow.loop_ids = frozenset(self._state.producer_ids)

@@ -13,6 +13,7 @@ import trio
 
 from mirror.admin import ensure_topic
 from mirror.routing import SEQUENCES
+from mirror.tail_reader import TailReader
 from offset_translation import map_records
 from offset_translation.map_records import MapState, MirrorProducer
 from runtime.clock import now_ms
@@ -20,9 +21,9 @@ from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
-from wire.net.operations import append, list_offsets, read_partition
+from wire.net.operations import append, read_partition
 from wire.net.retries import code_of
-from wire.record_batch import Record, build_batch, crc_is_valid, iterate_records, parse_header
+from wire.record_batch import Record, build_batch, parse_header
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class MapLog:
         self.state = MapState()
         self._target = target
         self._replication_factor = replication_factor
-        self._read_to = 0
+        self._reader = TailReader(target, self.topic)
         self._next_sequence = 0
         self._is_unsure = True
         """The log's end must be read before the next write: an answer is missing."""
@@ -65,21 +66,31 @@ class MapLog:
             replication_factor=self._replication_factor,
             configs={"cleanup.policy": "compact"},
         )
-        await self._catch_up()
+        async with self._writing:
+            await self._catch_up()
         if self.state.producer is None:
             answer = await self._target.request(
                 InitProducerIdRequest(transaction_timeout_ms=60_000)
             )
-            if answer.error_code != ErrorCode.NONE:
-                raise MapUnwritable(f"InitProducerId: {code_of(answer.error_code).name}")
-            producer = MirrorProducer(
+            code = code_of(answer.error_code)
+            if code is not ErrorCode.NONE:
+                raise MapUnwritable(f"InitProducerId: {code.name}")
+            self.state.producer = MirrorProducer(
                 producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
             )
-            await self.write([map_records.mirror_producer(producer)], producer)
+        self._is_unsure = True
+        await self.settle()
 
-    async def write(
-        self, records: Sequence[MapRecord], producer: MirrorProducer | None = None
-    ) -> None:
+    async def settle(self) -> None:
+        """Make sure that ``state`` is what the topic says, and that no lost write arrives later.
+
+        A write whose answer is missing, our own or a predecessor's, may still be on its way. To
+        write something takes its sequence. Raises MapUnwritable.
+        """
+        if self._is_unsure:
+            await self.write([map_records.mirror_producer(self.producer)])
+
+    async def write(self, records: Sequence[MapRecord]) -> None:
         """Return once the records are durable and part of ``state``; raises MapUnwritable."""
         if not records:
             return
@@ -89,7 +100,7 @@ class MapLog:
                 if attempt:
                     await trio.sleep(FIRST_PAUSE_S * 2**attempt)
                 try:
-                    last = await self._write_once(records, producer or self.producer)
+                    last = await self._write_once(records)
                 except NetworkFault as fault:
                     last = fault
                     continue
@@ -97,10 +108,9 @@ class MapLog:
                     return
             raise MapUnwritable(f"{self.topic}: {getattr(last, 'name', last)}")
 
-    async def _write_once(
-        self, records: Sequence[MapRecord], producer: MirrorProducer
-    ) -> ErrorCode:
+    async def _write_once(self, records: Sequence[MapRecord]) -> ErrorCode:
         """Append at the next sequence. Unsure before means read back after."""
+        producer = self.producer
         was_unsure = self._is_unsure
         if was_unsure:
             await self._catch_up()
@@ -122,7 +132,6 @@ class MapLog:
             self.state.replay(key, value)
         self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
         self._is_unsure = False
-        # Offsets between are others' (seals): read when unsure, never needed before.
         return code
 
     async def _is_there(self, batch: bytes, offset: int) -> bool:
@@ -138,25 +147,13 @@ class MapLog:
 
     async def _catch_up(self) -> None:
         """Replay what was written since the last look, and learn the sequence that comes next."""
-        where = (self.topic, 0)
-        starts = await list_offsets(self._target, {where}, -2)
-        ends = await list_offsets(self._target, {where}, -1)
-        start, end = starts[where], ends[where]
-        if isinstance(start, ErrorCode) or isinstance(end, ErrorCode):
-            raise MapUnwritable(f"{self.topic}: its ends: {start!r}, {end!r}")
         seen = len(self.state.rejected)
-        first = max(self._read_to, start)
-        async for header, batch in read_partition(self._target, self.topic, 0, first, end):
-            if not crc_is_valid(batch):
-                raise MapUnwritable(f"{self.topic}: damaged batch at {header.base_offset}")
-            for record in iterate_records(batch):
-                if record.offset >= self._read_to:
-                    self.state.replay(record.key, record.value)
+        async for header, record in self._reader.read_new():
+            self.state.replay(record.key, record.value)
             producer = self.state.producer
             if producer is not None and header.producer_id == producer.producer_id:
                 last = header.base_sequence + header.last_offset_delta
                 self._next_sequence = (last + 1) % SEQUENCES
-            self._read_to = max(self._read_to, header.next_offset)
         self._is_unsure = False
         for rejected in self.state.rejected[seen:]:
             _LOG.warning("%s: a record makes no sense and is left out: %s", self.topic, rejected)

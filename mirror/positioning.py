@@ -7,7 +7,7 @@ was sent has been answered.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
@@ -17,7 +17,7 @@ from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from mirror.routing import Cursor
-from mirror.start_position import LogEnds, Start, Stop, decide_start
+from mirror.start_position import LogEnds, Start, decide_start
 from offset_translation.map_records import TopicPartition, piece_start, withdrawal
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
@@ -31,6 +31,21 @@ LOOK_S: Final = 0.1
 DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING})
 
 Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
+
+
+class _Tried(NamedTuple):
+    """A partition as it was when positioning began."""
+
+    partition: MirroredPartition
+    attempt: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has interrupted it since."""
+        return (
+            self.partition.state is PartitionState.POSITIONING
+            and self.partition.attempt == self.attempt
+        )
 
 
 class Positioning:
@@ -52,7 +67,7 @@ class Positioning:
                 for together in self._due():
                     for partition in together:
                         partition.move(PartitionState.POSITIONING, now_ms())
-                    nursery.start_soon(self._position, together)
+                    nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
                 await self._flow.position_more.wait(LOOK_S)
 
     def _due(self) -> Iterable[list[MirroredPartition]]:
@@ -71,42 +86,43 @@ class Positioning:
                 groups[leaders].append(partition)
         return groups.values()
 
-    async def _position(self, partitions: Sequence[MirroredPartition]) -> None:
-        where = {(partition.topic, partition.index) for partition in partitions}
+    async def _position(self, tries: Sequence[_Tried]) -> None:
+        where = {(one.partition.topic, one.partition.index) for one in tries}
         try:
+            await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
             target = await read_ends(self._links.target_admin, where)
-            await self._begin(partitions, source, target)
+            await self._begin(tries, source, target)
         except NetworkFault as fault:
-            for partition in partitions:
-                if partition.state is PartitionState.POSITIONING:
-                    partition.postpone(str(fault), now_ms())
+            for one in tries:
+                if one.is_current:
+                    one.partition.postpone(str(fault), now_ms())
             self._flow.refresh.wake()
 
-    async def _begin(
-        self, partitions: Sequence[MirroredPartition], source: Ends, target: Ends
-    ) -> None:
-        starts: list[tuple[MirroredPartition, Start]] = []
+    async def _begin(self, tries: Sequence[_Tried], source: Ends, target: Ends) -> None:
+        starts: list[tuple[_Tried, Start]] = []
         records: list[MapRecord] = []
-        for partition in partitions:
-            start = self._decide(partition, source, target)
+        for one in tries:
+            start = self._decide(one, source, target)
             if start is not None:
-                starts.append((partition, start))
-                records += _map_records(partition, start)
+                starts.append((one, start))
+                records += _map_records(one.partition, start)
         await self._map_log.write(records)
-        for partition, start in starts:
-            if partition.state is not PartitionState.POSITIONING:
+        for one, start in starts:
+            if not one.is_current:
                 continue
+            partition = one.partition
             partition.offset_map.advance(start.target)
-            shift = start.source - start.target
             now = now_ms()
+            shift = start.source - start.target
             partition.go_on(Cursor(start.source, start.target, shift), now)
             self._note_ends(partition, source, now)
         self._flow.fetch_more.wake()
 
-    def _decide(self, partition: MirroredPartition, source: Ends, target: Ends) -> Start | None:
-        if partition.state is not PartitionState.POSITIONING:
+    def _decide(self, one: _Tried, source: Ends, target: Ends) -> Start | None:
+        if not one.is_current:
             return None
+        partition = one.partition
         key = (partition.topic, partition.index)
         source_ends, target_ends = source[key], target[key]
         if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
@@ -121,15 +137,15 @@ class Positioning:
             source=source_ends,
             target=target_ends,
         )
-        if isinstance(decision, Stop):
-            partition.lost_records = decision.lost_records
-            partition.offset_map.advance(target_ends.end)
-            partition.is_positioned = True
-            partition.stop(decision.state, decision.reason, now_ms())
-            self._note_ends(partition, source, now_ms())
-            _LOG.error("%s-%d: %s: %s", *key, decision.state.value, decision.reason)
-            return None
-        return decision
+        if isinstance(decision, Start):
+            return decision
+        partition.lost_records = decision.lost_records
+        partition.offset_map.advance(target_ends.end)
+        partition.is_positioned = True
+        partition.stop(decision.state, decision.reason, now_ms())
+        self._note_ends(partition, source, now_ms())
+        _LOG.error("%s-%d: %s: %s", *key, decision.state.value, decision.reason)
+        return None
 
     def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
         ends = source[partition.topic, partition.index]

@@ -17,6 +17,7 @@ from mirror.topic_plan import CreateTopic, GrowTopic, TopicShape, plan_topics
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
+from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.metadata import ClusterView, TopicView
@@ -62,14 +63,7 @@ class Discovery:
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""
         source = await self._links.source_admin.metadata(refresh=True)
-        wanted = {
-            name: topic
-            for name, topic in source.topics.items()
-            if self._flow.config.topics.matches(name)
-            and not topic.is_internal
-            and topic.error_code == ErrorCode.NONE
-            and topic.partitions
-        }
+        wanted = wanted_topics(self._flow.config, source)
         target = await self._shape_target(wanted)
         self._note_missing(source)
         await self._note_topic_ids(wanted.values())
@@ -87,9 +81,9 @@ class Discovery:
         source_configs = await topic_configs(self._links.source_admin, asked)
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
         actions = plan_topics(
-            {name: _shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
+            {name: topic_shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
             {
-                name: _shape(target.topics[name], target_configs.get(name))
+                name: topic_shape(target.topics[name], target_configs.get(name))
                 for name in wanted
                 if name not in lacking
             },
@@ -181,12 +175,25 @@ class Discovery:
             partition.move(PartitionState.DISCOVERING, now, waits_for)
 
 
+def wanted_topics(flow: FlowConfig, source: ClusterView) -> dict[str, TopicView]:
+    """Return the topics of the source that the flow mirrors."""
+    return {
+        name: topic
+        for name, topic in source.topics.items()
+        if flow.topics.matches(name)
+        and not topic.is_internal
+        and topic.error_code == ErrorCode.NONE
+        and topic.partitions
+    }
+
+
 def _exists(view: ClusterView, name: str) -> bool:
     topic = view.topics.get(name)
     return topic is not None and topic.error_code == ErrorCode.NONE
 
 
-def _shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
+def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
+    """Return what a cluster says of a topic."""
     return TopicShape(
         partition_count=len(topic.partitions),
         replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),

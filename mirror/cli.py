@@ -1,0 +1,97 @@
+"""The program `mirror`. Exit status: 0 well, 1 it failed, 2 bad input or nobody to ask."""
+
+import argparse
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from mirror.check import CheckFailed, check
+from mirror.daemon import run_daemon
+from mirror.status_command import collect
+from mirror.status_table import render
+from runtime.config import Configuration, ConfigurationError, load
+from runtime.logs import configure
+from runtime.metrics import AddressInUse
+
+WATCH_S: Final = 1.0
+CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
+BAD_INPUT: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    options = _parser().parse_args(arguments)
+    configure("mirror", verbose=options.verbose)
+    sys.exit(_run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
+        return trio.run(command, load(options.file), options, strict_exception_groups=True)
+    except* (ConfigurationError, AddressInUse, CheckFailed) as faults:
+        for fault in _leaves(faults):
+            sys.stderr.write(f"mirror: {fault}\n")
+    except* KeyboardInterrupt:
+        sys.stderr.write("mirror: interrupted\n")
+    return BAD_INPUT
+
+
+def _leaves(group: BaseExceptionGroup[Exception]) -> Sequence[BaseException]:
+    """Return the exceptions that a group is made of."""
+    leaves: list[BaseException] = []
+    for one in group.exceptions:
+        leaves += _leaves(one) if isinstance(one, BaseExceptionGroup) else [one]
+    return leaves
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mirror", description="Copy topics and consumer positions from one cluster to another."
+    )
+    parser.add_argument("--verbose", action="store_true", help="log more")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, command, text in (
+        ("run", _daemon, "run all flows of the file until stopped"),
+        ("status", _status, "show every partition and every group"),
+        ("check", _check, "connect and say what a run would do"),
+    ):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
+        sub.set_defaults(command=command)
+        if name == "status":
+            sub.add_argument("--watch", action="store_true", help="show again every second")
+            sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+    return parser
+
+
+async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:
+    await run_daemon(configuration)
+    return 0
+
+
+async def _status(configuration: Configuration, options: argparse.Namespace) -> int:
+    while True:
+        report = await collect(configuration)
+        page = json.dumps(report) + "\n" if options.json else render(report)
+        if options.watch and not options.json:
+            page = CLEAR_SCREEN + page
+        sys.stdout.write(page)
+        sys.stdout.flush()
+        if not options.watch:
+            return 0
+        await trio.sleep(WATCH_S)
+
+
+async def _check(configuration: Configuration, _: argparse.Namespace) -> int:
+    async for line in check(configuration):
+        sys.stdout.write(f"{line}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""`mirror run`: all flows of the file in one process, its HTTP endpoint, and a graceful end."""
+
+import json
+import logging
+import os
+import socket
+from functools import partial
+from typing import Final
+
+import trio
+from prometheus_client.registry import REGISTRY
+
+from mirror.duty import Role
+from mirror.exporter import FlowCollector
+from mirror.flow import FlowRunner
+from mirror.measurements import Measurements
+from mirror.partition_state import PartitionState
+from mirror.status import report
+from runtime.clock import now_ms
+from runtime.config import Configuration
+from runtime.metrics import serve_metrics
+from runtime.signals import cancel_on_signal
+from runtime.witness import WorkerInfo
+
+_LOG = logging.getLogger(__name__)
+
+STOP_S: Final = 8.0
+"""How long a graceful end may take; whoever asked is promised ten seconds."""
+NOT_READY: Final = frozenset(
+    {PartitionState.DISCOVERING, PartitionState.POSITIONING, PartitionState.WAITING}
+)
+
+
+async def run_daemon(configuration: Configuration) -> None:
+    """Run until SIGINT or SIGTERM; raises runtime.metrics.AddressInUse."""
+    runners: list[FlowRunner] = []
+    host = configuration.metrics.host
+    pid = os.getpid()
+
+    def status() -> tuple[str, bytes]:
+        body = json.dumps(report(runners, pid=pid, now_ms=now_ms())).encode()
+        return "application/json", body
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_metrics, ready=partial(is_ready, runners), routes={"/status": status})
+        port = await nursery.start(serve, host, configuration.metrics.mirror_port)
+        worker = WorkerInfo(
+            host=socket.gethostname(),
+            pid=pid,
+            metrics_url=f"http://{host}:{port}/metrics",
+            started_ms=now_ms(),
+        )
+        measurements = Measurements()
+        for flow in configuration.flows:
+            runner = FlowRunner(configuration, flow, worker, measurements.of_flow(flow.name))
+            runners.append(runner)
+            nursery.start_soon(runner.run)
+        REGISTRY.register(FlowCollector(runners, pid))
+        names = ", ".join(flow.name for flow in configuration.flows)
+        _LOG.info("flows %s; metrics on port %d", names, port)
+        with trio.CancelScope() as until_asked:
+            await nursery.start(cancel_on_signal, until_asked)
+            await trio.sleep_forever()
+        await _stop(runners)
+        nursery.cancel_scope.cancel()
+
+
+async def _stop(runners: list[FlowRunner]) -> None:
+    """Let every flow settle, all at once."""
+    with trio.move_on_after(STOP_S) as limit:
+        async with trio.open_nursery() as nursery:
+            for runner in runners:
+                nursery.start_soon(runner.stop)
+    if limit.cancelled_caught:
+        _LOG.warning("stopped before everything under way was answered; nothing is lost by it")
+
+
+def is_ready(runners: list[FlowRunner]) -> bool:
+    """Whether every flow does what it should: all its partitions are known and placed."""
+    return bool(runners) and all(_is_flow_ready(runner) for runner in runners)
+
+
+def _is_flow_ready(runner: FlowRunner) -> bool:
+    if runner.role in {Role.STANDBY, Role.PAUSED}:
+        return True
+    engine = runner.engine
+    if runner.role is not Role.RUNNING or engine is None or not engine.is_started:
+        return False
+    return all(one.state not in NOT_READY for one in engine.flow.partitions.values())

@@ -1,0 +1,77 @@
+"""Decide whether a flow may run, from what the witness says. Pure."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from runtime.witness import ActiveSite, FlowCommand
+from runtime.zookeeper import SessionState
+
+
+class Role(Enum):
+    """What this daemon is to a flow; the values are what people and JSON see."""
+
+    STARTING = "starting"
+    NO_WITNESS = "no witness"
+    STANDBY = "standby"
+    RUNNING = "running"
+    HELD = "held"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witnessed:
+    """What is known of the witness; None where it has not been read yet or is not there."""
+
+    session: SessionState
+    holds_worker_node: bool
+    active: ActiveSite | None
+    command: FlowCommand | None
+    garbled: str | None = None
+    """What is wrong with a node that could not be understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """What to be, and why."""
+
+    role: Role
+    reason: str = ""
+
+
+def decide_duty(witnessed: Witnessed, *, source: str) -> Duty:
+    """Return the role that the witness allows a worker of a flow from ``source``.
+
+    Out of the witness's reach nothing is written; once the session or the worker node is lost,
+    somebody else may have taken over.
+    """
+    if witnessed.session is SessionState.LOST or not witnessed.holds_worker_node:
+        return Duty(role=Role.NO_WITNESS, reason="the session with the witness is lost")
+    if witnessed.session is SessionState.SUSPENDED:
+        return Duty(role=Role.HELD, reason="the witness is out of reach")
+    forbidden = _forbidden(witnessed, source)
+    if forbidden is not None:
+        return Duty(role=Role.PAUSED, reason=forbidden)
+    return Duty(role=Role.RUNNING)
+
+
+def _forbidden(witnessed: Witnessed, source: str) -> str | None:
+    """Return why the flow must not run, although the witness answers."""
+    if witnessed.garbled is not None:
+        return witnessed.garbled
+    if witnessed.command is not None and not witnessed.command.run:
+        return f"stopped by the failover of epoch {witnessed.command.epoch}"
+    if witnessed.active is None:
+        return "the witness does not say which site is active"
+    if witnessed.active.site != source:
+        return f"{witnessed.active.site} is the active site, not the source {source}"
+    return None
+
+
+def must_acknowledge(
+    command: FlowCommand | None, acknowledged: FlowCommand | None, role: Role
+) -> bool:
+    """Whether a command has been obeyed and nobody has been told."""
+    if command is None or command == acknowledged:
+        return False
+    return role is (Role.RUNNING if command.run else Role.PAUSED)

@@ -1,0 +1,276 @@
+"""One flow under the witness: its worker node is the lock, its command is obeyed, its loss stops.
+
+One session with the witness serves one flow. Whoever holds the ephemeral worker node may write;
+a second daemon waits as standby.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+import trio
+
+from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
+from mirror.engine import Engine
+from mirror.flow_state import Wakeup
+from mirror.links import open_links
+from mirror.measurements import FlowMeasurements
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.tasks import background_tasks
+from runtime.witness import (
+    ActiveSite,
+    FlowCommand,
+    WitnessGarbled,
+    WitnessPaths,
+    WorkerInfo,
+    ensure_active_site,
+)
+from runtime.zookeeper import (
+    Node,
+    NodeExists,
+    NoNode,
+    SessionState,
+    ZooKeeper,
+    ZooKeeperFault,
+    open_zookeeper,
+)
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+STOP_SETTLE_S: Final = 5.0
+STOP_APPLY_S: Final = 2.0
+
+
+class FlowRunner:
+    """Runs one flow for as long as the process lives."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        flow: FlowConfig,
+        worker: WorkerInfo,
+        measurements: FlowMeasurements,
+    ) -> None:
+        """Know what to run; ``run`` does it."""
+        self.config: Final = flow
+        self.role = Role.STARTING
+        self.reason = ""
+        self.since_ms = now_ms()
+        self.engine: Engine | None = None
+        """The engine at work, or the last one that was."""
+        self._configuration = configuration
+        self._worker = worker
+        self._measurements = measurements
+        self._paths = WitnessPaths(root=configuration.coordination.path)
+        self._changed = Wakeup()
+        self._working: trio.CancelScope | None = None
+        self._ended = trio.Event()
+        self._holds_worker_node = False
+        self._active: ActiveSite | None = None
+        self._command: FlowCommand | None = None
+        self._acknowledged: FlowCommand | None = None
+        self._garbled: str | None = None
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        coordination = self._configuration.coordination
+        while True:
+            try:
+                async with open_zookeeper(
+                    coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+                ) as zookeeper:
+                    await self._serve(zookeeper)
+            except (ZooKeeperFault, WitnessGarbled) as fault:
+                self._be(Role.NO_WITNESS, str(fault))
+                await trio.sleep(RETRY_S)
+
+    async def stop(self) -> None:
+        """Drain what is under way; the caller cancels ``run`` afterwards."""
+        self._be(Role.STOPPING, "asked to stop")
+        await self._stop_engine(settle_s=STOP_SETTLE_S, apply_s=STOP_APPLY_S)
+
+    def _be(self, role: Role, reason: str = "") -> None:
+        if self.role is Role.STOPPING:
+            return
+        if (role, reason) != (self.role, self.reason):
+            _LOG.info("%s: %s%s", self.config.name, role.value, f": {reason}" if reason else "")
+        if role is not self.role:
+            self.since_ms = now_ms()
+        self.role, self.reason = role, reason
+
+    async def _serve(self, zookeeper: ZooKeeper) -> None:
+        """Take the lock, work until it is lost, again and again."""
+        initial = self._configuration.failover.initial_active
+        await ensure_active_site(zookeeper, self._paths, initial)
+        while True:
+            await zookeeper.wait_connected()
+            await self._acquire(zookeeper)
+            await self._work(zookeeper)
+
+    async def _acquire(self, zookeeper: ZooKeeper) -> None:
+        """Return once the worker node is ours; until then we are standby."""
+        path = self._paths.worker(self.config.source, self.config.target)
+        while True:
+            try:
+                await zookeeper.create(
+                    path, self._worker.encode(), ephemeral=True, make_parents=True
+                )
+            except NodeExists:
+                node = await zookeeper.get(path)
+            else:
+                return
+            if node is None:
+                continue
+            if node.ephemeral_owner == zookeeper.session_id:
+                return
+            holder = WorkerInfo.decode(node.data)
+            self._be(Role.STANDBY, f"process {holder.pid} on {holder.host} runs the flow")
+            async with zookeeper.watch_data(path) as nodes:
+                async for current in nodes:
+                    if current is None or current.ephemeral_owner == zookeeper.session_id:
+                        break
+
+    async def _work(self, zookeeper: ZooKeeper) -> None:
+        """Obey the witness until the session or the worker node is lost."""
+        source, target = self.config.source, self.config.target
+        self._holds_worker_node = True
+        self._acknowledged = await self._read_acknowledged(zookeeper)
+        watched = (
+            (self._paths.worker(source, target), self._see_worker),
+            (self._paths.active, self._see_active),
+            (self._paths.command(source, target), self._see_command),
+        )
+        async with background_tasks() as tasks, AsyncExitStack() as stack:
+            for path, see in watched:
+                nodes = await stack.enter_async_context(zookeeper.watch_data(path))
+                self._see(zookeeper, await nodes.receive(), see)
+                tasks.start_soon(self._follow, zookeeper, nodes, see)
+            states = await stack.enter_async_context(zookeeper.watch_state())
+            tasks.start_soon(self._follow_states, states)
+            try:
+                while await self._obey(zookeeper, tasks):
+                    await self._changed.wait(RETRY_S)
+            finally:
+                self._cancel_engine()
+
+    async def _obey(self, zookeeper: ZooKeeper, tasks: trio.Nursery) -> bool:
+        """Do what the witness asks now; return False when the lock is lost."""
+        if self.role is Role.STOPPING:
+            return True
+        duty = decide_duty(
+            Witnessed(
+                session=zookeeper.state,
+                holds_worker_node=self._holds_worker_node,
+                active=self._active,
+                command=self._command,
+                garbled=self._garbled,
+            ),
+            source=self.config.source,
+        )
+        was = self.role
+        self._be(duty.role, duty.reason)
+        engine = self.engine if self._working is not None else None
+        match duty.role:
+            case Role.NO_WITNESS:
+                return False
+            case Role.HELD if engine is not None and was is not Role.HELD:
+                engine.hold()
+            case Role.PAUSED if engine is not None:
+                await self._stop_engine()
+            case Role.RUNNING if engine is None:
+                await tasks.start(self._run_engine)
+            case Role.RUNNING if engine is not None and was is Role.HELD:
+                engine.let_go()
+        if must_acknowledge(self._command, self._acknowledged, self.role):
+            await self._acknowledge(zookeeper)
+        return True
+
+    async def _run_engine(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run a new engine until its scope is cancelled."""
+        clusters = self._configuration.clusters
+        source, target = clusters[self.config.source], clusters[self.config.target]
+        self._ended = trio.Event()
+        try:
+            with trio.CancelScope() as scope:
+                async with open_links(self.config, source, target) as links:
+                    self.engine = Engine(self.config, links, self._measurements)
+                    self._working = scope
+                    task_status.started()
+                    await self.engine.run()
+        finally:
+            self._working = None
+            self._ended.set()
+
+    async def _stop_engine(self, *, settle_s: float = 10.0, apply_s: float = 5.0) -> None:
+        """Let what is under way settle, then end the engine."""
+        if self._working is None or self.engine is None:
+            return
+        if not await self.engine.drain(settle_s=settle_s, apply_s=apply_s):
+            _LOG.warning("%s: not all that was under way was answered", self.config.name)
+        self._cancel_engine()
+        await self._ended.wait()
+
+    def _cancel_engine(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+
+    async def _follow(
+        self,
+        zookeeper: ZooKeeper,
+        nodes: trio.MemoryReceiveChannel[Node | None],
+        see: Callable[[ZooKeeper, Node | None], None],
+    ) -> None:
+        async for node in nodes:
+            self._see(zookeeper, node, see)
+            self._changed.wake()
+
+    def _see(
+        self,
+        zookeeper: ZooKeeper,
+        node: Node | None,
+        see: Callable[[ZooKeeper, Node | None], None],
+    ) -> None:
+        """Take a node over; one that cannot be understood stops the flow until it can."""
+        try:
+            see(zookeeper, node)
+        except WitnessGarbled as fault:
+            self._garbled = str(fault)
+        else:
+            self._garbled = None
+
+    async def _follow_states(self, states: trio.MemoryReceiveChannel[SessionState]) -> None:
+        async for state in states:
+            if state is SessionState.LOST:
+                self._holds_worker_node = False
+            self._changed.wake()
+
+    def _see_worker(self, zookeeper: ZooKeeper, node: Node | None) -> None:
+        is_ours = node is not None and node.ephemeral_owner == zookeeper.session_id
+        self._holds_worker_node = self._holds_worker_node and is_ours
+
+    def _see_active(self, _: ZooKeeper, node: Node | None) -> None:
+        self._active = None if node is None else ActiveSite.decode(node.data)
+
+    def _see_command(self, _: ZooKeeper, node: Node | None) -> None:
+        self._command = None if node is None else FlowCommand.decode(node.data)
+
+    async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
+        node = await zookeeper.get(self._paths.acknowledged(self.config.source, self.config.target))
+        return None if node is None else FlowCommand.decode(node.data)
+
+    async def _acknowledge(self, zookeeper: ZooKeeper) -> None:
+        command = self._command
+        if command is None:
+            return
+        path = self._paths.acknowledged(self.config.source, self.config.target)
+        try:
+            await zookeeper.set(path, command.encode())
+        except NoNode:
+            await zookeeper.create(path, command.encode(), make_parents=True)
+        self._acknowledged = command
+        _LOG.info("%s: command of epoch %d obeyed", self.config.name, command.epoch)

@@ -1,0 +1,134 @@
+"""What can be seen of a flow from outside, when no daemon runs it: logs, map and groups."""
+
+from collections.abc import Iterable, Mapping
+
+from mirror.checkpoints import Place
+from mirror.links import Links
+from mirror.positioning import Ends, read_ends
+from mirror.start_position import LogEnds
+from mirror.status import FlowReport, GroupReport, PartitionReport, group_report
+from mirror.tail_reader import TailReader, topic_exists
+from offset_translation.map_records import MapState, TopicPartition, map_topic_name
+from runtime.config import FlowConfig
+from wire.errors import ErrorCode
+from wire.net import NetworkFault
+from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
+
+
+async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -> FlowReport:
+    """Return a report of the flow without its daemon; a site that does not answer is a fault."""
+    faults: list[str] = []
+    source: Ends = {}
+    target: Ends = {}
+    state = MapState()
+    try:
+        source = await _source_ends(flow, links)
+    except NetworkFault as fault:
+        faults.append(f"{flow.source}: {fault}")
+    try:
+        state = await _read_map(flow, links)
+        target = await read_ends(links.target_admin, set(source) | set(state.maps))
+        state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
+    except NetworkFault as fault:
+        faults.append(f"{flow.target}: {fault}")
+    partitions = [
+        _partition(place, source.get(place), state, now_ms)
+        for place in sorted(set(source) | set(state.maps))
+    ]
+    try:
+        groups = await _groups(flow, links, partitions)
+    except NetworkFault as fault:
+        faults.append(f"groups: {fault}")
+        groups = []
+    return {
+        "flow": flow.name,
+        "role": "not running",
+        "since_ms": now_ms,
+        "reason": reason,
+        "faults": faults,
+        "partitions": partitions,
+        "groups": groups,
+    }
+
+
+async def _source_ends(flow: FlowConfig, links: Links) -> Ends:
+    view = await links.source_admin.metadata(refresh=True)
+    return await read_ends(
+        links.source_admin,
+        {
+            (topic.name, index)
+            for topic in view.topics.values()
+            if flow.topics.matches(topic.name)
+            and not topic.is_internal
+            and topic.error_code == ErrorCode.NONE
+            for index in topic.partitions
+        },
+    )
+
+
+async def _read_map(flow: FlowConfig, links: Links) -> MapState:
+    state = MapState()
+    topic = map_topic_name(flow.source)
+    if await topic_exists(links.target_admin, topic):
+        async for _, record in TailReader(links.target_admin, topic).read_new():
+            state.replay(record.key, record.value)
+    return state
+
+
+def _partition(
+    place: TopicPartition, source: LogEnds | ErrorCode | None, state: MapState, now_ms: int
+) -> PartitionReport:
+    offset_map = state.maps.get(place)
+    mirrored = None if offset_map is None else offset_map.mirrored_source_end
+    end = source.end if isinstance(source, LogEnds) else None
+    lag = None if end is None or mirrored is None else max(0, end - mirrored)
+    return {
+        "topic": place[0],
+        "partition": place[1],
+        "state": "no daemon",
+        "since_ms": now_ms,
+        "reason": source.name if isinstance(source, ErrorCode) else "",
+        "advice": "",
+        "source_end": end,
+        "mirrored_source_end": mirrored,
+        "mirrored_target_end": None if offset_map is None else offset_map.mirrored_target_end,
+        "lag_records": lag,
+        "lag_seconds": 0.0 if lag == 0 else None,
+        "in_flight_bytes": 0,
+        "lost_records": 0,
+    }
+
+
+async def _groups(
+    flow: FlowConfig, links: Links, partitions: Iterable[PartitionReport]
+) -> list[GroupReport]:
+    ends = {
+        (one["topic"], one["partition"]): (one["source_end"], one["mirrored_target_end"])
+        for one in partitions
+    }
+    reports: list[GroupReport] = []
+    for group in sorted(await list_groups(links.source_admin)):
+        if flow.groups.matches(group):
+            source = await fetch_group_offsets(links.source_admin, group)
+            target = await fetch_group_offsets(links.target_admin, group)
+            reports += _group(group, source, target, ends)
+    return reports
+
+
+def _group(
+    group: str,
+    source: Mapping[TopicPartition, GroupOffset],
+    target: Mapping[TopicPartition, GroupOffset],
+    ends: Mapping[TopicPartition, tuple[int | None, int | None]],
+) -> Iterable[GroupReport]:
+    for (topic, partition), position in sorted(source.items()):
+        there = target.get((topic, partition))
+        if (topic, partition) in ends:
+            place: Place = (group, topic, partition)
+            yield group_report(
+                place,
+                state="no daemon",
+                source_offset=position.offset,
+                target_offset=None if there is None else there.offset,
+                ends=ends[topic, partition],
+            )

@@ -1,0 +1,165 @@
+"""What `/status` says: every partition's one state, every group's position on both sides. Pure.
+
+The JSON object is made of the typed dictionaries below, and is what `mirror status` reads back.
+"""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from mirror.checkpoints import GroupStatus, Place
+from mirror.engine import Engine
+from mirror.flow import FlowRunner
+from mirror.partition import MirroredPartition
+from mirror.partition_state import ADVICE
+
+
+class PartitionReport(TypedDict):
+    """One partition; None is unknown, which is not zero."""
+
+    topic: str
+    partition: int
+    state: str
+    since_ms: int
+    reason: str
+    advice: str
+    source_end: int | None
+    mirrored_source_end: int | None
+    mirrored_target_end: int | None
+    lag_records: int | None
+    lag_seconds: float | None
+    in_flight_bytes: int
+    lost_records: int
+
+
+class GroupReport(TypedDict):
+    """One group on one partition; lags count offsets behind each side's end."""
+
+    group: str
+    topic: str
+    partition: int
+    state: str
+    source_offset: int
+    target_offset: int | None
+    source_lag: int | None
+    target_lag: int | None
+
+
+class FlowReport(TypedDict):
+    """One flow as its daemon, or who looks from outside, sees it."""
+
+    flow: str
+    role: str
+    since_ms: int
+    reason: str
+    faults: list[str]
+    partitions: list[PartitionReport]
+    groups: list[GroupReport]
+
+
+class StatusReport(TypedDict):
+    """All of it."""
+
+    program: str
+    pid: int
+    now_ms: int
+    flows: list[FlowReport]
+
+
+def report(runners: Sequence[FlowRunner], *, pid: int, now_ms: int) -> StatusReport:
+    """Return the state of all flows of this process."""
+    return {
+        "program": "mirror",
+        "pid": pid,
+        "now_ms": now_ms,
+        "flows": [_flow(runner, now_ms) for runner in runners],
+    }
+
+
+def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
+    engine = runner.engine
+    return {
+        "flow": runner.config.name,
+        "role": runner.role.value,
+        "since_ms": runner.since_ms,
+        "reason": runner.reason,
+        "faults": [] if engine is None else _faults(engine),
+        "partitions": []
+        if engine is None
+        else [
+            partition_report(partition, now_ms)
+            for _, partition in sorted(engine.flow.partitions.items())
+        ],
+        "groups": []
+        if engine is None
+        else [
+            _group(place, status, engine) for place, status in sorted(engine.groups.status.items())
+        ],
+    }
+
+
+def _faults(engine: Engine) -> list[str]:
+    """Return what keeps parts of the flow from working at present."""
+    named = {
+        "start": engine.starting_fault,
+        "discovery": engine.discovery.fault,
+        "group positions, source": engine.groups.reader.fault,
+        "group positions, target": engine.groups.fault,
+    }
+    return [f"{part}: {fault}" for part, fault in named.items() if fault is not None]
+
+
+def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionReport:
+    """Return one partition's line."""
+    lag_ms = partition.lag_ms(now_ms)
+    return {
+        "topic": partition.topic,
+        "partition": partition.index,
+        "state": partition.state.value,
+        "since_ms": partition.status.since_ms,
+        "reason": partition.status.reason,
+        "advice": ADVICE.get(partition.state, ""),
+        "source_end": partition.source_end,
+        "mirrored_source_end": partition.offset_map.mirrored_source_end,
+        "mirrored_target_end": partition.offset_map.mirrored_target_end,
+        "lag_records": partition.lag_records,
+        "lag_seconds": None if lag_ms is None else lag_ms / 1000,
+        "in_flight_bytes": partition.in_flight_bytes,
+        "lost_records": partition.lost_records,
+    }
+
+
+def _group(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
+    _, topic, index = place
+    partition = engine.flow.partitions[topic, index]
+    return group_report(
+        place,
+        state=status.state,
+        source_offset=status.source_offset,
+        target_offset=status.target_offset,
+        ends=(partition.source_end, partition.offset_map.mirrored_target_end),
+    )
+
+
+def group_report(
+    place: Place,
+    *,
+    state: str,
+    source_offset: int,
+    target_offset: int | None,
+    ends: tuple[int | None, int | None],
+) -> GroupReport:
+    """Return one group's line; ``ends`` are the source's log end and the mirrored target end."""
+    group, topic, index = place
+    source_end, target_end = ends
+    return {
+        "group": group,
+        "topic": topic,
+        "partition": index,
+        "state": state,
+        "source_offset": source_offset,
+        "target_offset": target_offset,
+        "source_lag": None if source_end is None else max(0, source_end - source_offset),
+        "target_lag": None
+        if target_end is None or target_offset is None
+        else max(0, target_end - target_offset),
+    }

@@ -1,0 +1,103 @@
+"""`mirror status`: ask the running daemons; where there is none, look at both clusters."""
+
+import http.client
+import json
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import trio
+
+from mirror.links import open_links
+from mirror.observe import observe
+from mirror.status import FlowReport, StatusReport
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+
+ASK_TIMEOUT_S: Final = 5.0
+OBSERVE_TIMEOUT_S: Final = 20.0
+
+
+class NobodyAnswers(Exception):
+    """No daemon runs the flow, or the one that should does not answer; says which."""
+
+
+async def collect(configuration: Configuration) -> StatusReport:
+    """Return the state of all flows of the file, each from its daemon if there is one."""
+    now = now_ms()
+    flows: list[FlowReport] = []
+    coordination = configuration.coordination
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            workers = [
+                await _worker(zookeeper, configuration, flow) for flow in configuration.flows
+            ]
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        workers = [str(fault)] * len(configuration.flows)
+    for flow, worker in zip(configuration.flows, workers, strict=True):
+        flows.append(await _flow(configuration, flow, worker))
+    return {"program": "mirror", "pid": 0, "now_ms": now, "flows": flows}
+
+
+async def _worker(
+    zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig
+) -> WorkerInfo | str:
+    """Return who runs the flow, or why nobody is known to."""
+    paths = WitnessPaths(root=configuration.coordination.path)
+    node = await zookeeper.get(paths.worker(flow.source, flow.target))
+    return "no daemon runs this flow" if node is None else WorkerInfo.decode(node.data)
+
+
+async def _flow(
+    configuration: Configuration, flow: FlowConfig, worker: WorkerInfo | str
+) -> FlowReport:
+    try:
+        return await _ask(worker, flow)
+    except NobodyAnswers as nobody:
+        reason = str(nobody)
+    clusters = configuration.clusters
+    with trio.move_on_after(OBSERVE_TIMEOUT_S):
+        async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+            return await observe(flow, links, reason=reason, now_ms=now_ms())
+    return {
+        "flow": flow.name,
+        "role": "not running",
+        "since_ms": now_ms(),
+        "reason": reason,
+        "faults": [f"the clusters did not answer within {OBSERVE_TIMEOUT_S:g} s"],
+        "partitions": [],
+        "groups": [],
+    }
+
+
+async def _ask(worker: WorkerInfo | str, flow: FlowConfig) -> FlowReport:
+    """Return the flow as its daemon reports it; raises NobodyAnswers."""
+    if isinstance(worker, str):
+        raise NobodyAnswers(worker)
+    who = f"process {worker.pid} on {worker.host}"
+    try:
+        found = await trio.to_thread.run_sync(_get_status, worker.metrics_url)
+        report: FlowReport
+        for report in found["flows"]:
+            if report["flow"] == flow.name:
+                return report
+    except (OSError, http.client.HTTPException, ValueError, KeyError) as fault:
+        raise NobodyAnswers(f"{who} should run this flow, but {fault!r}") from fault
+    raise NobodyAnswers(f"{who} holds the flow, but does not report it")
+
+
+def _get_status(metrics_url: str) -> Any:  # noqa: ANN401 - JSON of another process
+    parts = urlsplit(metrics_url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", "/status")
+        response = connection.getresponse()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise http.client.HTTPException(f"/status answered {response.status}")
+    return json.loads(body)

@@ -1,0 +1,112 @@
+"""Lay a status report out as text for a terminal. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from mirror.status import FlowReport, GroupReport, PartitionReport, StatusReport
+
+UNKNOWN: Final = "?"
+PARTITION_HEAD: Final = (
+    "TOPIC", "PART", "STATE", "SINCE", "SOURCE END", "MIRRORED", "TARGET END", "LAG", "LAG TIME",
+    "REASON",
+)  # fmt: skip
+GROUP_HEAD: Final = (
+    "GROUP", "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "LAG", "STATE",
+)  # fmt: skip
+LEFT: Final = frozenset({"TOPIC", "STATE", "REASON", "GROUP"})
+
+
+def render(report: StatusReport) -> str:
+    """Return the whole page."""
+    return "\n".join(
+        line for flow in report["flows"] for line in (*_flow(flow, report["now_ms"]), "")
+    )
+
+
+def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
+    head = f"flow {flow['flow']}: {flow['role']} for {duration(now_ms - flow['since_ms'])}"
+    yield f"{head} ({flow['reason']})" if flow["reason"] else head
+    for fault in flow["faults"]:
+        yield f"  fault: {fault}"
+    partitions = flow["partitions"]
+    if not partitions:
+        yield "  no partitions"
+    else:
+        yield f"  {_summary(partitions)}"
+        yield ""
+        yield from _table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
+        for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
+            yield f"  {state}: {advice}"
+    if flow["groups"]:
+        yield ""
+        yield from _table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+
+
+def _summary(partitions: Sequence[PartitionReport]) -> str:
+    lags = [one["lag_records"] for one in partitions]
+    known = sum(lag for lag in lags if lag is not None)
+    unknown = lags.count(None)
+    states = sorted({one["state"] for one in partitions})
+    counts = ", ".join(f"{sum(p['state'] == s for p in partitions)} {s}" for s in states)
+    return (
+        f"{len(partitions)} partitions ({counts}), lag {known} records"
+        f"{f' and unknown for {unknown} partitions' if unknown else ''}"
+    )
+
+
+def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
+    lag_s = one["lag_seconds"]
+    lost = f"{one['lost_records']} offsets lost; " if one["lost_records"] else ""
+    return (
+        one["topic"],
+        str(one["partition"]),
+        one["state"],
+        duration(now_ms - one["since_ms"]),
+        _number(one["source_end"]),
+        _number(one["mirrored_source_end"]),
+        _number(one["mirrored_target_end"]),
+        _number(one["lag_records"]),
+        UNKNOWN if lag_s is None else duration(round(lag_s * 1000)),
+        lost + one["reason"],
+    )
+
+
+def _group(one: GroupReport) -> Sequence[str]:
+    return (
+        one["group"],
+        one["topic"],
+        str(one["partition"]),
+        str(one["source_offset"]),
+        _number(one["source_lag"]),
+        "none" if one["target_offset"] is None else str(one["target_offset"]),
+        _number(one["target_lag"]),
+        one["state"],
+    )
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def duration(milliseconds: int) -> str:
+    """Return a length of time in at most two units: 0 s, 1.2 s, 3 m 4 s, 2 h 10 m, 5 d 3 h."""
+    if milliseconds < 10_000:
+        return f"{max(0, milliseconds) / 1000:.1f} s" if milliseconds > 0 else "0 s"
+    seconds = milliseconds // 1000
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} m {seconds % 60} s"
+    if seconds < 86400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} m"
+    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = (
+            cell.ljust(width) if title in LEFT else cell.rjust(width)
+            for title, cell, width in zip(head, row, widths, strict=True)
+        )
+        yield "  " + "  ".join(cells).rstrip()
