@@ -1,0 +1,80 @@
+"""Apache Kafka's jars: resolved by Maven once per version, kept under `build/peers`.
+
+Which registry Maven asks is the machine's own setting; nothing here names one.
+"""
+
+import fcntl
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.interop.peers.faults import PeerUnavailable
+from tests.interop.peers.resources import require_disk
+
+CACHE: Final = Path(__file__).parents[3] / "build" / "peers"
+POM: Final = Path(__file__).with_name("pom.xml")
+RESOLVE_TIMEOUT_S: Final = 600
+NEEDED_DISK_MB: Final = 500
+RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+_COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
+
+
+def class_path(version: str) -> str:
+    """Return Java's class path for that version of Kafka, its tools and MirrorMaker 2.
+
+    Raises PeerUnavailable when it is not in the cache and Maven cannot get it.
+    """
+    with _only_one_resolves():
+        listed = CACHE / f"kafka-{version}.classpath"
+        if not _is_complete(listed):
+            _resolve(version, listed)
+        return listed.read_text().strip()
+
+
+def _is_complete(listed: Path) -> bool:
+    return listed.exists() and all(
+        Path(jar).exists() for jar in listed.read_text().strip().split(":")
+    )
+
+
+@contextmanager
+def _only_one_resolves() -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _resolve(version: str, listed: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise PeerUnavailable(
+            "Maven, which fetches Apache Kafka, is missing: install it (apt-get install maven)"
+        )
+    require_disk(CACHE, NEEDED_DISK_MB)
+    partial = listed.with_suffix(".partial")
+    command = [maven, "--batch-mode", "--quiet", "--file", str(POM), RESOLVE]
+    command += [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
+    command += [f"-Dmaven.repo.local={CACHE / 'maven'}", "-DincludeScope=runtime"]
+    command += [f"-Dmdep.outputFile={partial}"]
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PeerUnavailable(
+            f"Maven did not resolve Apache Kafka {version} within {RESOLVE_TIMEOUT_S} s"
+        ) from error
+    if ended.returncode != 0:
+        raise PeerUnavailable(f"Maven cannot resolve Apache Kafka {version}: {_reason(ended)}")
+    partial.rename(listed)
+
+
+def _reason(ended: subprocess.CompletedProcess[str]) -> str:
+    lines = [_COLOUR.sub("", line).strip() for line in (ended.stdout + ended.stderr).splitlines()]
+    errors = [line.removeprefix("[ERROR] ") for line in lines if line.startswith("[ERROR] ")]
+    return (errors or [line for line in lines if line] or [f"status {ended.returncode}"])[0][:300]

@@ -1,0 +1,63 @@
+"""Apache Kafka's command line tools, run until they end."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.interop.peers.java_program import JavaProgram
+
+TOOL_HEAP_MB: Final = 256
+TOOL_TIMEOUT_S: Final = 90
+
+TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
+GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+CONFIGS: Final = "kafka.admin.ConfigCommand"
+CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+VERIFIABLE_PRODUCER: Final = "org.apache.kafka.tools.VerifiableProducer"
+VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
+PRODUCER_PERFORMANCE: Final = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER_PERFORMANCE: Final = "org.apache.kafka.tools.ConsumerPerformance"
+GET_OFFSETS: Final = "org.apache.kafka.tools.GetOffsetShell"
+
+
+class ToolFailed(RuntimeError):
+    """A tool ended with a status other than 0; the message has both its outputs."""
+
+
+def dump_log_segments(version: str) -> str:
+    """Return the class that prints segments: it moved with Kafka 4."""
+    return (
+        "kafka.tools.DumpLogSegments"
+        if version.startswith("3.")
+        else "org.apache.kafka.tools.DumpLogSegments"
+    )
+
+
+def run_tool(
+    version: str,
+    main_class: str,
+    *arguments: str,
+    given: str | None = None,
+    timeout_s: float = TOOL_TIMEOUT_S,
+) -> str:
+    """Run a tool of that Kafka version, `given` on its standard input; return what it printed.
+
+    Raises ToolFailed, subprocess.TimeoutExpired, or PeerUnavailable without Java or jars.
+    """
+    program = JavaProgram(version=version, main_class=main_class, heap_mb=TOOL_HEAP_MB)
+    with tempfile.TemporaryDirectory() as folder:
+        ended = subprocess.run(
+            program.command(Path(folder), *arguments, is_quiet=True),
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    if ended.returncode != 0:
+        raise ToolFailed(
+            f"{main_class.rpartition('.')[2]} {' '.join(arguments)} ended with "
+            f"{ended.returncode}:\n{ended.stdout}{ended.stderr}"
+        )
+    return ended.stdout
