@@ -1,0 +1,62 @@
+"""Whether a flow may run."""
+
+from mirror.duty import Duty, Role, Witnessed, decide_duty, must_acknowledge
+from runtime.witness import ActiveSite, FlowCommand
+from runtime.zookeeper import SessionState
+
+DC1 = ActiveSite(site="dc1", epoch=0)
+
+
+def duty(
+    session: SessionState = SessionState.CONNECTED,
+    *,
+    holds: bool = True,
+    active: ActiveSite | None = DC1,
+    command: FlowCommand | None = None,
+    garbled: str | None = None,
+) -> Duty:
+    witnessed = Witnessed(
+        session=session,
+        holds_worker_node=holds,
+        active=active,
+        command=command,
+        garbled=garbled,
+    )
+    return decide_duty(witnessed, source="dc1")
+
+
+def test_a_flow_without_a_command_runs_from_the_active_site() -> None:
+    assert duty().role is Role.RUNNING
+
+
+def test_a_flow_runs_on_while_its_source_is_being_left() -> None:
+    assert duty(active=ActiveSite(site="dc1", epoch=0, moving_to="dc2")).role is Role.RUNNING
+
+
+def test_a_flow_from_a_site_that_is_not_active_does_not_run() -> None:
+    assert duty(active=ActiveSite(site="dc2", epoch=1)).role is Role.PAUSED
+
+
+def test_a_command_stops_and_starts() -> None:
+    assert duty(command=FlowCommand(epoch=1, run=False)).role is Role.PAUSED
+    assert duty(command=FlowCommand(epoch=1, run=True)).role is Role.RUNNING
+
+
+def test_nothing_is_written_out_of_the_witness_reach() -> None:
+    assert duty(SessionState.SUSPENDED).role is Role.HELD
+    assert duty(SessionState.LOST).role is Role.NO_WITNESS
+    assert duty(holds=False).role is Role.NO_WITNESS
+
+
+def test_what_cannot_be_understood_stops_the_flow() -> None:
+    assert duty(garbled="no valid command") == Duty(role=Role.PAUSED, reason="no valid command")
+    assert duty(active=None).role is Role.PAUSED
+
+
+def test_a_command_is_acknowledged_once_it_is_obeyed() -> None:
+    stop, start = FlowCommand(epoch=1, run=False), FlowCommand(epoch=1, run=True)
+    assert must_acknowledge(stop, None, Role.PAUSED)
+    assert not must_acknowledge(stop, None, Role.RUNNING)
+    assert not must_acknowledge(stop, stop, Role.PAUSED)
+    assert must_acknowledge(start, stop, Role.RUNNING)
+    assert not must_acknowledge(None, None, Role.RUNNING)
