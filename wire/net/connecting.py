@@ -1,12 +1,13 @@
 """From an address to a connection that knows what the broker speaks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.net.buffers import BufferPool
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from wire.net.errors import BrokerUnreachable, NetworkFault
 from wire.net.frames import MAX_RESPONSE_BYTES
@@ -31,6 +32,7 @@ class ConnectionSettings:
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     max_response_bytes: int = MAX_RESPONSE_BYTES
     dial: Dial = dial_tcp
+    buffers: BufferPool = field(default_factory=BufferPool)
 
 
 async def connect(
@@ -44,6 +46,7 @@ async def connect(
         client_id=settings.client_id,
         request_timeout_ms=settings.request_timeout_ms,
         max_response_bytes=settings.max_response_bytes,
+        buffers=settings.buffers,
     )
     connection.start(nursery)
     try:

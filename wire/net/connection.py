@@ -20,6 +20,7 @@ import trio
 from wire.headers import RequestHeader, correlation_id_of, decode_response, encode_request
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.produce import ProduceRequest
+from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
 from wire.net.transport import MAX_PARTS_AT_ONCE, Transport
@@ -113,10 +114,11 @@ class Connection:
         client_id: str,
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        buffers: BufferPool | None = None,
     ) -> None:
         self.name = name
         self._transport = transport
-        self._frames = FrameReader(transport, max_bytes=max_response_bytes)
+        self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._versions: Mapping[int, range] = {ApiVersionsRequest.API_KEY: range(1)}

@@ -1,13 +1,14 @@
 """Size-prefixed frames cut out of a byte stream, large ones without a copy.
 
 Small answers are read many at a time into one buffer and copied out of it; what does not fit in
-there gets a buffer of exactly its size, which the socket fills directly and which the decoded
-answer then points into.
+there gets a buffer of its own, which the socket fills directly and which the decoded answer then
+points into.
 """
 
 from struct import Struct
 from typing import Final
 
+from wire.net.buffers import BufferPool
 from wire.net.transport import Transport
 from wire.primitives import Buffer
 
@@ -23,10 +24,17 @@ class FrameRefused(ValueError):
 class FrameReader:
     """Reads frames off one transport, one reader at a time."""
 
-    __slots__ = ("_chunk", "_end", "_max_bytes", "_start", "_transport")
+    __slots__ = ("_buffers", "_chunk", "_end", "_max_bytes", "_start", "_transport")
 
-    def __init__(self, transport: Transport, *, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        buffers: BufferPool,
+        *,
+        max_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
         self._transport = transport
+        self._buffers = buffers
         self._max_bytes = max_bytes
         self._chunk = memoryview(bytearray(_CHUNK_BYTES))
         self._start = 0
@@ -65,7 +73,7 @@ class FrameReader:
         return True
 
     async def _receive_large(self, size: int) -> Buffer | None:
-        frame = memoryview(bytearray(size))
+        frame = self._buffers.take(size)
         filled = self._end - self._start
         frame[:filled] = self._chunk[self._start : self._end]
         self._start = self._end = 0

@@ -1,0 +1,62 @@
+"""Large receive buffers that are used again as soon as nobody looks at them.
+
+A fresh megabyte costs as much as the megabyte received into it: it is zeroed, and its pages are
+fetched from the kernel. Nobody has to give a buffer back. A bytearray refuses to change its size
+while any memoryview of it exists, which tells exactly whether an answer, or a batch cut out of
+one, is still in use.
+"""
+
+from typing import Final
+
+KEPT_BYTES: Final = 32 * 1024 * 1024
+"""What is kept at most; what is in use beyond that goes back to the system afterwards."""
+_STEP_BYTES: Final = 64 * 1024
+_MAX_WASTE: Final = 2
+"""A buffer serves answers down to half its size."""
+
+
+class BufferPool:
+    """Buffers in use and free ones, shared by the connections of a client."""
+
+    __slots__ = ("_buffers", "_kept_bytes", "_limit_bytes")
+
+    def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._buffers: list[bytearray] = []
+        self._kept_bytes = 0
+
+    def take(self, size: int) -> memoryview:
+        """Return a writable view of `size` bytes with any content, nobody else's as long as it,
+        or a view taken of it, exists.
+        """
+        for buffer in self._buffers:
+            if size <= len(buffer) <= _MAX_WASTE * size and _is_free(buffer):
+                return memoryview(buffer)[:size]
+        fresh = bytearray(-(-size // _STEP_BYTES) * _STEP_BYTES)
+        if self._has_room(len(fresh)):
+            self._buffers.append(fresh)
+            self._kept_bytes += len(fresh)
+        return memoryview(fresh)[:size]
+
+    def _has_room(self, size: int) -> bool:
+        """Drop free buffers, the oldest first, until there is room; say whether there is."""
+        if size > self._limit_bytes:
+            return False
+        for buffer in list(self._buffers):
+            if self._kept_bytes + size <= self._limit_bytes:
+                return True
+            if _is_free(buffer):
+                # By identity: comparing bytearrays would read their megabytes.
+                self._buffers = [kept for kept in self._buffers if kept is not buffer]
+                self._kept_bytes -= len(buffer)
+        return self._kept_bytes + size <= self._limit_bytes
+
+
+def _is_free(buffer: bytearray) -> bool:
+    # Shorter first: growing first might move the whole buffer.
+    try:
+        buffer.pop()
+    except BufferError:
+        return False
+    buffer.append(0)
+    return True
