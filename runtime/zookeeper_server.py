@@ -30,6 +30,7 @@ JARS: Final = (
     "commons-*.jar",
 )
 START_TIMEOUT_S: Final = 30
+ANSWER_TIMEOUT_S: Final = 1
 STOP_TIMEOUT_S: Final = 5
 HEAP_MEGABYTES: Final = 64
 
@@ -110,17 +111,21 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 async def _is_serving(host: str, port: int) -> bool:
-    """Ask with the four-letter word `srvr`; a server still starting says it is not serving."""
-    try:
-        stream = await trio.open_tcp_stream(host, port)
-        async with stream:
-            await stream.send_all(b"srvr")
-            answer = b""
-            async for chunk in stream:
-                answer += chunk
-            return answer.startswith(b"Zookeeper version")
-    except OSError:
-        return False
+    """Ask with the four-letter word `srvr`.
+
+    A server that is still starting refuses the connection, says that it is not serving, or takes
+    the connection and never answers it.
+    """
+    answer = b""
+    with trio.move_on_after(ANSWER_TIMEOUT_S):
+        try:
+            async with await trio.open_tcp_stream(host, port) as stream:
+                await stream.send_all(b"srvr")
+                async for chunk in stream:
+                    answer += chunk
+        except (OSError, trio.BrokenResourceError):
+            return False
+    return answer.startswith(b"Zookeeper version")
 
 
 async def _wait_serving(server: ZooKeeperServer, output: Path) -> None:
