@@ -47,6 +47,7 @@ async def _find(key_type: int, key: str, call: Call) -> Coordinator:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, _NO_TRANSACTIONS)
     if key_type != GROUP:
         return _none(key, ErrorCode.INVALID_REQUEST, _NO_SUCH_KIND)
+    await call.node.wait_metadata()  # else a broker that has just started would create it again
     partition_count = call.node.metadata.partition_count(CONSUMER_OFFSETS)
     if not partition_count:
         error = await call.node.ensure_internal_topic(CONSUMER_OFFSETS)

@@ -160,7 +160,7 @@ class GroupCoordinator:
             turn = self._turn(seat.shard)
             seat.shard.resign(turn)
             self._give(turn.answers)
-            _log.info("no longer coordinates the groups of %s-%d", topic, index)
+            _log.debug("no longer coordinates the groups of %s-%d", topic, index)
 
     async def _load(self, seat: Seat) -> None:
         partition = seat.partition
@@ -181,7 +181,8 @@ class GroupCoordinator:
                 turn = self._turn(shard)
                 shard.start_sessions(turn)
                 self._conclude(seat, turn)
-                _log.info(
+                _log.log(
+                    logging.INFO if shard.groups else logging.DEBUG,
                     "coordinates %d groups of %s-%d, loaded in %d ms",
                     len(shard.groups),
                     partition.topic,

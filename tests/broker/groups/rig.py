@@ -57,6 +57,9 @@ class LoneNode:
             self._groups = GroupCoordinator(self)
         return self._groups
 
+    async def wait_metadata(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     async def ensure_internal_topic(self, name: str) -> ErrorCode:
         await trio.lowlevel.checkpoint()
         self.created.append(name)
