@@ -8,7 +8,7 @@ says so.
 
 import logging
 from threading import Condition
-from typing import Final
+from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError
@@ -65,6 +65,10 @@ class ActiveSiteWatch:
             self._changed.wait_for(lambda: self._current != known, timeout_s)
             assert self._current is not None, "the constructor waits for the first value"
             return self._current
+
+    def drop_later(self, holder: list[Any]) -> None:
+        """Empty a list in a thread of kazoo's: what it holds may block while it ends."""
+        self._client.handler.spawn(holder.clear)
 
     def close(self) -> None:
         """End the session; the last value stays readable."""

@@ -246,7 +246,7 @@ class SiteConsumer:
     def _abandon(self) -> None:
         membership = self._membership
         if membership is not None:
-            membership.abandon()
+            self._watch.drop_later([membership.abandon()])
             self._let_go(membership)
 
     def _let_go(self, membership: Membership) -> None:

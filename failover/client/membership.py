@@ -188,13 +188,18 @@ class Membership:
         self._consumer.close()
         return True
 
-    def abandon(self) -> None:
-        """Let go of a site that may be dead; the application's on_lost is called."""
+    def abandon(self) -> Consumer:
+        """Let go of a site that may be dead; the application's on_lost is called.
+
+        Returns the consumer, whose last reference the caller has to drop. Nothing else ends it:
+        close() speaks to brokers that may be gone. Even dropping it can take seconds while a commit
+        is unanswered.
+        """
         self._terms.on_lost(self.owned)
         self._is_leaving = True
-        # Not close(), which speaks to brokers that may be gone: the last reference goes, and
-        # librdkafka ends its threads.
+        consumer = self._consumer
         del self._consumer
+        return consumer
 
     # --- rebalances, called by confluent-kafka from within its consume(), poll() and close() -----
 

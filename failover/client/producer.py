@@ -110,6 +110,8 @@ class SiteProducer:
     ) -> None:
         """Take a record; blocks while the unacknowledged ones fill the buffer.
 
+        The first record of a topic also waits for the active site to tell its partitions.
+
         `timestamp` is in milliseconds, 0 for now. `on_delivery(error, message)` is called from a
         later produce(), poll() or flush(), once, with the message as the site holds it.
         """
@@ -219,7 +221,7 @@ class SiteProducer:
 
     def _stop_sending(self) -> None:
         if self._sending is not None:
-            self._sending.stop()
+            self._watch.drop_later([self._sending.stop()])
             self._acknowledged = dict(self._sending.acknowledged)
             self._sending = None
 

@@ -5,7 +5,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from failover.client.ledger import Pending
 from failover.client.site_reader import SiteUnreadable
@@ -13,7 +13,8 @@ from failover.client.site_reader import SiteUnreadable
 Place: TypeAlias = tuple[str, int]
 Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]
 
-METADATA_TIMEOUT_S: Final = 10.0
+METADATA_TIMEOUT_S: Final = 2.0
+"""Short, because nothing else is served meanwhile, not even a change of the site."""
 METADATA_AGE_S: Final = 60.0
 
 
@@ -48,7 +49,10 @@ class Sending:
         known = self._partition_counts.get(topic)
         if known is not None and monotonic() - known[1] < METADATA_AGE_S:
             return known[0]
-        found = self._producer.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+        try:
+            found = self._producer.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+        except KafkaException as error:
+            raise SiteUnreadable(f"{topic}: {error}") from error
         if found.error is not None:
             raise SiteUnreadable(f"{topic}: {found.error}")
         self._partition_counts[topic] = (len(found.partitions), monotonic())
@@ -77,12 +81,17 @@ class Sending:
         """Serve callbacks; return how many there were."""
         return self._producer.poll(timeout_s)
 
-    def stop(self) -> None:
-        """Send nothing more; acknowledgements that are already here still count."""
+    def stop(self) -> Producer:
+        """Send nothing more; acknowledgements that are already here still count.
+
+        Returns the producer, whose last reference the caller has to drop, which may take a while.
+        """
         self._producer.poll(0)
         self._is_stopped = True
-        self._producer.purge()
+        producer = self._producer
         del self._producer
+        producer.purge()
+        return producer
 
     def _on_delivery(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
         if self._is_stopped:

@@ -1,0 +1,332 @@
+"""Consumers and producers that follow the active site, over real brokers and a real witness.
+
+The promotion and the mirror are played by hand, so that each moment can be looked at by itself.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from failover.client import SiteConsumer, SiteProducer
+from tests.clusters import RunningCluster
+from tests.failover.sites import (
+    QUIET,
+    HandMirror,
+    Sites,
+    commit_by_hand,
+    committed,
+    create_topic,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+)
+
+pytestmark = pytest.mark.integration
+
+CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+def take(consumer: SiteConsumer, count: int, timeout_s: float = 20) -> list[int]:
+    """Read so many records."""
+    found: list[Message] = []
+    deadline = monotonic() + timeout_s
+    while len(found) < count and monotonic() < deadline:
+        found += consumer.consume(count - len(found), 0.2)
+    assert [message.error() for message in found if message.error()] == []
+    return values_of(found)
+
+
+def prepare(sites: Sites, topic: str, count: int) -> HandMirror:
+    """Create a topic on both sites and fill it on dc1."""
+    create_topic(sites.dc1, topic)
+    create_topic(sites.dc2, topic)
+    produce(sites.dc1, topic, range(count))
+    return HandMirror(sites, topic)
+
+
+def test_a_planned_move_goes_on_at_the_next_record(sites: Sites, tmp_path: Path) -> None:
+    mirror = prepare(sites, "planned", 100)
+    file = sites.configure(tmp_path, "/planned")
+    with (
+        sites.active_site("/planned") as active,
+        SiteConsumer(file, "g-planned", ["planned"], consumer_config=CONSUMER) as consumer,
+    ):
+        assert take(consumer, 60) == list(range(60))
+        active.set("dc1", 0, moving_to="dc2")
+        assert consumer.consume(10, 1.0) == []
+        assert consumer.is_between_sites
+        assert committed(sites.dc1, "g-planned", "planned") == 60
+        mirror.copy(100)
+        commit_by_hand(sites.dc2, "g-planned", "planned", 60)
+        active.set("dc2", 1)
+        assert take(consumer, 40) == list(range(60, 100))
+        assert consumer.site == "dc2"
+        produce(sites.dc2, "planned", [100])
+        assert take(consumer, 1) == [100]
+    assert committed(sites.dc2, "g-planned", "planned") == 101
+
+
+def test_a_lost_site_is_abandoned_and_nothing_processed_is_read_again(
+    sites: Sites, tmp_path: Path
+) -> None:
+    mirror = prepare(sites, "lost", 100)
+    mirror.copy(80)
+    file = sites.configure(tmp_path, "/lost")
+    with (
+        sites.active_site("/lost") as active,
+        SiteConsumer(file, "g-lost", ["lost"], consumer_config=CONSUMER) as consumer,
+    ):
+        assert take(consumer, 70) == list(range(70))
+        active.set("dc2", 1)
+        assert take(consumer, 10) == list(range(70, 80))
+        assert consumer.site == "dc2"
+
+
+def test_with_manual_commits_only_what_was_committed_counts(sites: Sites, tmp_path: Path) -> None:
+    mirror = prepare(sites, "manual", 100)
+    mirror.copy(100)
+    file = sites.configure(tmp_path, "/manual")
+    revoked: list[list[TopicPartition]] = []
+    config = {**CONSUMER, "enable.auto.commit": False}
+    with (
+        sites.active_site("/manual") as active,
+        SiteConsumer(
+            file,
+            "g-manual",
+            ["manual"],
+            consumer_config=config,
+            on_revoke=lambda _, partitions: revoked.append(partitions),
+        ) as consumer,
+    ):
+        assert take(consumer, 30) == list(range(30))
+        consumer.commit(asynchronous=False)
+        assert take(consumer, 20) == list(range(30, 50))
+        active.set("dc1", 0, moving_to="dc2")
+        assert consumer.poll(1.0) is None
+        assert [(p.topic, p.partition) for p in revoked[0]] == [("manual", 0)]
+        active.set("dc2", 1)
+        assert take(consumer, 70) == list(range(30, 100))
+
+
+def commit_all(consumer: SiteConsumer, _: list[TopicPartition]) -> None:
+    """What an application does when its partitions are taken."""
+    consumer.commit(asynchronous=False)
+
+
+def test_on_revoke_may_commit_before_the_member_leaves(sites: Sites, tmp_path: Path) -> None:
+    mirror = prepare(sites, "revoking", 100)
+    mirror.copy(100)
+    file = sites.configure(tmp_path, "/revoking")
+    with (
+        sites.active_site("/revoking") as active,
+        SiteConsumer(
+            file,
+            "g-revoking",
+            ["revoking"],
+            consumer_config={**CONSUMER, "enable.auto.commit": False},
+            on_revoke=commit_all,
+        ) as consumer,
+    ):
+        assert take(consumer, 50) == list(range(50))
+        active.set("dc1", 0, moving_to="dc2")
+        assert consumer.poll(1.0) is None
+        assert committed(sites.dc1, "g-revoking", "revoking") == 50
+        active.set("dc2", 1)
+        assert take(consumer, 50) == list(range(50, 100))
+
+
+def test_after_a_rollback_the_member_goes_on_where_it_was(sites: Sites, tmp_path: Path) -> None:
+    prepare(sites, "rolled-back", 100)
+    file = sites.configure(tmp_path, "/rolled-back")
+    with (
+        sites.active_site("/rolled-back") as active,
+        SiteConsumer(file, "g-back", ["rolled-back"], consumer_config=CONSUMER) as consumer,
+    ):
+        assert take(consumer, 60) == list(range(60))
+        active.set("dc1", 0, moving_to="dc2")
+        assert consumer.poll(1.0) is None
+        active.set("dc1", 0)
+        assert take(consumer, 40) == list(range(60, 100))
+        assert consumer.site == "dc1"
+
+
+def test_two_members_share_the_group_on_both_sites(sites: Sites, tmp_path: Path) -> None:
+    for cluster in (sites.dc1, sites.dc2):
+        create_topic(cluster, "shared", 2)
+    for partition in range(2):
+        produce(sites.dc1, "shared", range(50), partition)
+        produce(sites.dc2, "shared", range(50), partition)
+    file = sites.configure(tmp_path, "/shared")
+    with (
+        sites.active_site("/shared") as active,
+        SiteConsumer(file, "g-shared", ["shared"], consumer_config=CONSUMER) as one,
+        SiteConsumer(file, "g-shared", ["shared"], consumer_config=CONSUMER) as other,
+    ):
+        found: list[int] = []
+        deadline = monotonic() + 20
+        while len(found) < 100 and monotonic() < deadline:
+            found += values_of(one.consume(10, 0.1)) + values_of(other.consume(10, 0.1))
+        assert sorted(found) == sorted([*range(50)] * 2)
+        active.set("dc2", 1)
+        deadline = monotonic() + 20
+        while not (one.assignment() and other.assignment()) and monotonic() < deadline:
+            one.poll(0.1)
+            other.poll(0.1)
+        assert {one.site, other.site} == {"dc2"}
+        assert sorted(p.partition for p in one.assignment() + other.assignment()) == [0, 1]
+
+
+class Deliveries:
+    """What a producer was told."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, int] = {}
+        self.errors: list[KafkaError] = []
+
+    def of(self, number: int) -> Any:
+        """The callback of one record."""
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self.errors.append(error)
+            assert number not in self.offsets, "told twice"
+            self.offsets[number] = message.offset() or 0
+
+        return delivered
+
+
+def send(producer: SiteProducer, topic: str, numbers: range, deliveries: Deliveries) -> None:
+    """Produce one record for each number, with a header so that all parts travel."""
+    for number in numbers:
+        producer.produce(
+            topic,
+            value=b"%d" % number,
+            key=b"k",
+            timestamp=1_000 + number,
+            headers={"n": b"%d" % number},
+            on_delivery=deliveries.of(number),
+        )
+
+
+def test_while_a_move_is_announced_records_wait_and_then_go_to_the_new_site(
+    sites: Sites, tmp_path: Path
+) -> None:
+    mirror = prepare(sites, "waiting", 0)
+    file = sites.configure(tmp_path, "/waiting")
+    deliveries = Deliveries()
+    with (
+        sites.active_site("/waiting") as active,
+        SiteProducer(file, producer_config=QUIET) as producer,
+    ):
+        send(producer, "waiting", range(20), deliveries)
+        assert producer.flush(20) == 0
+        active.set("dc1", 0, moving_to="dc2")
+        send(producer, "waiting", range(20, 40), deliveries)
+        assert producer.flush(0.5) == 20
+        mirror.copy(20)
+        active.set("dc2", 1)
+        assert producer.flush(20) == 0
+        assert producer.site == "dc2"
+    assert values_of(read_all(sites.dc1, "waiting")) == list(range(20))
+    assert values_of(read_all(sites.dc2, "waiting")) == list(range(40))
+    assert deliveries.offsets == {number: number for number in range(40)}
+    assert deliveries.errors == []
+
+
+def test_a_move_that_is_taken_back_sends_what_waited_to_the_old_site(
+    sites: Sites, tmp_path: Path
+) -> None:
+    prepare(sites, "taken-back", 0)
+    file = sites.configure(tmp_path, "/taken-back")
+    deliveries = Deliveries()
+    with (
+        sites.active_site("/taken-back") as active,
+        SiteProducer(file, producer_config=QUIET) as producer,
+    ):
+        active.set("dc1", 0, moving_to="dc2")
+        send(producer, "taken-back", range(20), deliveries)
+        assert producer.flush(0.5) == 20
+        active.set("dc1", 0)
+        assert producer.flush(20) == 0
+    assert values_of(read_all(sites.dc1, "taken-back")) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "mirrored"), [(10, 30), (10, 10), (0, 40), (0, 15), (0, 0), (20, 10)]
+)
+def test_records_of_open_fate_are_neither_lost_nor_doubled(
+    sites: Sites, tmp_path: Path, acknowledged: int, mirrored: int
+) -> None:
+    """The producer sent 40 records, and `mirrored` of them had reached dc2 when dc1 hung.
+
+    The rest are sent again, except those that dc1 had acknowledged and not passed on: they are
+    lost with dc1.
+    """
+    topic = f"open-fate-{acknowledged}-{mirrored}"
+    mirror = prepare(sites, topic, 0)
+    file = sites.configure(tmp_path, f"/{topic}")
+    deliveries = Deliveries()
+    with (
+        sites.active_site(f"/{topic}") as active,
+        SiteProducer(file, producer_config=QUIET) as producer,
+    ):
+        assert producer._partition_count(topic) == 1  # it is asked for once, not when dc1 hangs
+        send(producer, topic, range(acknowledged), deliveries)
+        assert producer.flush(20) == 0
+        with hanging(sites.dc1):
+            send(producer, topic, range(acknowledged, 40), deliveries)
+            assert producer.flush(0.3) == 40 - acknowledged
+            mirror.copy(mirrored)
+            active.set("dc2", 1)
+            assert producer.flush(20) == 0
+    expected = [*range(mirrored), *range(max(mirrored, acknowledged), 40)]
+    found = read_all(sites.dc2, topic)
+    assert values_of(found) == expected
+    assert [message.timestamp()[1] for message in found] == [1_000 + n for n in expected]
+    assert [deliveries.offsets[number] for number in range(acknowledged, 40)] == [
+        expected.index(number) for number in range(acknowledged, 40)
+    ]
+
+
+@contextmanager
+def hanging(cluster: RunningCluster) -> Iterator[None]:
+    """Stop a cluster's brokers without closing their connections."""
+    for pid in cluster.pids.values():
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in cluster.pids.values():
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_consumer_leaves_a_site_that_hangs(sites: Sites, tmp_path: Path) -> None:
+    mirror = prepare(sites, "hanging", 100)
+    mirror.copy(80)
+    file = sites.configure(tmp_path, "/hanging")
+    with (
+        sites.active_site("/hanging") as active,
+        SiteConsumer(file, "g-hanging", ["hanging"], consumer_config=CONSUMER) as consumer,
+    ):
+        assert take(consumer, 50) == list(range(50))
+        with hanging(sites.dc1):
+            active.set("dc1", 0, moving_to="dc2")
+            began = monotonic()
+            assert consumer.poll(0.1) is None
+            assert monotonic() - began < 6, "the commit that nobody answers is given up"
+            active.set("dc2", 1)
+            assert take(consumer, 30) == list(range(50, 80))

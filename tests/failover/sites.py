@@ -1,0 +1,210 @@
+"""Two bundled clusters and a witness, and a mirror that does what the test says."""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+
+from offset_translation.map_records import map_topic_name, piece_start, seal
+from runtime.witness import ActiveSite, WitnessPaths
+from runtime.zookeeper_server import free_port
+from tests.clusters import RunningCluster, run_cluster
+
+READ_TIMEOUT_S = 20
+QUIET: dict[str, Any] = {"log_level": 0}
+
+CONFIG = """\
+clusters:
+  dc1: {{bootstrap: "{dc1}"}}
+  dc2: {{bootstrap: "{dc2}"}}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["{topics}"]}}
+    discovery_interval_ms: 200
+coordination: {{zookeeper: "{witness}", path: "{path}", session_timeout_ms: 4000}}
+failover: {{drain_timeout_ms: 20000, group_drain_timeout_ms: 5000, stop_timeout_ms: 15000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """What runs; several tests may share it, each with its own topics, groups and path."""
+
+    dc1: RunningCluster
+    dc2: RunningCluster
+    witness: str
+
+    def configure(self, folder: Path, path: str, topics: str = ".*") -> Path:
+        """Write a configuration file and return it."""
+        file = folder / "dc.yaml"
+        file.write_text(
+            CONFIG.format(
+                dc1=self.dc1.bootstrap,
+                dc2=self.dc2.bootstrap,
+                witness=self.witness,
+                path=path,
+                topics=topics,
+            )
+        )
+        return file
+
+    @contextmanager
+    def active_site(self, path: str) -> Iterator["ActiveSiteByHand"]:
+        """Set the active site as a promotion would."""
+        client = KazooClient(hosts=self.witness)
+        client.start()
+        try:
+            yield ActiveSiteByHand(client, WitnessPaths(root=path).active)
+        finally:
+            client.stop()
+            client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSiteByHand:
+    """The node of the active site."""
+
+    client: KazooClient
+    path: str
+
+    def set(self, site: str, epoch: int, moving_to: str | None = None) -> None:
+        """Write it, whatever it was, and give clients time to hear of it."""
+        data = ActiveSite(site=site, epoch=epoch, moving_to=moving_to).encode()
+        self.client.ensure_path(self.path)
+        self.client.set(self.path, data)
+        pause(0.2)
+
+
+@contextmanager
+def run_sites(folder: Path, brokers: int = 1) -> Iterator[Sites]:
+    """Run everything until the block ends; the clusters may be killed meanwhile."""
+    overrides = {"group.initial.rebalance.delay.ms": "0"}
+    with ExitStack() as stack:
+        witness = stack.enter_context(run_witness(folder / "witness"))
+        dc1 = stack.enter_context(run_cluster(folder, brokers, "dc1", overrides))
+        dc2 = stack.enter_context(run_cluster(folder, brokers, "dc2", overrides))
+        yield Sites(dc1, dc2, witness)
+
+
+@contextmanager
+def run_witness(folder: Path) -> Iterator[str]:
+    """Run the witness as a process of its own, so that tests need no event loop for it."""
+    port = free_port()
+    arguments = ["-m", "runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
+    address = f"127.0.0.1:{port}"
+    try:
+        client = KazooClient(hosts=address)
+        client.start(timeout=30)
+        client.stop()
+        client.close()
+        yield address
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> None:
+    """Create a topic and wait for it."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+
+
+def produce(
+    cluster: RunningCluster, topic: str, numbers: Iterable[int], partition: int = 0
+) -> None:
+    """Write one record for each number, in all its parts, and wait for all."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    for number in numbers:
+        producer.produce(
+            topic,
+            b"%d" % number,
+            b"k",
+            partition,
+            timestamp=1_000 + number,
+            headers={"n": b"%d" % number},
+        )
+    assert producer.flush(READ_TIMEOUT_S) == 0
+
+
+def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Message]:
+    """Read a partition from its start to its present end."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            **QUIET,
+        }
+    )
+    place = TopicPartition(topic, partition, 0)
+    _, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
+    consumer.assign([place])
+    found: list[Message] = []
+    deadline = monotonic() + READ_TIMEOUT_S
+    while (not found or (found[-1].offset() or 0) < end - 1) and end > 0:
+        assert monotonic() < deadline, f"{topic}-{partition}: {len(found)} of {end} records read"
+        found += [message for message in consumer.consume(500, 0.2) if message.error() is None]
+    consumer.close()
+    return found
+
+
+def values_of(messages: Sequence[Message]) -> list[int]:
+    """Return the numbers that produce() wrote."""
+    return [int(message.value() or b"-1") for message in messages]
+
+
+def committed(cluster: RunningCluster, group: str, topic: str, partition: int = 0) -> int:
+    """Return a group's position, negative for none."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, **QUIET})
+    [found] = consumer.committed([TopicPartition(topic, partition)], timeout=READ_TIMEOUT_S)
+    consumer.close()
+    return found.offset
+
+
+def commit_by_hand(cluster: RunningCluster, group: str, topic: str, offset: int) -> None:
+    """Set a group's position in partition 0, as a promotion does."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, **QUIET})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class HandMirror:
+    """Copies partition 0 of one topic as far as it is told, and keeps the map like the mirror."""
+
+    sites: Sites
+    topic: str
+
+    def copy(self, count: int) -> None:
+        """Write what produce() wrote for range(count) to dc2, and the map; call once."""
+        map_topic = map_topic_name("dc1")
+        if map_topic not in self._admin().list_topics(timeout=READ_TIMEOUT_S).topics:
+            create_topic(self.sites.dc2, map_topic)
+        self._say(*piece_start(self.topic, 0, source_start=0, target_start=0))
+        produce(self.sites.dc2, self.topic, range(count))
+        self._say(*seal(self.topic, 0, source_end=count, target_end=count))
+
+    def _say(self, key: bytes, value: bytes) -> None:
+        producer = Producer({"bootstrap.servers": self.sites.dc2.bootstrap, **QUIET})
+        producer.produce(map_topic_name("dc1"), value, key, 0)
+        assert producer.flush(READ_TIMEOUT_S) == 0
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.sites.dc2.bootstrap, **QUIET})
+
+
+def pause(seconds: float) -> None:
+    """Let time pass."""
+    Event().wait(seconds)
