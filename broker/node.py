@@ -18,7 +18,8 @@ from broker.controller.controller import Controller
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
-from broker.log.log_manager import LogManager
+from broker.log.log_manager import CareIntervals, LogManager
+from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from broker.registration import Registration
@@ -143,10 +144,17 @@ class BrokerNode:
         )
 
     async def look_after_logs(self) -> None:
-        """Let the logs do what is due, once a second."""
+        """Let the logs do what is due, once a second; fsyncs wait in a thread, not in the loop."""
         while True:
             await trio.sleep(TICK_S)
-            self.logs.tick(self.clock.now_ms(), high_watermark=self.partitions.high_watermark)
+            now_ms = self.clock.now_ms()
+            high_watermark = self.partitions.high_watermark
+            for flush in self.logs.tick(now_ms, high_watermark=high_watermark):
+                await trio.to_thread.run_sync(flush.run)
+                try:
+                    flush.finish()
+                except StorageError as error:
+                    _LOG.error("not flushed: %s", error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +239,12 @@ async def _open_logs(
             cluster_id=cluster_id,
             config_of=dynamic.log_config,
             now_ms=wall.now_ms(),
+            care=CareIntervals(
+                log_retention_check_interval_ms=config.log_retention_check_interval_ms,
+                producer_id_expiration_ms=config.producer_id_expiration_ms,
+            ),
         )
     )
-    for report in logs.recovered:
-        _LOG.warning("recovered %s", report)
     try:
         yield logs
     finally:

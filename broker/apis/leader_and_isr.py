@@ -2,6 +2,8 @@
 
 import logging
 
+import trio
+
 from broker.context import Call
 from broker.replication.partition import Leadership
 from runtime.zookeeper import ZooKeeperFault
@@ -30,22 +32,23 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
         return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return LeaderAndIsrResponse(
         error_code=ErrorCode.NONE,
-        topics=tuple(_take(topic, call) for topic in request.topic_states),
+        topics=tuple([await _take(topic, call) for topic in request.topic_states]),
     )
 
 
-def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicError:
-    return LeaderAndIsrTopicError(
-        topic_id=topic.topic_id,
-        partition_errors=tuple(
+async def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicError:
+    errors: list[LeaderAndIsrPartitionError] = []
+    for state in topic.partition_states:
+        errors.append(
             LeaderAndIsrPartitionError(
                 topic_name=topic.topic_name,
                 partition_index=state.partition_index,
                 error_code=call.node.partitions.take(_leadership(topic, state)),
             )
-            for state in topic.partition_states
-        ),
-    )
+        )
+        # A new log takes milliseconds of the disk's time; other clients get their turn between.
+        await trio.lowlevel.checkpoint()
+    return LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=tuple(errors))
 
 
 def _leadership(topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState) -> Leadership:
