@@ -1,0 +1,104 @@
+"""The fence of the bundled brokers: set, tried at every partition, lifted; and seals in the map."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from failover.fence import (
+    Fence,
+    FenceDoesNotHold,
+    probe,
+    read_fence,
+    set_fence,
+    wait_holds,
+)
+from failover.map_follower import MapFollower
+from failover.site import Site
+from failover.snapshot import open_site
+from offset_translation.map_records import map_topic_name
+from runtime.config import ClusterConfig
+from tests.clusters import RunningCluster, run_cluster
+from tests.failover.sites import QUIET, create_topic, produce, read_all, values_of
+from wire.errors import ErrorCode
+
+pytestmark = pytest.mark.integration
+
+PLACES = [("orders", 0), ("orders", 1), ("orders", 2)]
+
+
+@asynccontextmanager
+async def site_of(cluster: RunningCluster) -> AsyncIterator[Site]:
+    """A running cluster as a promotion sees it."""
+    config = ClusterConfig(name=cluster.name, bootstrap=tuple(cluster.addresses))
+    async with open_site(config) as site:
+        yield site
+
+
+async def test_a_fence_closes_every_partition_and_a_probe_writes_nothing(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=2) as cluster:
+        create_topic(cluster, "orders", 3)
+        create_topic(cluster, "other", 1)
+        async with site_of(cluster) as site:
+            answers = await probe(site.cluster, PLACES)
+            assert set(answers.values()) == {ErrorCode.CORRUPT_MESSAGE}
+            assert await read_fence(site.cluster) == Fence()
+            fence = Fence(topics=("orders",), allowed_clients=("mirror-dc2-dc1",))
+            await set_fence(site.cluster, fence)
+            await wait_holds(site.cluster, PLACES)
+            assert await read_fence(site.cluster) == fence
+            assert await site.ends(PLACES) == dict.fromkeys(PLACES, 0)
+            produce(cluster, "other", [1])
+            assert failure_of(cluster, "somebody") is not None
+            assert failure_of(cluster, "mirror-dc2-dc1") is None
+            with pytest.raises(FenceDoesNotHold, match=r"^other-0 answers a foreign write with CO"):
+                await wait_holds(site.cluster, [*PLACES, ("other", 0)])
+            await set_fence(site.cluster, Fence())
+            await set_fence(site.cluster, Fence())
+            produce(cluster, "orders", [2])
+            assert await read_fence(site.cluster) == Fence()
+        assert values_of(read_all(cluster, "orders")) == [1, 2]
+
+
+def failure_of(cluster: RunningCluster, client_id: str) -> KafkaError | None:
+    """Try to write one record under a client id and return what came of it."""
+    outcome: list[KafkaError | None] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        outcome.append(error)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "client.id": client_id,
+            "message.timeout.ms": 1_000,
+            **QUIET,
+        }
+    )
+    producer.produce("orders", b"1", b"k", 0, on_delivery=delivered)
+    producer.flush(10)
+    return outcome[0]
+
+
+async def test_seals_bound_the_map_and_are_taken_back(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, name="dc2") as cluster:
+        create_topic(cluster, map_topic_name("dc1"))
+        create_topic(cluster, "orders", 2)
+        produce(cluster, "orders", range(10))
+        async with site_of(cluster) as site:
+            writer = MapFollower(site, "dc1")
+            await writer.refresh()
+            assert writer.places == ()
+            await writer.seal({("orders", 0): (12, 10), ("orders", 1): (0, 0)})
+            produce(cluster, "orders", range(5))
+            reader = MapFollower(site, "dc1")
+            await reader.refresh()
+            assert reader.target_ends == {("orders", 0): 15, ("orders", 1): 0}
+            assert reader.mirrored_end(("orders", 0)) == 12
+            assert reader.maps["orders", 0].mirrored_target_end == 10
+            await reader.unseal([("orders", 0)])
+            await writer.refresh()
+            assert not writer.maps["orders", 0].is_sealed
+            assert writer.maps["orders", 1].is_sealed
