@@ -9,8 +9,7 @@ nobody is ever told of a state that a failover would take back.
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
-from itertools import count
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
@@ -18,14 +17,13 @@ import trio
 from broker.config import BrokerConfig
 from broker.context import CONSUMER_OFFSETS, Clock, LedPartition, NotLeader
 from broker.groups.loading import load
-from broker.groups.records import batches
-from broker.groups.seat import Seat, Waiting
+from broker.groups.seat import Seat
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.turn import Answer, Ticket, Turn
+from broker.groups.waiting import WaitingRoom
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
-from broker.replication.partition import OwnBatchRefused
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
 from wire.primitives import MalformedMessage
@@ -63,8 +61,7 @@ class GroupCoordinator:
         self._node = node
         self._settings = GroupSettings.of(node.config)
         self._seats: dict[int, Seat] = {}
-        self._waiting: dict[Ticket, Waiting] = {}
-        self._tickets = count()
+        self._waiting = WaitingRoom()
         self._nursery: trio.Nursery | None = None
         self._sleeps_until_ms: float = math.inf
         self._earlier = trio.Event()
@@ -79,6 +76,7 @@ class GroupCoordinator:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self._expire_regularly)
+            await nursery.start(self._forget_deleted_topics)
             task_status.started()
             await self._keep_time()
 
@@ -104,15 +102,11 @@ class GroupCoordinator:
         seat = self._seat_of(group_id)
         if isinstance(seat, ErrorCode):
             return seat
-        ticket = next(self._tickets)
-        waiting = self._waiting[ticket] = Waiting()
-        try:
+        with self._waiting.enter() as waiting:
             turn = self._turn(seat.loaded)
-            decide(seat.loaded, turn, ticket)
+            decide(seat.loaded, turn, waiting.ticket)
             self._conclude(seat, turn)
             return await waiting.wait_answered()
-        finally:
-            del self._waiting[ticket]
 
     async def ask_all(self, decide: Ask[Iterable[Result]]) -> list[Result] | ErrorCode:
         """Collect from every shard; one that is still loading is an error for the whole."""
@@ -159,7 +153,7 @@ class GroupCoordinator:
         if seat.shard is not None:
             turn = self._turn(seat.shard)
             seat.shard.resign(turn)
-            self._give(turn.answers)
+            self._waiting.give(turn.answers)
             _log.debug("no longer coordinates the groups of %s-%d", topic, index)
 
     async def _load(self, seat: Seat) -> None:
@@ -217,11 +211,11 @@ class GroupCoordinator:
 
     def _conclude(self, seat: Seat, turn: Turn) -> ErrorCode:
         """Write and replay what was decided, and see to the answers. Never waits."""
-        error = self._write(seat, turn)
+        error = seat.write(turn)
         if error is not ErrorCode.NONE:
-            self._give(Answer(ticket=answer.ticket, response=error) for answer in turn.answers)
+            self._waiting.give(_instead(turn.answers, error))
         elif seat.is_safe:
-            self._give(turn.answers)
+            self._waiting.give(turn.answers)
         elif turn.answers:
             assert self._nursery is not None
             self._nursery.start_soon(self._give_when_safe, seat, seat.last_written, turn.answers)
@@ -230,47 +224,12 @@ class GroupCoordinator:
             self._earlier.set()
         return error
 
-    def _write(self, seat: Seat, turn: Turn) -> ErrorCode:
-        partition = seat.partition
-        try:
-            for batch, records in batches(turn.records, turn.wall_ms):
-                seat.last_written = partition.append_own(batch) + len(records) - 1
-                for record in records:
-                    seat.loaded.replay(record)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except OwnBatchRefused as fault:
-            _log.error("group records refused: %s", fault)
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        except StorageError as fault:
-            # The state is still what the log says; members will ask again.
-            _log.error("%s-%d cannot be written: %s", partition.topic, partition.index, fault)
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NONE
-
-    async def _wait_safe(self, seat: Seat, offset: int) -> ErrorCode:
-        if offset < seat.partition.high_watermark:
-            return ErrorCode.NONE
-        try:
-            with trio.fail_after(self._settings.offset_commit_timeout_ms / 1000):
-                await seat.partition.wait_committed(offset)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except trio.TooSlowError:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NONE
-
     async def _give_when_safe(self, seat: Seat, offset: int, answers: list[Answer]) -> None:
         error = await self._wait_safe(seat, offset)
-        if error is not ErrorCode.NONE:
-            answers = [Answer(ticket=answer.ticket, response=error) for answer in answers]
-        self._give(answers)
+        self._waiting.give(answers if error is ErrorCode.NONE else _instead(answers, error))
 
-    def _give(self, answers: Iterable[Answer]) -> None:
-        for answer in answers:
-            waiting = self._waiting.get(answer.ticket)
-            if waiting is not None:  # else whoever asked has gone
-                waiting.answer(answer.response)
+    async def _wait_safe(self, seat: Seat, offset: int) -> ErrorCode:
+        return await seat.wait_safe(offset, self._settings.offset_commit_timeout_ms)
 
     # Time
 
@@ -298,10 +257,36 @@ class GroupCoordinator:
     async def _expire_regularly(self) -> None:
         while True:
             await trio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
-            for seat in list(self._seats.values()):
-                if seat.shard is None:
-                    continue
+            await self._each_shard(lambda shard, turn: shard.expire_offsets(turn))
+
+    async def _forget_deleted_topics(self, task_status: trio.TaskStatus[None]) -> None:
+        """Forget what groups have committed for topics that the controller has deleted.
+
+        A topic of the same name that is created later has other records: positions in the former
+        one would skip some of them. What is deleted while this broker is down stays, as in Kafka.
+        """
+        metadata = self._node.metadata
+        known = {name: view.topic_id for name, view in metadata.topics().items()}
+        task_status.started()
+        while True:
+            await metadata.wait_changed()
+            now = {name: view.topic_id for name, view in metadata.topics().items()}
+            deleted = {name for name, topic_id in known.items() if now.get(name) != topic_id}
+            known = now
+            if deleted:
+                await self._forget(deleted)
+
+    async def _forget(self, topics: Collection[str]) -> None:
+        await self._each_shard(lambda shard, turn: shard.forget(topics, turn))
+
+    async def _each_shard(self, decide: Callable[[Shard, Turn], None]) -> None:
+        for seat in list(self._seats.values()):
+            if seat.shard is not None and self._seats.get(seat.partition.index) is seat:
                 turn = self._turn(seat.shard)
-                seat.shard.expire_offsets(turn)
+                decide(seat.shard, turn)
                 self._conclude(seat, turn)
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+
+
+def _instead(answers: Iterable[Answer], error: ErrorCode) -> list[Answer]:
+    return [Answer(ticket=answer.ticket, response=error) for answer in answers]

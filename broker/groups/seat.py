@@ -1,14 +1,19 @@
-"""One partition of `__consumer_offsets` as its coordinator holds it, and those who wait."""
+"""One partition of `__consumer_offsets` as its coordinator holds it: its log and its shard."""
 
+import logging
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 import trio
 
-from broker.context import LedPartition
+from broker.context import LedPartition, NotLeader
+from broker.groups.records import batches
 from broker.groups.shard import Shard
+from broker.groups.turn import Turn
+from broker.log.results import StorageError
+from broker.replication.partition import OwnBatchRefused
+from wire.errors import ErrorCode
 
-_NOT_YET: Final = object()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,23 +42,41 @@ class Seat:
         """When the shard has to be looked at again."""
         return None if self.shard is None else self.shard.next_deadline_ms
 
+    def write(self, turn: Turn) -> ErrorCode:
+        """Append and replay what a turn has decided; nothing of a batch counts if it fails.
 
-class Waiting:
-    """One request that waits for its answer; the first answer counts."""
+        NOT_COORDINATOR without leadership, COORDINATOR_NOT_AVAILABLE when the disk fails,
+        UNKNOWN_SERVER_ERROR for records that the log does not take.
+        """
+        partition = self.partition
+        try:
+            for batch, records in batches(turn.records, turn.wall_ms):
+                self.last_written = partition.append_own(batch) + len(records) - 1
+                for record in records:
+                    self.loaded.replay(record)
+        except NotLeader:
+            return ErrorCode.NOT_COORDINATOR
+        except OwnBatchRefused as fault:
+            _log.error("group records refused: %s", fault)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        except StorageError as fault:
+            # The state is still what the log says; members will ask again.
+            _log.error("%s-%d cannot be written: %s", partition.topic, partition.index, fault)
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
 
-    __slots__ = ("_answer", "_answered")
+    async def wait_safe(self, offset: int, timeout_ms: int) -> ErrorCode:
+        """Wait until the record at `offset` would survive a failover.
 
-    def __init__(self) -> None:
-        self._answer: Any = _NOT_YET
-        self._answered = trio.Event()
-
-    def answer(self, response: object) -> None:
-        """Give the answer."""
-        if self._answer is _NOT_YET:
-            self._answer = response
-            self._answered.set()
-
-    async def wait_answered(self) -> Any:  # noqa: ANN401 - whatever was answered
-        """Wait for the answer and return it."""
-        await self._answered.wait()
-        return self._answer
+        NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`.
+        """
+        if offset < self.partition.high_watermark:
+            return ErrorCode.NONE
+        try:
+            with trio.fail_after(timeout_ms / 1000):
+                await self.partition.wait_committed(offset)
+        except NotLeader:
+            return ErrorCode.NOT_COORDINATOR
+        except trio.TooSlowError:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE

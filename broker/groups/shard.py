@@ -6,7 +6,7 @@ been written (who is joining, whose session runs) dies with the coordinator, as 
 find the next one and join again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from heapq import heappop, heappush
 
 from broker.groups import administration, membership, offsets, rebalance
@@ -93,6 +93,13 @@ class Shard:
     ) -> offsets.CommitOutcome:
         """Decide on an OffsetDelete."""
         return offsets.delete(self.groups.get(group_id), self.offsets, partitions, turn)
+
+    def forget(self, topics: Collection[str], turn: Turn) -> None:
+        """Forget all offsets in topics that have been deleted."""
+        for group_id in self.offsets.group_ids():
+            for topic, partition in self.offsets.of(group_id):
+                if topic in topics:
+                    turn.records.append(offsets.tombstone(group_id, topic, partition))
 
     # Administration
 

@@ -4,6 +4,7 @@
 import logging
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import trio
@@ -307,6 +308,36 @@ async def test_offsets_go_when_their_retention_is_over(
         await trio.sleep(50)
         assert await _committed(rig) == -1
         assert rig.groups.state_counts() == {}
+
+
+async def test_offsets_of_a_deleted_topic_are_forgotten_and_no_others(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        metadata = rig.node.metadata
+        view = metadata.topic(TOPIC)
+        assert view is not None
+        metadata.put_partitions("kept", UUID(int=9), view.partitions.values())
+        await wait_all_tasks_blocked()
+        for topic in (TOPIC, "kept"):
+            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
+        metadata.put_partitions(TOPIC, view.topic_id, view.partitions.values())
+        await wait_all_tasks_blocked()
+        assert len(await _topics(rig)) == 2
+        metadata.remove_topic(TOPIC)
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+        await wait_all_tasks_blocked()
+        assert await _topics(rig) == {"kept"}
+        metadata.put_partitions("kept", UUID(int=10), view.partitions.values())
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+        await wait_all_tasks_blocked()
+        assert await _topics(rig) == set()
+
+
+async def _topics(rig: Rig) -> set[str]:
+    request = OffsetFetchRequest(group_id=GROUP, topics=None)
+    answer = await offset_fetch.handle(request, rig.call(7))
+    return {topic.name for topic in answer.topics}
 
 
 async def test_a_client_that_is_gone_disturbs_nobody(

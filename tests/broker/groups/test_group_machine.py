@@ -305,4 +305,4 @@ def _assignments(group: Group) -> list[tuple[str, str | None, bytes]]:
 
 
 TestGroupMachine = GroupMachine.TestCase
-TestGroupMachine.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestGroupMachine.settings = settings(stateful_step_count=50, deadline=None)
