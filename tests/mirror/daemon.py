@@ -1,0 +1,229 @@
+"""A running `mirror run` for tests, and what the two logs hold, batch by batch."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import trio
+
+from mirror.status import FlowReport, GroupReport, PartitionReport, StatusReport
+from tests.clusters import RunningCluster
+from tests.failover.sites import Sites, pause
+from wire.errors import ErrorCode
+from wire.net import open_cluster
+from wire.net.operations import append, list_offsets, read_partition
+from wire.record_batch import BatchHeader
+
+TIMEOUT_S = 40
+
+CONFIG = """\
+clusters:
+  dc1: {{bootstrap: "{dc1}"}}
+  dc2: {{bootstrap: "{dc2}"}}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["{topics}"]}}
+    discovery_interval_ms: 300
+    {more}
+coordination: {{zookeeper: "{witness}", path: "{path}", session_timeout_ms: 2000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
+    """Look again and again until it holds."""
+    deadline = monotonic() + timeout_s
+    while not condition():
+        assert monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        pause(0.05)
+
+
+def configure(sites: Sites, folder: Path, topics: str, more: str = "") -> Path:
+    """Write a configuration with a tree in the witness of its own."""
+    file = folder / "dc.yaml"
+    file.write_text(
+        CONFIG.format(
+            dc1=sites.dc1.bootstrap,
+            dc2=sites.dc2.bootstrap,
+            witness=sites.witness,
+            path=f"/{folder.name}",
+            topics=topics,
+            more=more,
+        )
+    )
+    return file
+
+
+@dataclass(slots=True)
+class MirrorProcess:
+    """One daemon; may be killed and started again on the same configuration."""
+
+    configuration: Path
+    name: str = "mirror"
+    _process: subprocess.Popen[bytes] | None = None
+    _log_starts_at: int = field(default=0)
+
+    @property
+    def pid(self) -> int:
+        """Return the process id of the daemon that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """Return what the present daemon has said."""
+        return self._log_path.read_text(errors="replace")[self._log_starts_at :]
+
+    @property
+    def _log_path(self) -> Path:
+        return self.configuration.parent / f"{self.name}.log"
+
+    def start(self) -> None:
+        """Start a daemon; does not wait for it."""
+        self._log_path.touch()
+        self._log_starts_at = len(self._log_path.read_text(errors="replace"))
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mirror.cli", "run", str(self.configuration)],
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """End it by SIGTERM; return its exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(15)
+
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def status(self) -> FlowReport:
+        """Return the first flow's report; that of a daemon that has just been started."""
+        wait_until("the metrics port", lambda: "metrics on port" in self.log)
+        port = re.findall(r"metrics on port (\d+)", self.log)[-1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5) as answer:
+            report: StatusReport = json.load(answer)
+        return report["flows"][0]
+
+    def metrics(self) -> str:
+        """Return the page of metrics."""
+        port = re.findall(r"metrics on port (\d+)", self.log)[-1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def partition(self, topic: str, index: int = 0) -> PartitionReport | None:
+        """Return one partition's line, None before it is known."""
+        for one in self.status()["partitions"]:
+            if (one["topic"], one["partition"]) == (topic, index):
+                return one
+        return None
+
+    def group(self, group: str, topic: str, index: int = 0) -> GroupReport | None:
+        """Return one group's line, None before it is known."""
+        for one in self.status()["groups"]:
+            if (one["group"], one["topic"], one["partition"]) == (group, topic, index):
+                return one
+        return None
+
+    def wait_state(self, topic: str, state: str, index: int = 0) -> PartitionReport:
+        """Return the partition's line once it is in this state."""
+        seen: list[PartitionReport | None] = [None]
+
+        def is_there() -> bool:
+            seen[0] = self.partition(topic, index)
+            return seen[0] is not None and seen[0]["state"] == state
+
+        try:
+            wait_until(f"{topic}-{index} {state}", is_there)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; it is {seen[0]}; {self.log}") from late
+        assert seen[0] is not None
+        return seen[0]
+
+    def mirrored_end(self, topic: str, index: int = 0) -> int:
+        """Return the source offset before which everything is mirrored, 0 before it is known."""
+        one = self.partition(topic, index)
+        return 0 if one is None else one["mirrored_source_end"] or 0
+
+    def wait_mirrored(self, topic: str, source_end: int, index: int = 0) -> None:
+        """Wait until everything before this source offset is mirrored."""
+
+        def is_there() -> bool:
+            return self.mirrored_end(topic, index) >= source_end
+
+        try:
+            wait_until(f"{topic}-{index} mirrored to {source_end}", is_there)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; {self.partition(topic, index)}; {self.log}") from late
+
+
+@contextmanager
+def run_mirror(configuration: Path, name: str = "mirror") -> Iterator[MirrorProcess]:
+    """Run a daemon until the block ends."""
+    daemon = MirrorProcess(configuration, name)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """One batch as it lies in a log."""
+
+    header: BatchHeader
+    data: bytes
+
+    @property
+    def records(self) -> bytes:
+        """Return everything behind the header."""
+        return self.data[61:]
+
+
+def read_batches(cluster: RunningCluster, topic: str, partition: int = 0) -> list[StoredBatch]:
+    """Return all batches of a partition."""
+
+    async def read() -> list[StoredBatch]:
+        async with open_cluster(cluster.addresses, client_id="test") as client:
+            end = (await list_offsets(client, [(topic, partition)]))[topic, partition]
+            assert not isinstance(end, ErrorCode)
+            return [
+                StoredBatch(header=header, data=bytes(data))
+                async for header, data in read_partition(client, topic, partition, 0, end)
+            ]
+
+    return trio.run(read)
+
+
+def append_batches(
+    cluster: RunningCluster, topic: str, batches: Sequence[bytes], partition: int = 0
+) -> None:
+    """Produce whole batches as they are."""
+
+    async def write() -> None:
+        async with open_cluster(cluster.addresses, client_id="test") as client:
+            for batch in batches:
+                answer = await append(client, topic, partition, batch)
+                assert answer.error_code == ErrorCode.NONE, answer
+
+    trio.run(write)
