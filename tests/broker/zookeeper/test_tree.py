@@ -1,0 +1,106 @@
+"""Nodes hold the JSON that Apache Kafka 3.9 writes, and Kafka's own nodes are read."""
+
+import json
+from uuid import UUID
+
+import pytest
+
+from broker.config import Listener
+from broker.zookeeper import tree
+from broker.zookeeper.tree import (
+    BrokerRegistration,
+    MalformedNode,
+    PartitionState,
+    ProducerIdBlock,
+    TopicAssignment,
+)
+
+TOPIC_ID = UUID("5a6f6f4b-6565-7065-7221-212121212121")
+
+
+def test_a_broker_registers_as_version_5() -> None:
+    data = tree.encode_broker(Listener(name="PLAINTEXT", host="h", port=9092), "r1", 1_700)
+    assert json.loads(data) == {
+        "version": 5,
+        "host": "h",
+        "port": 9092,
+        "endpoints": ["PLAINTEXT://h:9092"],
+        "jmx_port": -1,
+        "timestamp": "1700",
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "features": {},
+        "rack": "r1",
+    }
+    assert tree.decode_broker(4, data, 77) == BrokerRegistration(
+        broker_id=4, host="h", port=9092, rack="r1", epoch=77
+    )
+
+
+def test_a_topic_is_written_as_version_3() -> None:
+    assignment = TopicAssignment(topic_id=TOPIC_ID, replicas={0: (1, 2), 1: (2, 0)})
+    data = tree.encode_topic(assignment)
+    assert json.loads(data) == {
+        "version": 3,
+        "topic_id": "Wm9vS2VlcGVyISEhISEhIQ",
+        "partitions": {"0": [1, 2], "1": [2, 0]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    assert tree.decode_topic("t", data) == assignment
+
+
+def test_a_topic_that_kafka_wrote_is_read() -> None:
+    data = (
+        b'{"removing_replicas":{},"partitions":{"10":[0],"2":[1]},'
+        b'"topic_id":"Wm9vS2VlcGVyISEhISEhIQ","adding_replicas":{},"version":3}'
+    )
+    assert tree.decode_topic("t", data).replicas == {2: (1,), 10: (0,)}
+
+
+def test_a_partition_state_is_written_as_version_1() -> None:
+    state = PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=9, version=5)
+    data = tree.encode_state(state)
+    assert json.loads(data) == {
+        "version": 1,
+        "leader": 1,
+        "leader_epoch": 4,
+        "controller_epoch": 9,
+        "isr": [1, 2],
+    }
+    assert tree.decode_state("/x", data, 5) == state
+
+
+def test_the_small_nodes_are_kafkas_too() -> None:
+    assert json.loads(tree.encode_controller(2, 1_700)) == {
+        "version": 2,
+        "brokerid": 2,
+        "timestamp": "1700",
+        "kraftControllerEpoch": -1,
+    }
+    assert json.loads(tree.encode_config({"a": "1"})) == {"version": 1, "config": {"a": "1"}}
+    assert json.loads(tree.encode_config_change("topics/t")) == {
+        "version": 2,
+        "entity_path": "topics/t",
+    }
+    assert json.loads(tree.encode_cluster_id("abc")) == {"version": "1", "id": "abc"}
+    block = ProducerIdBlock(broker_id=1, first=1000, last=1999)
+    assert json.loads(tree.encode_producer_ids(block)) == {
+        "version": 1,
+        "broker": 1,
+        "block_start": "1000",
+        "block_end": "1999",
+    }
+    assert tree.decode_producer_ids(tree.encode_producer_ids(block)) == block
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"version":3}'])
+def test_what_is_not_kafkas_is_named_by_its_path(data: bytes) -> None:
+    with pytest.raises(MalformedNode, match=r"^/brokers/topics/t: "):
+        tree.decode_topic("t", data)
+
+
+def test_paths_are_kafkas() -> None:
+    assert tree.state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
+    assert tree.broker_path(1) == "/brokers/ids/1"
+    assert tree.DEFAULT_BROKER_CONFIG == "/config/brokers/<default>"
+    assert tree.delete_topic_path("t") == "/admin/delete_topics/t"
