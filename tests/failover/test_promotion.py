@@ -1,0 +1,409 @@
+"""Whole promotions: two bundled sites, the mirror daemon, the clients, and the program itself."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from failover.client import SiteConsumer, SiteProducer
+from failover.journal import Journal, decode_journal
+from failover.steps import ORDER, PromotionKind, PromotionState, StepName
+from runtime.config import load
+from runtime.witness import ActiveSite, WitnessPaths
+from tests.failover.sites import (
+    QUIET,
+    Sites,
+    committed,
+    create_topic,
+    pause,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+)
+
+pytestmark = pytest.mark.integration
+
+CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
+PARTITIONS = 3
+PROMOTE_TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+@contextmanager
+def run_mirror(file: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the daemon until the block ends."""
+    with (file.parent / "mirror.log").open("ab") as log:
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "mirror.cli", "run", str(file)], stdout=log, stderr=log
+        )
+    try:
+        yield daemon
+    finally:
+        daemon.terminate()
+        try:
+            daemon.wait(15)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+
+def failover(*arguments: str) -> "subprocess.Popen[str]":
+    """Start the program."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "failover.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the program left."""
+
+    status: int
+    output: str
+    complaint: str
+
+
+def finish(program: "subprocess.Popen[str]") -> Ended:
+    """Wait for the program to end."""
+    output, complaint = program.communicate(timeout=PROMOTE_TIMEOUT_S)
+    lines = [line for line in complaint.splitlines() if line.startswith("failover: ")]
+    return Ended(program.returncode, output, "\n".join(lines) or complaint)
+
+
+@dataclass(slots=True)
+class Application:
+    """A producer and a consumer that never stop working while the site changes."""
+
+    file: Path
+    topic: str
+    group: str
+    sent: int = 0
+    delivered: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    read: list[int] = field(default_factory=list)
+
+    def work_until(
+        self, producer: SiteProducer, consumer: SiteConsumer, done: Any, timeout_s: float = 60
+    ) -> None:
+        """Produce and consume until `done()`."""
+        deadline = monotonic() + timeout_s
+        while not done():
+            assert monotonic() < deadline, f"{self.sent} sent, {len(self.read)} read"
+            if len(producer) < 500:
+                for _ in range(20):
+                    self._send(producer)
+            producer.poll(0)
+            self.read += values_of(consumer.consume(100, 0.02))
+
+    def catch_up(self, producer: SiteProducer, consumer: SiteConsumer) -> None:
+        """Read until everything that was sent is here, or nothing more comes."""
+        assert producer.flush(30) == 0
+        deadline = monotonic() + 30
+        while len(self.read) < self.sent and monotonic() < deadline:
+            self.read += values_of(consumer.consume(500, 0.2))
+        self.read += values_of(consumer.consume(500, 1.0))
+
+    def _send(self, producer: SiteProducer) -> None:
+        number = self.sent
+        self.sent += 1
+
+        def told(error: Any, message: Any) -> None:
+            assert error is None, str(error)
+            self.delivered[number] = (producer.site, message.partition(), message.offset())
+
+        producer.produce(self.topic, b"%d" % number, b"key %d" % (number % 50), on_delivery=told)
+
+
+def numbers_in_order_per_partition(sites: Sites, topic: str) -> list[int]:
+    """All records of dc2; each key's numbers must ascend."""
+    found: list[int] = []
+    for partition in range(PARTITIONS):
+        last: dict[Any, int] = {}
+        for message in read_all(sites.dc2, topic, partition):
+            [number] = values_of([message])
+            assert last.get(message.key(), -1) < number, "a key's records are out of order"
+            last[message.key()] = number
+            found.append(number)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessView:
+    """What lies in the witness under one path."""
+
+    client: KazooClient
+    paths: WitnessPaths
+
+    def active(self) -> ActiveSite:
+        """The active site."""
+        return ActiveSite.decode(self.client.get(self.paths.active)[0])
+
+    def journals(self) -> list[Journal]:
+        """All journals, oldest first."""
+        names = sorted(self.client.get_children(self.paths.journals))
+        return [decode_journal(self.client.get(f"{self.paths.journals}/{n}")[0]) for n in names]
+
+
+@contextmanager
+def open_witness(sites: Sites, path: str) -> Iterator[WitnessView]:
+    """Look into the witness."""
+    client = KazooClient(hosts=sites.witness)
+    client.start()
+    try:
+        yield WitnessView(client, WitnessPaths(root=path))
+    finally:
+        client.stop()
+        client.close()
+
+
+def wait_mirroring(file: Path, seconds: float = 20) -> None:
+    """Wait until the daemon has announced itself."""
+    deadline = monotonic() + seconds
+    while "process" not in finish(failover("plan", "dc2", str(file))).output:
+        assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
+        pause(0.2)
+
+
+def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "planned"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    file = sites.configure(tmp_path, "/p-planned", topic)
+    application = Application(file, topic, "g-planned")
+    with (
+        run_mirror(file),
+        SiteProducer(file, producer_config=QUIET) as producer,
+        SiteConsumer(file, "g-planned", [topic], consumer_config=CONSUMER) as consumer,
+    ):
+        wait_mirroring(file)
+        application.work_until(producer, consumer, lambda: len(application.read) > 2_000)
+        program = failover("promote", "dc2", str(file))
+        application.work_until(producer, consumer, lambda: program.poll() is not None)
+        ended = finish(program)
+        assert (ended.status, ended.complaint) == (0, ""), ended
+        application.work_until(
+            producer, consumer, lambda: application.sent > 6_000 and consumer.site == "dc2"
+        )
+        application.catch_up(producer, consumer)
+        assert producer.site == consumer.site == "dc2"
+    assert sorted(application.read) == list(range(application.sent))
+    assert len(application.delivered) == application.sent
+    assert sorted(numbers_in_order_per_partition(sites, topic)) == list(range(application.sent))
+    assert re.search(r"^dc2 is active \(epoch 1\), RTO \d+\.\d\d s$", ended.output, re.MULTILINE)
+    assert "group    g-planned: planned-0@" in ended.output
+    with open_witness(sites, "/p-planned") as witness:
+        [journal] = witness.journals()
+        assert witness.active() == ActiveSite(site="dc2", epoch=1)
+    assert journal.state is PromotionState.DONE
+    assert len(journal.partitions) == PARTITIONS
+    assert all(ends.source_end == ends.mirrored_source_end for ends in journal.partitions)
+    check_after_promotion(file, ended)
+
+
+def check_after_promotion(file: Path, ended: Ended) -> None:
+    """The old site is closed, the status says so, and the same command is now refused."""
+    status = json.loads(finish(failover("status", str(file), "--json")).output)
+    assert status["active"] == {"site": "dc2", "epoch": 1, "moving_to": None}
+    assert {site["name"]: site["is_active"] for site in status["sites"]} == {
+        "dc1": False,
+        "dc2": True,
+    }
+    assert status["sites"][0]["fenced_topics"] == ["planned"]
+    assert status["flows"][0]["state"] == "stopped"
+    assert status["last"]["state"] == "done"
+    again = finish(failover("promote", "dc2", str(file)))
+    assert (again.status, again.complaint) == (2, "failover: dc2 is already the active site")
+    back = finish(failover("promote", "dc1", str(file)))
+    assert (back.status, back.complaint) == (
+        2,
+        "failover: no flow from dc2 to dc1 is configured, so dc1 has nothing to go on with",
+    )
+    assert ended.output.splitlines()[0] == "promote dc2: planned, from dc1, epoch 1"
+
+
+def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "refused")
+    file = sites.configure(tmp_path, "/p-refused", "refused")
+    for arguments, complaint in (
+        (("promote", "dc9", str(file)), "unknown site dc9 (the file has dc1, dc2)"),
+        (("promote", "dc1", str(file)), "dc1 is already the active site"),
+        (("plan", "dc1", str(file)), "dc1 is already the active site"),
+        (
+            ("promote", "dc2", str(file)),
+            (
+                "no mirror daemon runs the flow dc1->dc2, so dc1 cannot be drained; start"
+                " `mirror run`, or give up what is not mirrored with --source-lost"
+            ),
+        ),
+        (
+            ("promote", "dc2", str(file), "--source-lost"),
+            (
+                "dc1 answers, and a planned promotion loses nothing: leave out --source-lost, or"
+                " insist with --force"
+            ),
+        ),
+        (("abort", str(file)), "no promotion is unfinished"),
+        (("status", str(tmp_path / "none.yaml")), f"{tmp_path / 'none.yaml'}: No such file or d"),
+    ):
+        ended = finish(failover(*arguments))
+        assert ended.status == 2
+        assert ended.complaint.startswith(f"failover: {complaint}")
+        assert "\n" not in ended.complaint
+    with open_witness(sites, "/p-refused") as witness:
+        assert witness.active() == ActiveSite(site="dc1", epoch=0)
+        assert not witness.client.exists(witness.paths.journals)
+
+
+@pytest.mark.parametrize("step", ORDER[PromotionKind.PLANNED])
+def test_a_controller_killed_at_a_step_is_resumed_by_the_same_command(
+    sites: Sites, tmp_path: Path, step: StepName
+) -> None:
+    topic, path = f"killed-{step}", f"/p-killed-{step}"
+    create_topic(sites.dc1, topic)
+    produce(sites.dc1, topic, range(100))
+    file = sites.configure(tmp_path, path, topic)
+    with run_mirror(file), open_witness(sites, path) as witness:
+        wait_mirroring(file)
+        program = failover("promote", "dc2", str(file))
+        kill_at(witness, program, step)
+        resumed = finish(failover("promote", "dc2", str(file)))
+        [journal] = witness.journals()
+        assert witness.active() == ActiveSite(site="dc2", epoch=1)
+    assert journal.state is PromotionState.DONE
+    assert resumed.status in {0, 2}, resumed
+    if resumed.status == 2:
+        assert resumed.complaint == "failover: dc2 is already the active site"
+    assert values_of(read_all(sites.dc2, topic)) == list(range(100))
+
+
+def kill_at(witness: WitnessView, program: "subprocess.Popen[str]", step: StepName) -> None:
+    """Kill the controller as soon as its journal says that the step has begun."""
+    deadline = monotonic() + 30
+    while program.poll() is None and monotonic() < deadline:
+        if witness.client.exists(witness.paths.journal(1)):
+            [journal] = witness.journals()
+            if step in journal.step_states:
+                break
+    program.kill()
+    program.communicate()
+
+
+def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path) -> None:
+    topic = "disaster"
+    with run_sites(tmp_path) as sites:
+        create_topic(sites.dc1, topic, PARTITIONS)
+        file = sites.configure(tmp_path, "/p-disaster", topic)
+        application = Application(file, topic, "g-disaster")
+        with (
+            run_mirror(file),
+            SiteProducer(file, producer_config=QUIET) as producer,
+            SiteConsumer(file, "g-disaster", [topic], consumer_config=CONSUMER) as consumer,
+        ):
+            wait_mirroring(file)
+            application.work_until(producer, consumer, lambda: len(application.read) > 2_000)
+            sites.dc1.kill()
+            refused = finish(failover("promote", "dc2", str(file)))
+            assert refused.status == 2
+            assert "if it is lost, promote with --source-lost" in refused.complaint
+            program = failover("promote", "dc2", str(file), "--source-lost")
+            application.work_until(producer, consumer, lambda: program.poll() is not None)
+            ended = finish(program)
+            assert ended.status == 0, ended
+            goal = application.sent + 1_000
+            application.work_until(
+                producer, consumer, lambda: application.sent > goal and consumer.site == "dc2"
+            )
+            application.catch_up(producer, consumer)
+        on_dc2 = numbers_in_order_per_partition(sites, topic)
+        assert len(on_dc2) == len(set(on_dc2)), "nothing is there twice"
+        with open_witness(sites, "/p-disaster") as witness:
+            [journal] = witness.journals()
+    mirrored_to = {ends.partition: ends.mirrored_source_end for ends in journal.partitions}
+    lost = {
+        number
+        for number, (site, partition, offset) in application.delivered.items()
+        if site == "dc1" and offset >= mirrored_to[partition]
+    }
+    assert set(range(application.sent)) - set(on_dc2) == lost
+    assert len(application.read) == len(set(application.read)), "nothing processed is read again"
+    assert set(on_dc2) <= set(application.read)
+    assert "warning  dc1 could not be fenced" in ended.output
+
+
+def test_a_promotion_is_taken_back_when_the_mirror_cannot_drain(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "undrained"
+    create_topic(sites.dc1, topic)
+    file = sites.configure(tmp_path, "/p-undrained", topic)
+    file.write_text(file.read_text().replace("drain_timeout_ms: 20000", "drain_timeout_ms: 500"))
+    with run_mirror(file) as daemon, open_witness(sites, "/p-undrained") as witness:
+        wait_mirroring(file)
+        produce(sites.dc1, topic, range(10))
+        pause(1)
+        os.kill(daemon.pid, signal.SIGSTOP)
+        produce(sites.dc1, topic, range(10, 20))
+        ended = finish(failover("promote", "dc2", str(file)))
+        os.kill(daemon.pid, signal.SIGCONT)
+        [journal] = witness.journals()
+        assert witness.active() == ActiveSite(site="dc1", epoch=0)
+    assert ended.status == 1, ended
+    assert ended.complaint.startswith(
+        "failover: rolled back, dc1 stays active: drain: 10 records in 1 partitions did not arrive"
+    )
+    assert journal.state is PromotionState.ROLLED_BACK
+    produce(sites.dc1, topic, range(20, 30))
+    assert values_of(read_all(sites.dc1, topic)) == list(range(30))
+
+
+def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "aborted"
+    create_topic(sites.dc1, topic)
+    produce(sites.dc1, topic, range(10))
+    file = sites.configure(tmp_path, "/p-aborted", topic)
+    with run_mirror(file), open_witness(sites, "/p-aborted") as witness:
+        wait_mirroring(file)
+        program = failover("promote", "dc2", str(file))
+        kill_at(witness, program, StepName.FENCE)
+        other = finish(failover("promote", "dc1", str(file)))
+        assert (other.status, other.complaint) == (
+            2,
+            (
+                "failover: the planned promotion of dc2 (epoch 1) is unfinished: finish it with"
+                " `failover promote dc2` or take it back with `failover abort`"
+            ),
+        )
+        aborted = finish(failover("abort", str(file)))
+        assert aborted.status == 0, aborted
+        assert witness.active() == ActiveSite(site="dc1", epoch=0)
+        [journal] = witness.journals()
+        assert journal.state is PromotionState.ROLLED_BACK
+        produce(sites.dc1, topic, range(10, 20))
+        again = finish(failover("promote", "dc2", str(file)))
+        assert again.status == 0, again
+        assert witness.active() == ActiveSite(site="dc2", epoch=2)
+    assert values_of(read_all(sites.dc2, topic)) == list(range(20))
+    assert committed(sites.dc2, "nobody", topic) < 0
+    assert load(file).failover.initial_active == "dc1"
