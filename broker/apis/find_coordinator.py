@@ -5,7 +5,10 @@ Its first question about any group creates `__consumer_offsets`.
 
 from typing import Final
 
+import trio
+
 from broker.context import CONSUMER_OFFSETS, Call
+from broker.metadata_cache import BrokerEndpoint, MetadataCache
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
 from wire.messages.find_coordinator import (
@@ -18,6 +21,8 @@ SEVERAL_KEYS_SINCE = 4
 GROUP: Final = 0
 TRANSACTION: Final = 1
 NO_NODE: Final = -1
+CREATION_WAIT_S: Final = 1.0
+"""Nobody could use "ask again" meanwhile, and clients wait for a while before they do."""
 
 _NO_TRANSACTIONS: Final = "this broker does not coordinate transactions"
 _NO_SUCH_KIND: Final = "unknown kind of coordinator"
@@ -48,16 +53,18 @@ async def _find(key_type: int, key: str, call: Call) -> Coordinator:
     if key_type != GROUP:
         return _none(key, ErrorCode.INVALID_REQUEST, _NO_SUCH_KIND)
     await call.node.wait_metadata()  # else a broker that has just started would create it again
-    partition_count = call.node.metadata.partition_count(CONSUMER_OFFSETS)
-    if not partition_count:
+    metadata = call.node.metadata
+    if not metadata.partition_count(CONSUMER_OFFSETS):
         error = await call.node.ensure_internal_topic(CONSUMER_OFFSETS)
-        reason = "" if error is ErrorCode.NONE else f": {error.name}"
-        message = f"{CONSUMER_OFFSETS} is being created{reason}"
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
-    partition = partition_for(key, partition_count)
-    leader = call.node.metadata.leader_of(CONSUMER_OFFSETS, partition)
+        if error is not ErrorCode.NONE:
+            message = f"{CONSUMER_OFFSETS} cannot be created: {error.name}"
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+        with trio.move_on_after(CREATION_WAIT_S):
+            while _leader(key, metadata) is None:
+                await metadata.wait_changed()
+    leader = _leader(key, metadata)
     if leader is None:
-        message = f"{CONSUMER_OFFSETS}-{partition} has no leader"
+        message = f"no broker leads the partition of {CONSUMER_OFFSETS} that holds {key}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return Coordinator(
         key=key,
@@ -66,6 +73,13 @@ async def _find(key_type: int, key: str, call: Call) -> Coordinator:
         port=leader.port,
         error_code=ErrorCode.NONE,
     )
+
+
+def _leader(key: str, metadata: MetadataCache) -> BrokerEndpoint | None:
+    partition_count = metadata.partition_count(CONSUMER_OFFSETS)
+    if not partition_count:
+        return None
+    return metadata.leader_of(CONSUMER_OFFSETS, partition_for(key, partition_count))
 
 
 def _none(key: str, error: ErrorCode, message: str) -> Coordinator:

@@ -36,6 +36,8 @@ AskLater: TypeAlias = Callable[[Shard, Turn, Ticket], None]
 MAX_GROUP_ID_BYTES: Final = 32_767
 """The longest string a record of `__consumer_offsets` can hold."""
 LOAD_RETRY_S: Final = 1.0
+SLOW_LOAD_MS: Final = 1_000
+"""Clients notice a load that takes longer, so the log should tell of it."""
 
 _log = logging.getLogger(__name__)
 
@@ -175,13 +177,14 @@ class GroupCoordinator:
                 turn = self._turn(shard)
                 shard.start_sessions(turn)
                 self._conclude(seat, turn)
+                took_ms = turn.now_ms - began_ms
                 _log.log(
-                    logging.INFO if shard.groups else logging.DEBUG,
+                    logging.INFO if took_ms >= SLOW_LOAD_MS else logging.DEBUG,
                     "coordinates %d groups of %s-%d, loaded in %d ms",
                     len(shard.groups),
                     partition.topic,
                     partition.index,
-                    turn.now_ms - began_ms,
+                    took_ms,
                 )
 
     # One turn

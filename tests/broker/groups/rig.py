@@ -49,6 +49,7 @@ class LoneNode:
     metadata: MetadataCache = field(default_factory=lambda: MetadataCache("cluster"))
     broker_id: int = BROKER
     created: list[str] = field(default_factory=list)
+    creation_error: ErrorCode = ErrorCode.NONE
     _groups: GroupCoordinator | None = None
 
     @property
@@ -63,7 +64,7 @@ class LoneNode:
     async def ensure_internal_topic(self, name: str) -> ErrorCode:
         await trio.lowlevel.checkpoint()
         self.created.append(name)
-        return ErrorCode.NONE
+        return self.creation_error
 
 
 @dataclass(slots=True)

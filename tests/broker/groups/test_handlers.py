@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from trio.testing import MockClock
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.apis import (
     delete_groups,
@@ -78,12 +79,44 @@ async def _stable_member(rig: Rig) -> JoinGroupResponse:
     return joined
 
 
-async def test_the_first_question_for_a_group_creates_the_topic(rig: Rig) -> None:
+async def test_the_first_question_for_a_group_creates_the_topic_and_waits_for_it(
+    rig: Rig,
+) -> None:
+    metadata = rig.node.metadata
+    view = metadata.topic(CONSUMER_OFFSETS)
+    assert view is not None
+    metadata.remove_topic(CONSUMER_OFFSETS)
+
+    async def announce_later() -> None:
+        await wait_all_tasks_blocked()
+        metadata.put_partitions(CONSUMER_OFFSETS, view.topic_id, view.partitions.values())
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(announce_later)
+        answer = await find_coordinator.handle(FindCoordinatorRequest(key=GROUP), rig.call(3))
+    assert (answer.error_code, answer.node_id) == (ErrorCode.NONE, BROKER)
+    assert rig.node.created == [CONSUMER_OFFSETS]
+
+
+async def test_a_topic_that_takes_long_is_asked_for_again(
+    rig: Rig,
+    autojump_clock: MockClock,  # noqa: ARG001 - asking for it is what makes it jump
+) -> None:
     rig.node.metadata.remove_topic(CONSUMER_OFFSETS)
     answer = await find_coordinator.handle(FindCoordinatorRequest(key=GROUP), rig.call(3))
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert (answer.node_id, answer.port) == (-1, -1)
-    assert rig.node.created == [CONSUMER_OFFSETS]
+
+
+async def test_a_topic_that_cannot_be_created_is_named(rig: Rig) -> None:
+    rig.node.metadata.remove_topic(CONSUMER_OFFSETS)
+    rig.node.creation_error = ErrorCode.INVALID_REPLICATION_FACTOR
+    answer = await find_coordinator.handle(FindCoordinatorRequest(key=GROUP), rig.call(3))
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answer.error_message == (
+        "__consumer_offsets cannot be created: INVALID_REPLICATION_FACTOR"
+    )
 
 
 async def test_every_group_has_its_coordinator(rig: Rig) -> None:
@@ -99,7 +132,9 @@ async def test_a_partition_without_a_leader_has_no_coordinator_yet(rig: Rig) -> 
     rig.node.metadata.set_brokers(BROKER, [])
     answer = await find_coordinator.handle(FindCoordinatorRequest(key=GROUP), rig.call(3))
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert answer.error_message == "__consumer_offsets-0 has no leader"
+    assert answer.error_message == (
+        "no broker leads the partition of __consumer_offsets that holds readers"
+    )
 
 
 async def test_who_asks_for_transactions_is_told_the_truth(rig: Rig) -> None:
