@@ -99,9 +99,12 @@ def write_epochs(path: Path, epochs: Iterable[tuple[int, int]], *, sync: bool = 
 
 
 def read_topic_id(path: Path) -> bytes | None:
-    """Return the 16 bytes of the topic's id in partition.metadata, None if there is no file."""
+    """Return the 16 bytes of the topic's id in partition.metadata, None if there is none yet.
+
+    Raises StorageError for a file that says something else.
+    """
     text = read_optional(path)
-    if text is None:
+    if not text:
         return None
     fields = _fields(text, ":")
     try:
@@ -113,7 +116,7 @@ def read_topic_id(path: Path) -> bytes | None:
 def write_topic_id(path: Path, topic_id: bytes) -> None:
     """Write partition.metadata. Raises OSError."""
     text = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
-    write_atomically(path, f"version: {_VERSION}\ntopic_id: {text}".encode(), sync=True)
+    write_atomically(path, f"version: {_VERSION}\ntopic_id: {text}".encode(), sync=False)
 
 
 def read_meta_properties(path: Path) -> MetaProperties | None:

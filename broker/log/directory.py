@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import logging
 import os
 import secrets
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Final
 from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
 from broker.log.results import StorageError, TopicPartition
+
+LOG: Final = logging.getLogger(__name__)
 
 DELETED: Final = "-delete"
 _LOCK: Final = ".lock"
@@ -33,8 +36,8 @@ class LogDirectory:
         self._lock = _lock(path)
         try:
             self._claim(owner)
-            self.recovery_points = checkpoints.read_offsets(path / checkpoints.RECOVERY_POINTS)
-            self.log_starts = checkpoints.read_offsets(path / checkpoints.LOG_STARTS)
+            self.recovery_points = _read_offsets(path / checkpoints.RECOVERY_POINTS)
+            self.log_starts = _read_offsets(path / checkpoints.LOG_STARTS)
             self.was_clean = self._consume_mark()
         except BaseException:
             self.unlock()
@@ -77,12 +80,16 @@ class LogDirectory:
     @contextlib.contextmanager
     def guard(self, path: Path) -> Iterator[None]:
         """Refuse to go on in a failed folder; an OSError within fails it. Raises StorageError."""
-        if self.failure is not None:
-            raise self.failure
+        self.refuse_if_offline()
         try:
             yield
         except OSError as error:
             raise self.fail(path, error) from error
+
+    def refuse_if_offline(self) -> None:
+        """Raise the StorageError that took the folder offline, if one did."""
+        if self.failure is not None:
+            raise self.failure
 
     def fail(self, path: Path, error: OSError) -> StorageError:
         """Take the folder offline; return the reason, which is the first one for good."""
@@ -99,6 +106,20 @@ class LogDirectory:
             self.path / checkpoints.RECOVERY_POINTS, self.recovery_points, sync=sync
         )
         checkpoints.write_offsets(self.path / checkpoints.LOG_STARTS, self.log_starts, sync=sync)
+
+    def lower(self, name: TopicPartition, offset: int) -> None:
+        """See to it that no saved offset of a log lies above `offset`. Raises OSError.
+
+        A recovery point above a truncation would let a later recovery pass over unflushed records,
+        a log start above the end would make it delete the log.
+        """
+        saved = (self.recovery_points, self.log_starts)
+        if all(offsets.get(name, 0) <= offset for offsets in saved):
+            return
+        for offsets in saved:
+            if name in offsets:
+                offsets[name] = min(offsets[name], offset)
+        self.write_checkpoints(sync=True)
 
     def mark_clean(self) -> None:
         """Leave the mark that lets the next start trust what it finds. Raises OSError."""
@@ -137,6 +158,15 @@ def doomed_name(name: str) -> str:
     """Return a new name for the folder of a deleted partition, as Kafka: `<name>.<id>-delete`."""
     suffix = f".{secrets.token_hex(16)}{DELETED}"
     return name[: _NAME_LIMIT - len(suffix)] + suffix
+
+
+def _read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """Return a checkpoint; a damaged one counts as none, which costs a longer recovery."""
+    try:
+        return checkpoints.read_offsets(path)
+    except StorageError as fault:
+        LOG.warning("%s; it is passed over", fault)
+        return {}
 
 
 def _lock(path: Path) -> int:

@@ -1,10 +1,22 @@
 """An fsync that is due, taken apart so that its slow half can run in a worker thread."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
+
+
+def sync(files: Iterable[OpenFile]) -> None:
+    """Bring the files to the platter. Raises StorageError.
+
+    Only segments need it: indexes and snapshots are looked over at the start, and made again.
+    """
+    for file in files:
+        try:
+            os.fdatasync(file.fileno())
+        except OSError as error:
+            raise StorageError.from_os(file.path, error) from error
 
 
 class PendingFlush:
@@ -23,12 +35,10 @@ class PendingFlush:
 
     def run(self) -> None:
         """fsync. Raises nothing: what went wrong is told by `finish`."""
-        for file in self._files:
-            try:
-                os.fsync(file.fileno())
-            except OSError as error:
-                self._failure = StorageError.from_os(file.path, error)
-                return
+        try:
+            sync(self._files)
+        except StorageError as failure:
+            self._failure = failure
 
     def finish(self) -> None:
         """Tell the log. Raises StorageError when the disk refused; its folder is then offline."""

@@ -79,7 +79,8 @@ class _Loader:
         self._remove_remnants()
         bases = segment_bases(self._folder)
         start = max(self._opening.log_start_offset, bases[0] if bases else 0)
-        self._producers = self._snapshots.load(start, self._trusted_up_to(bases), self._now_ms)
+        first = bases[0] if bases else start
+        self._producers = self._snapshots.load(first, self._trusted_up_to(bases), self._now_ms)
         for slot, base in enumerate(bases):
             following = bases[slot + 1] if slot + 1 < len(bases) else None
             if not self._open_segment(base, following):
@@ -89,7 +90,7 @@ class _Loader:
         segments = SegmentList(self._folder, self._segments)
         self._snapshots.delete_above(end)
         self._bound_epochs(segments, start, end)
-        self._catch_up(segments, start, end)
+        self._catch_up(segments, end)
         if len(self._producers):
             recall(self._producers, (p.header for p in segments.tail(_RECALLED_BYTES)))
         return LoadedLog(
@@ -197,10 +198,11 @@ class _Loader:
         if header.partition_leader_epoch >= 0:
             self._epochs.assign(header.partition_leader_epoch, header.base_offset)
 
-    def _catch_up(self, segments: SegmentList, start: int, end: int) -> None:
+    def _catch_up(self, segments: SegmentList, end: int) -> None:
         """Bring the producers up to the log's end, from the last snapshot or the log's start."""
         if self._producers.end_offset > end:
-            self._producers = self._snapshots.load(start, end, self._now_ms)
+            first = segments.first.base_offset
+            self._producers = self._snapshots.load(first, end, self._now_ms)
         if self._producers.end_offset < end:
             self._replay(segments)
         self._producers.end_offset = end
@@ -221,6 +223,8 @@ class _Loader:
             return end
         while self._segments:
             self._segments.pop().delete()
+        self._snapshots.keep(())
+        self._producers = ProducerTable(end_offset=start)
         self._segments.append(new_segment(self._folder, start, self._now_ms))
         return start
 

@@ -124,6 +124,7 @@ class LogManager:
         directory = self._emptiest()
         folder = directory.path / folder_name(topic, partition)
         with directory.guard(folder):
+            directory.lower(name, 0)
             folder.mkdir(exist_ok=True)
             if topic_id is not None:
                 checkpoints.write_topic_id(folder / checkpoints.PARTITION_METADATA, topic_id)
@@ -141,7 +142,7 @@ class LogManager:
             raise StorageError(
                 file, f"is of topic id {log.topic_id.hex()}, asked for {topic_id.hex()}"
             )
-        with self._home[TopicPartition(log.topic, log.partition)].guard(file):
+        with self._home[log.name].guard(file):
             checkpoints.write_topic_id(file, topic_id)
         log.topic_id = topic_id
 
@@ -163,6 +164,7 @@ class LogManager:
         doomed = directory.path / doomed_name(log.folder.name)
         with directory.guard(log.folder):
             log.folder.rename(doomed)
+            directory.lower(name, 0)
         del self._logs[name], self._home[name]
         self._doomed.append((directory, doomed))
 
@@ -212,9 +214,8 @@ class LogManager:
                 directory.blame(failure)
 
     def _retain(self, log: PartitionLog, now_ms: int, high_watermark: HighWatermarkOf) -> None:
-        stop = high_watermark(TopicPartition(log.topic, log.partition))
         start = log.log_start_offset
-        count = log.apply_retention(now_ms, stop_offset=stop)
+        count = log.apply_retention(now_ms, stop_offset=high_watermark(log.name))
         if count:
             LOG.info(
                 "%s: deleted %d segments, the log starts at offset %d instead of %d",

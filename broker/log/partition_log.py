@@ -53,7 +53,7 @@ class PartitionLog:
         loaded: LoadedLog,
     ) -> None:
         """Take over what `load` found; use `open`."""
-        self.topic, self.partition = name
+        self.name = name
         self.folder = folder
         self.config = opening.config
         """Replaceable at any time: the next append, roll and retention follow it."""
@@ -113,7 +113,7 @@ class PartitionLog:
         The buffer is not changed: the patched header is written from a copy of its 61 bytes, the
         records straight from the buffer.
         """
-        self._refuse_if_offline()
+        self._directory.refuse_if_offline()
         context = Context(
             config=self.config,
             producers=self._producers,
@@ -140,7 +140,7 @@ class PartitionLog:
 
         An incomplete batch at their end is left out.
         """
-        self._refuse_if_offline()
+        self._directory.refuse_if_offline()
         prepared = prepare_fetched(batches, self.log_end_offset)
         return prepared if isinstance(prepared, Refused) else self._write(prepared, now_ms, NO_TIME)
 
@@ -185,11 +185,13 @@ class PartitionLog:
         for batch in batches:
             header = batch.header
             active = self._segments.active
+            if group and active.size + group_bytes + header.batch_bytes > self.config.segment_bytes:
+                self._write_group(group, now_ms)
+                group, group_bytes = [], 0
             if active.must_roll(self.config, group_bytes + header.batch_bytes, header, now_ms):
                 self._write_group(group, now_ms)
                 group, group_bytes = [], 0
-                if active.size or header.base_offset > active.base_offset:
-                    self._roll(header.base_offset, now_ms)
+                self._roll(header.base_offset, now_ms)
             group.append(batch)
             group_bytes += header.batch_bytes
         self._write_group(group, now_ms)
@@ -240,7 +242,7 @@ class PartitionLog:
         stop_offset: int | None = None,
     ) -> FileSlice | OffsetOutOfRange:
         """Return where `read` would read, for sendfile."""
-        self._refuse_if_offline()
+        self._directory.refuse_if_offline()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             return OffsetOutOfRange(
                 log_start_offset=self.log_start_offset, log_end_offset=self.log_end_offset
@@ -292,22 +294,24 @@ class PartitionLog:
             return
         self._truncations += 1
         with self._guard():
+            self._directory.lower(self.name, offset)
             self.log_end_offset = self._segments.truncate(offset)
             self._epochs.truncate_from(self.log_end_offset)
             self._snapshots.delete_above(self.log_end_offset)
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
-            self._producers = self._snapshots.load(
-                self.log_start_offset, self.log_end_offset, now_ms
-            )
+            first = self._segments.first.base_offset
+            self._producers = self._snapshots.load(first, self.log_end_offset, now_ms)
             for placed in self._segments.walk_from(self._producers.end_offset):
                 self._producers.replay(placed.header, now_ms)
             self._producers.end_offset = self.log_end_offset
+            self._directory.lower(self.name, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything; the next record gets `offset`."""
         self._truncations += 1
         with self._guard():
+            self._directory.lower(self.name, offset)
             self._segments.restart_at(offset, now_ms)
             self._epochs.truncate_from(0)
             self._snapshots.keep(())
@@ -347,20 +351,19 @@ class PartitionLog:
                 self._roll(self.log_end_offset, now_ms)
             if count:
                 self._segments.delete_oldest(count)
-                start = max(self.log_start_offset, self._segments.first.base_offset)
-                self.log_start_offset = start
-                self._epochs.truncate_before(start)
-                self._snapshots.keep(o for o in self._snapshots.offsets if o >= start)
+                first = self._segments.first.base_offset
+                self.log_start_offset = max(self.log_start_offset, first)
+                self._epochs.truncate_before(self.log_start_offset)
+                self._snapshots.keep(o for o in self._snapshots.offsets if o >= first)
         return count
 
     # -- care ---------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """fsync everything written so far; the recovery point moves to the log's end."""
-        with self._guard():
-            for segment in self._segments.above(self.recovery_point):
-                segment.flush()
-            self.recovery_point = self.log_end_offset
+        for pending in self._flushes_up_to(self.log_end_offset):
+            pending.run()
+            pending.finish()
 
     def flushes_due(self, now_ms: int) -> Sequence[PendingFlush]:
         """Return the fsync that is due: of sealed segments, and of all when flush.ms is over."""
@@ -368,6 +371,9 @@ class PartitionLog:
         up_to = self.log_end_offset if is_over else self._segments.active.base_offset
         if is_over:
             self._flushed_ms = now_ms
+        return self._flushes_up_to(up_to)
+
+    def _flushes_up_to(self, up_to: int) -> Sequence[PendingFlush]:
         if self.recovery_point >= up_to:
             return ()
         with self._guard():
@@ -392,10 +398,7 @@ class PartitionLog:
         """Bring everything to the disk, so that the next start need not look at the records."""
         with self._guard():
             self._segments.active.seal()
-            self._snapshots.write(self._producers, sync=True)
+            if self.log_end_offset not in self._snapshots.offsets:
+                self._snapshots.write(self._producers)
             self._snapshots.keep((*self.segment_bases, self.log_end_offset))
         self.flush()
-
-    def _refuse_if_offline(self) -> None:
-        if self._directory.failure is not None:
-            raise self._directory.failure

@@ -105,9 +105,9 @@ class Snapshots:
             int(path.stem) for path in folder.glob(f"*{SNAPSHOT_SUFFIX}") if path.stem.isdecimal()
         )
 
-    def write(self, table: ProducerTable, *, sync: bool = False) -> None:
+    def write(self, table: ProducerTable) -> None:
         """Write what the table knows, under its end offset."""
-        write_atomically(self._path(table.end_offset), encode(table), sync=sync)
+        write_atomically(self._path(table.end_offset), encode(table), sync=False)
         if table.end_offset not in self.offsets:
             self.offsets = sorted([*self.offsets, table.end_offset])
 

@@ -1,15 +1,19 @@
 """One segment: a stretch of the log in one file, with its two indexes."""
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.log.batch_walk import Placed, walk
 from broker.log.config import LogConfig
 from broker.log.open_file import OpenFile
+from broker.log.results import StorageError
 from broker.log.sparse_index import offset_index, time_index
 from wire.record_batch import BatchHeader, Buffer
+
+LOG: Final = logging.getLogger(__name__)
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
@@ -17,6 +21,8 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 
 _INT_MAX: Final = 2**31 - 1
+_REPAIR_INTERVAL_BYTES: Final = 4096
+"""index.interval.bytes of an index made anew in passing."""
 _MAX_PARTS: Final = 1024
 """Buffers that one pwritev may take (IOV_MAX on Linux)."""
 
@@ -194,19 +200,11 @@ class Segment:
         self.time_index.delete()
         self.path.with_suffix(TRANSACTION_INDEX_SUFFIX).unlink(missing_ok=True)
 
-    def flush(self) -> None:
-        """fsync the records and both indexes."""
-        self.spill()
-        os.fsync(self.file.fileno())
-        for index in (self.index, self.time_index):
-            sync_file(index.path)
-
     # -- reading ------------------------------------------------------------------------------
 
     def find(self, offset: int) -> Placed | None:
         """Return the first batch that ends at or behind `offset`, None if there is none."""
-        entry = self.index.floor(0, offset - self.base_offset)
-        for placed in walk(self.file, entry[1] if entry else 0, self.size):
+        for placed in self._walk_near(0, offset - self.base_offset):
             if placed.header.last_offset >= offset:
                 return placed
         return None
@@ -219,11 +217,39 @@ class Segment:
         """
         if limit >= self.size:
             return self.size, None
-        entry = self.index.floor(1, limit)
-        for placed in walk(self.file, max(start, entry[1] if entry else 0), self.size):
-            if placed.end > limit:
+        for placed in self._walk_near(1, limit):
+            if placed.position >= start and placed.end > limit:
                 return placed.position, placed
         return self.size, None
+
+    def _walk_near(self, column: int, target: int) -> Iterator[Placed]:
+        """Walk from the last index entry whose `column` is at most `target`.
+
+        An entry that does not fit the batch it points to would hide records: then the index is
+        made anew.
+        """
+        entry = self.index.floor(column, target)
+        if entry is not None and not self._fits(entry):
+            LOG.warning("%s: wrong entry %s, the index is made anew", self.index.path, entry)
+            self._repair_indexes()
+            entry = self.index.floor(column, target)
+        return walk(self.file, entry[1] if entry else 0, self.size)
+
+    def _fits(self, entry: tuple[int, int]) -> bool:
+        try:
+            placed = next(walk(self.file, entry[1], self.size), None)
+        except StorageError:
+            return False
+        return placed is not None and placed.header.last_offset - self.base_offset == entry[0]
+
+    def _repair_indexes(self) -> None:
+        size = self.size
+        self.reset_indexes()
+        try:
+            for placed in walk(self.file, 0, size):
+                self.note(placed, interval_bytes=_REPAIR_INTERVAL_BYTES)
+        finally:
+            self.size = size
 
     def next_offset(self) -> int:
         """Return the offset behind the last batch; the base offset if there is none."""
@@ -281,12 +307,3 @@ class Segment:
 def file_name(offset: int, suffix: str) -> str:
     """Return Kafka's file name for what begins at `offset`."""
     return f"{offset:020d}{suffix}"
-
-
-def sync_file(path: Path) -> None:
-    """fsync a file by name. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

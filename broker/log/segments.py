@@ -54,14 +54,8 @@ class SegmentList:
         return self._segments[self._slot(offset) :]
 
     def files_between(self, offset: int, stop_offset: int) -> list[OpenFile]:
-        """Return every file, indexes too, with something in that range; buffers are written."""
-        files: list[OpenFile] = []
-        for segment in self.above(offset):
-            if segment.base_offset < stop_offset:
-                segment.spill()
-                indexes = (segment.index.path, segment.time_index.path)
-                files += (segment.file, *map(OpenFile, indexes))
-        return files
+        """Return the files with records in that range, as of now."""
+        return [s.file for s in self.above(offset) if s.size and s.base_offset < stop_offset]
 
     def facts(self, log_end_offset: int) -> list[SegmentFacts]:
         """Return what retention decides by."""

@@ -1,0 +1,96 @@
+"""What the tests of the log share: batches, a log that can be killed, reading back."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker.log.config import LogConfig
+from broker.log.log_manager import LogManager
+from broker.log.partition_log import PartitionLog
+from broker.log.results import OffsetOutOfRange
+from wire.record_batch import (
+    BatchHeader,
+    Record,
+    build_batch,
+    crc_is_valid,
+    iterate_batches,
+    iterate_records,
+)
+
+NOW_MS = 1_700_000_000_000
+SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
+"""Segments of a few batches and an index entry every other one."""
+
+
+def batch(
+    values: Sequence[bytes] = (b"value",),
+    *,
+    timestamp_ms: int = NOW_MS,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+) -> bytes:
+    """Return one batch as a producer sends it; `producer` is (id, epoch, first sequence)."""
+    records = [
+        Record(offset=slot, timestamp_ms=timestamp_ms + slot, key=None, value=value)
+        for slot, value in enumerate(values)
+    ]
+    producer_id, epoch, sequence = producer
+    return build_batch(
+        records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+    )
+
+
+def opened(folder: Path, config: LogConfig = SMALL, *, now_ms: int = NOW_MS) -> LogManager:
+    """Open a log folder."""
+    return LogManager.open(
+        [folder], broker_id=1, cluster_id="test", config_of=lambda _: config, now_ms=now_ms
+    )
+
+
+def partition_of(manager: LogManager, config: LogConfig = SMALL) -> PartitionLog:
+    """Return the one partition of the tests, made if it is not there."""
+    return manager.create("topic", 0, topic_id=bytes(range(16)), config=config, now_ms=NOW_MS)
+
+
+@contextmanager
+def log_folder() -> Iterator[Path]:
+    """Give a folder for one example of a property."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def one_log(folder: Path, config: LogConfig = SMALL) -> Iterator[PartitionLog]:
+    """Give a log that is closed cleanly in the end."""
+    manager = opened(folder, config)
+    yield partition_of(manager, config)
+    manager.close()
+
+
+def batches_of(log: PartitionLog, start: int | None = None) -> list[tuple[BatchHeader, bytes]]:
+    """Read everything from `start` (the first segment's batches that end behind it) on."""
+    offset = log.log_start_offset if start is None else start
+    found: list[tuple[BatchHeader, bytes]] = []
+    while offset < log.log_end_offset:
+        data = log.read(offset, 1000)
+        assert not isinstance(data, OffsetOutOfRange)
+        assert data, f"nothing at {offset} before the end {log.log_end_offset}"
+        for header, view in iterate_batches(data):
+            assert crc_is_valid(view)
+            found.append((header, bytes(view)))
+            offset = header.next_offset
+    return found
+
+
+def values_of(log: PartitionLog) -> dict[int, bytes | None]:
+    """Return every readable record's value by offset."""
+    return {
+        record.offset: record.value
+        for _, data in batches_of(log)
+        for record in iterate_records(data)
+        if record.offset >= log.log_start_offset
+    }
