@@ -12,6 +12,8 @@ from demo.data_set import number_of
 
 GIBIBYTE: Final = 1 << 30
 READ_TIMEOUT_S: Final = 30
+READ_RECORDS: Final = 10_000
+READ_PATIENCE_S: Final = 0.2  # consume() waits this long for the last records to fill its count
 
 
 class LogUnreadable(RuntimeError):
@@ -102,9 +104,11 @@ class Reader:
             [TopicPartition(self._topic, partition, OFFSET_BEGINNING) for partition in ends]
         )
         unfinished = set(ends)
+        idle_s = 0.0
         while unfinished:
-            messages = self._consumer.consume(10_000, timeout=READ_TIMEOUT_S)
-            if not messages:
+            messages = self._consumer.consume(READ_RECORDS, timeout=READ_PATIENCE_S)
+            idle_s = 0.0 if messages else idle_s + READ_PATIENCE_S
+            if idle_s > READ_TIMEOUT_S:
                 raise LogUnreadable(f"{self._topic}: partitions {unfinished} gave no more records")
             for message in messages:
                 if message.error():
