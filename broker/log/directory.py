@@ -87,9 +87,12 @@ class LogDirectory:
             raise self.fail(path, error) from error
 
     def refuse_if_offline(self) -> None:
-        """Raise the StorageError that took the folder offline, if one did."""
+        """Raise the StorageError that took the folder offline, if one did.
+
+        A new one each time: raised again and again, one exception would collect every traceback.
+        """
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.again()
 
     def fail(self, path: Path, error: OSError) -> StorageError:
         """Take the folder offline; return the reason, which is the first one for good."""
@@ -97,8 +100,8 @@ class LogDirectory:
 
     def blame(self, failure: StorageError) -> StorageError:
         """Take the folder offline because of `failure`, unless another was first; return that."""
-        self.failure = self.failure or failure
-        return self.failure
+        self.failure = self.failure or failure.again()
+        return self.failure.again()
 
     def write_checkpoints(self, *, sync: bool) -> None:
         """Save recovery points and log starts. Raises OSError."""

@@ -154,7 +154,7 @@ class LogManager:
         if not alive:
             failure = self._directories[0].failure
             assert failure is not None
-            raise failure
+            raise failure.again()
         return min(alive, key=lambda directory: counts[id(directory)])
 
     def delete(self, topic: str, partition: int) -> None:

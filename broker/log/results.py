@@ -28,6 +28,10 @@ class StorageError(Exception):
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
 
+    def again(self) -> "StorageError":
+        """Return the same to be raised once more."""
+        return StorageError(self.path, self.reason)
+
     @classmethod
     def from_os(cls, path: Path, error: OSError) -> "StorageError":
         return cls(path, os.strerror(error.errno) if error.errno else str(error))
