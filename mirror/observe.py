@@ -31,9 +31,10 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
     except NetworkFault as fault:
         faults.append(f"{flow.target}: {fault}")
+    mirrored = {place for place in state.maps if flow.topics.matches(place[0])}
     partitions = [
         _partition(place, source.get(place), state, now_ms)
-        for place in sorted(set(source) | set(state.maps))
+        for place in sorted(set(source) | mirrored)
     ]
     try:
         groups = await _groups(flow, links, partitions)

@@ -187,6 +187,19 @@ def run_mirror(configuration: Path, name: str = "mirror") -> Iterator[MirrorProc
         daemon.end()
 
 
+@contextmanager
+def witness_on(folder: Path, port: int) -> Iterator[None]:
+    """Run a witness on a given port, which may have run there before."""
+    arguments = ["-m", "runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    with (folder.parent / "witness.log").open("ab") as log:
+        process = subprocess.Popen([sys.executable, *arguments], stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBatch:
     """One batch as it lies in a log."""

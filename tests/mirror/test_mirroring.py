@@ -188,8 +188,8 @@ def test_sigkills_over_a_source_with_holes_keep_the_map_exact(sites: Sites, tmp_
     assert offset_map.mirrored_source_end == end
     for own_batch, copy in zip(own, target, strict=True):
         for step in range(own_batch.header.record_count):
-            place = translate(offset_map, own_batch.header.base_offset + step)
-            assert place == copy.header.base_offset + step
+            there = translate(offset_map, own_batch.header.base_offset + step)
+            assert there == copy.header.base_offset + step
 
 
 def read_map(sites: Sites, topic: str, target_end: int) -> OffsetMap:
