@@ -1,0 +1,317 @@
+"""Produce, Fetch and their kin over a real socket and a real log."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from broker.apis.table import APIS
+from tests.broker.rig import NOW_MS, TOPIC_ID, batch, outcome, produce, serving
+from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from wire.messages.produce import ProduceRequest
+from wire.record_batch import iterate_batches, iterate_records
+
+
+def fetch(
+    offset: int, *, partition: int = 0, max_wait_ms: int = 0, epoch: int = -1, **fields: Any
+) -> FetchRequest:
+    limits: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1_000_000, **fields}
+    partition_max_bytes = limits.pop("partition_max_bytes", 1_000_000)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        topics=(
+            FetchTopic(
+                topic="t",
+                topic_id=TOPIC_ID,
+                partitions=(
+                    FetchPartition(
+                        partition=partition,
+                        fetch_offset=offset,
+                        partition_max_bytes=partition_max_bytes,
+                        current_leader_epoch=epoch,
+                    ),
+                ),
+            ),
+        ),
+        **limits,
+    )
+
+
+def only(response: object) -> FetchPartitionData:
+    (topic,) = response.responses  # type: ignore[attr-defined]
+    (partition,) = topic.partitions
+    assert isinstance(partition, FetchPartitionData)
+    return partition
+
+
+def values(partition: FetchPartitionData) -> list[bytes | None]:
+    assert isinstance(partition.records, memoryview)
+    return [
+        record.value
+        for _, one in iterate_batches(partition.records)
+        for record in iterate_records(one)
+    ]
+
+
+@pytest.mark.parametrize("version", range(4, 18))
+async def test_what_was_produced_is_fetched_in_every_version(tmp_path: Path, version: int) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.ask(produce(batch(b"a", b"b")), min(version, 11))
+        await client.ask(produce(batch(b"c")), 3)
+        data = only(await client.ask(fetch(0), version))
+        assert (data.error_code, data.high_watermark) == (ErrorCode.NONE, 3)
+        assert values(data) == [b"a", b"b", b"c"]
+        assert values(only(await client.ask(fetch(2), version))) == [b"c"]
+
+
+async def test_a_fetch_at_the_end_waits_for_the_next_record(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as reader, rig.connect() as writer:
+        await reader.send(fetch(0, max_wait_ms=10_000))
+        await trio.sleep(0.05)
+        await writer.ask(produce(batch(b"late")))
+        with trio.fail_after(2):
+            assert values(only(await reader.receive())) == [b"late"]
+
+
+async def test_a_parked_fetch_answers_empty_when_its_wait_is_over(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        started = trio.current_time()
+        data = only(await client.ask(fetch(0, max_wait_ms=150)))
+        assert 0.14 <= trio.current_time() - started < 2
+        assert (data.error_code, values(data)) == (ErrorCode.NONE, [])
+
+
+async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as reader, rig.connect() as writer:
+        await reader.send(fetch(0, max_wait_ms=10_000, min_bytes=300))
+        for value in (b"x" * 100, b"y" * 100):
+            await writer.ask(produce(batch(value)))
+            await trio.sleep(0.02)
+        with trio.fail_after(2):
+            assert values(only(await reader.receive())) == [b"x" * 100, b"y" * 100]
+
+
+async def test_a_fetch_that_waits_learns_at_once_of_a_new_leader(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.send(fetch(0, max_wait_ms=10_000))
+        await trio.sleep(0.05)
+        rig.node.lead(0, leader=1, epoch=6)
+        with trio.fail_after(2):
+            data = only(await client.receive())
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_the_first_batch_comes_whole_however_small_the_limit(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        for value in (b"a" * 1000, b"b" * 1000):
+            await client.ask(produce(batch(value)))
+        data = only(await client.ask(fetch(0, max_bytes=1, partition_max_bytes=1)))
+        assert values(data) == [b"a" * 1000]
+
+
+async def test_what_cannot_be_fetched_is_said(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        beyond = only(await client.ask(fetch(5)))
+        assert (beyond.error_code, beyond.high_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+        elsewhere = only(await client.ask(fetch(0, partition=2)))
+        assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert elsewhere.current_leader.leader_id == 1
+        absent = only(await client.ask(fetch(0, partition=9)))
+        assert absent.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        old = only(await client.ask(fetch(0, epoch=4)))
+        assert old.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        future = only(await client.ask(fetch(0, epoch=6)))
+        assert future.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+async def test_a_fetch_session_is_declined(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        assert (await client.ask(fetch(0, session_epoch=0))).session_id == 0
+        answer = await client.ask(fetch(0, session_id=9, session_epoch=3))
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_produce_refuses_with_kafkas_codes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        good = batch(b"a")
+        broken = good[:-1] + b"?"
+        assert outcome(await client.ask(produce(broken))) == (ErrorCode.CORRUPT_MESSAGE, -1)
+        assert (
+            outcome(await client.ask(produce(good, acks=7)))[0] == ErrorCode.INVALID_REQUIRED_ACKS
+        )
+        assert outcome(await client.ask(produce(good, partition=9)))[0] == (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        answer = await client.ask(produce(good, partition=2))
+        assert answer.responses[0].partition_responses[0].current_leader.leader_id == 1
+        assert outcome(await client.ask(produce(b"")))[0] == ErrorCode.INVALID_RECORD
+        assert outcome(await client.ask(produce(good))) == (ErrorCode.NONE, 0)
+
+
+async def test_acks_all_needs_enough_replicas_in_sync(tmp_path: Path) -> None:
+    async with serving(tmp_path, min_insync_replicas=2) as rig, rig.connect() as client:
+        assert outcome(await client.ask(produce(batch(b"a"))))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert outcome(await client.ask(produce(batch(b"a"), acks=1))) == (ErrorCode.NONE, 0)
+
+
+async def test_an_idempotent_batch_sent_twice_is_there_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        sent = batch(b"a", producer_id=4, producer_epoch=0, base_sequence=0)
+        assert outcome(await client.ask(produce(sent))) == (ErrorCode.NONE, 0)
+        assert outcome(await client.ask(produce(sent))) == (ErrorCode.NONE, 0)
+        skipping = batch(b"b", producer_id=4, producer_epoch=0, base_sequence=5)
+        assert outcome(await client.ask(produce(skipping)))[0] == (
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        )
+
+
+async def test_the_fence_comes_after_duplicates_and_before_everything_else(tmp_path: Path) -> None:
+    fence = {"write.fence.topics": "t,other", "write.fence.allowed.client.ids": "mirror-a-b"}
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        sent = batch(b"a", producer_id=4, producer_epoch=0, base_sequence=0)
+        corrupt = batch(b"probe")[:-1] + b"?"
+        assert outcome(await client.ask(produce(sent))) == (ErrorCode.NONE, 0)
+        assert outcome(await client.ask(produce(corrupt)))[0] == ErrorCode.CORRUPT_MESSAGE
+        rig.node.dynamic.set_default_broker(fence)
+        assert outcome(await client.ask(produce(sent))) == (ErrorCode.NONE, 0)
+        for refused in (batch(b"new"), corrupt):
+            assert outcome(await client.ask(produce(refused)))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        mirrored = await client.ask(produce(batch(b"m")), client_id="mirror-a-b")
+        assert outcome(mirrored) == (ErrorCode.NONE, 1)
+        rig.node.dynamic.set_default_broker({})
+        assert outcome(await client.ask(produce(batch(b"new")))) == (ErrorCode.NONE, 2)
+
+
+async def test_old_message_formats_are_refused(tmp_path: Path) -> None:
+    message_set = struct.pack(">qi", 0, 14) + struct.pack(">IbbiI", 0, 1, 0, -1, 0)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        error, _ = outcome(await client.ask(produce(message_set + bytes(60)), 2))
+        assert error == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (-1, (-1, 3)),
+        (-2, (-1, 0)),
+        (-3, (NOW_MS, 0)),
+        (NOW_MS - 5, (NOW_MS, 0)),
+        (NOW_MS + 1, (-1, -1)),
+    ],
+)
+async def test_offsets_are_listed(tmp_path: Path, timestamp: int, found: tuple[int, int]) -> None:
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=(
+            ListOffsetsTopic(
+                name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),)
+            ),
+        ),
+    )
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.ask(produce(batch(b"a", b"b", b"c")))
+        for version in APIS[ListOffsetsRequest.API_KEY].versions:
+            (topic,) = (await client.ask(request, version)).topics
+            (partition,) = topic.partitions
+            assert partition.error_code == ErrorCode.NONE
+            assert (partition.timestamp, partition.offset) == found
+
+
+async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
+    def request(offset: int) -> DeleteRecordsRequest:
+        partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+        topics = (DeleteRecordsTopic(name="t", partitions=(partition,)),)
+        return DeleteRecordsRequest(topics=topics, timeout_ms=1_000)
+
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        for _ in range(3):
+            await client.ask(produce(batch(b"a")))
+        (topic,) = (await client.ask(request(2))).topics
+        assert topic.partitions[0].low_watermark == 2
+        assert only(await client.ask(fetch(1))).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        (topic,) = (await client.ask(request(9))).topics
+        assert topic.partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+EVERY_VERSION = [
+    MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
+    ApiVersionsRequest(),
+    DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),
+            DescribeConfigsResource(resource_type=4, resource_name="0", configuration_keys=None),
+            DescribeConfigsResource(resource_type=4, resource_name="7", configuration_keys=None),
+        )
+    ),
+    DescribeClusterRequest(include_cluster_authorized_operations=True),
+    InitProducerIdRequest(transaction_timeout_ms=1),
+    OffsetForLeaderEpochRequest(
+        topics=(
+            OffsetForLeaderTopic(
+                topic="t", partitions=(OffsetForLeaderPartition(partition=0, leader_epoch=5),)
+            ),
+        )
+    ),
+    CreateTopicsRequest(
+        topics=(
+            CreatableTopic(
+                name="n", num_partitions=1, replication_factor=1, assignments=(), configs=()
+            ),
+        )
+    ),
+    produce(batch(b"a")),
+    produce(batch(b"a"), partition=2),
+]
+
+
+@pytest.mark.parametrize("request_", EVERY_VERSION, ids=lambda one: type(one).__name__)
+async def test_every_version_that_is_listed_is_answered(
+    tmp_path: Path, request_: ProduceRequest
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        for version in APIS[request_.API_KEY].versions:
+            assert await client.ask(request_, version) is not None
+
+
+async def test_what_old_librdkafka_looks_for_is_listed() -> None:
+    """Up to 2.8 it switches features off unless these versions lie in the ranges."""
+    for key, versions in {
+        0: (0, 3, 7),
+        1: (4, 10),
+        2: (1,),
+        8: (1, 2),
+        9: (1,),
+        10: (0,),
+        11: (0,),
+        12: (0,),
+        13: (0,),
+        14: (0,),
+        18: (0,),
+        22: (0,),
+    }.items():
+        for version in versions:
+            assert version in APIS[key].versions
