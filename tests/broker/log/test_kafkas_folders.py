@@ -1,0 +1,99 @@
+"""Log folders that Apache Kafka wrote are opened, read and continued (golden/README.md)."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from broker.log.checkpoints import META_PROPERTIES, read_meta_properties
+from broker.log.config import LogConfig
+from broker.log.log_manager import LogManager
+from broker.log.results import AppendResult, TopicPartition
+from tests.broker.log.logs import NOW_MS, batch, batches_of, values_of
+from wire.record_batch import BatchHeader
+
+GOLDEN = Path(__file__).parent / "golden"
+CONFIG = LogConfig().with_overrides(
+    {"segment.bytes": "3000", "index.interval.bytes": "300", "segment.index.bytes": "480"}
+)
+CODECS = 5
+
+
+def unpacked(folder: Path, name: str) -> LogManager:
+    with tarfile.open(GOLDEN / f"kafka-3.9.2-{name}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return opened(folder)
+
+
+def opened(folder: Path) -> LogManager:
+    owner = read_meta_properties(folder / META_PROPERTIES)
+    assert owner is not None
+    return LogManager.open(
+        [folder],
+        broker_id=owner.broker_id,
+        cluster_id=owner.cluster_id,
+        config_of=lambda _: CONFIG,
+        now_ms=NOW_MS,
+    )
+
+
+@pytest.mark.parametrize("name", ["clean", "killed"])
+def test_every_record_is_there_and_found_by_time(tmp_path: Path, name: str) -> None:
+    manager = unpacked(tmp_path, name)
+    assert not manager.recovered
+    records: dict[str, list[tuple[int, int, str]]]
+    records = json.loads((GOLDEN / "kafka-3.9.2-records.json").read_text())
+    for topic, expected in records.items():
+        log = manager.logs[TopicPartition(topic, 0)]
+        markers = {header.base_offset for header, _ in batches_of(log) if header.is_control}
+        values = {
+            offset: value for offset, value in values_of(log).items() if offset not in markers
+        }
+        assert values == {offset: value.encode() for offset, _, value in expected}
+        for offset, timestamp_ms, _ in expected:
+            found = log.offset_for_timestamp(timestamp_ms)
+            assert found is not None
+            assert found.timestamp_ms >= timestamp_ms
+            assert found.offset <= offset
+    manager.close()
+
+
+@pytest.mark.parametrize("name", ["clean", "killed"])
+def test_every_producers_last_batches_are_known(tmp_path: Path, name: str) -> None:
+    manager = unpacked(tmp_path, name)
+    log = manager.get("events", 0)
+    assert log is not None
+    produced: dict[int, list[BatchHeader]] = {}
+    for header, _ in batches_of(log):
+        produced.setdefault(header.producer_id, []).append(header)
+    assert len(produced) == CODECS
+    for headers in produced.values():
+        for header in headers[-5:]:
+            found = log.find_duplicate(header)
+            assert found is not None
+            assert (found.base_offset, found.last_offset) == (
+                header.base_offset,
+                header.last_offset,
+            )
+        assert not any(log.find_duplicate(header) for header in headers[:-5])
+    manager.close()
+
+
+@pytest.mark.parametrize("name", ["clean", "killed"])
+def test_the_log_goes_on_where_kafka_ended(tmp_path: Path, name: str) -> None:
+    manager = unpacked(tmp_path, name)
+    before = {key: (log.log_end_offset, values_of(log)) for key, log in manager.logs.items()}
+    for key, log in manager.logs.items():
+        for number in range(60):
+            done = log.append(batch([b"%d" % number] * 3), leader_epoch=1, now_ms=NOW_MS)
+            assert isinstance(done, AppendResult)
+            assert done.base_offset == before[key][0] + 3 * number
+    manager.abandon()
+    again = opened(tmp_path)
+    assert not again.recovered
+    for key, log in again.logs.items():
+        end, values = before[key]
+        assert log.end_offset_for_epoch(0) == (0, end)
+        assert values_of(log) == values | {end + o: b"%d" % (o // 3) for o in range(180)}
+    again.close()
