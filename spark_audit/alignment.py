@@ -40,9 +40,9 @@ def common_subsequence(
     """Return a common subsequence of the greatest total weight, in order.
 
     `weights` belong to the source's items (default 1 each); equal items must weigh the same. Of
-    equally good answers the earliest positions of the target are taken, so that of two copies in
-    a row the second is the surplus one. After Hunt and Szymanski (1977), with the weights of
-    Jacobson and Vo (1992).
+    copies the earliest are taken, so that of two in a row the second is the surplus one.
+
+    After Hunt and Szymanski (1977), with the weights of Jacobson and Vo (1992).
     """
     head = _equal_run(source, target)
     tail = _equal_run(source[head:][::-1], target[head:][::-1])
@@ -57,7 +57,22 @@ def common_subsequence(
         )
         pairs += [Pair(pair.source + head, pair.target + head) for pair in found]
     pairs += [Pair(source_end + index, target_end + index) for index in range(tail)]
-    return pairs
+    places = zip(
+        _earliest(source, [pair.source for pair in pairs]),
+        _earliest(target, [pair.target for pair in pairs]),
+        strict=True,
+    )
+    return [Pair(*place) for place in places]
+
+
+def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
+    """Yield for each chosen position the first one behind the one before that is as good."""
+    start = 0
+    for position in chosen:
+        while items[start] != items[position]:
+            start += 1
+        yield start
+        start += 1
 
 
 def _equal_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:

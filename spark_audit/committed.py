@@ -89,7 +89,9 @@ class CommittedLog:
             yield from self._skip_to(header.base_offset, HoleReason.GAP)
             if not crc_is_valid(batch):
                 detail = f"the checksum of the batch at offset {header.base_offset} fails"
-                yield from self._skip_to(next_offset, HoleReason.CORRUPT, detail)
+                # At least one offset on: where it ends may be what is damaged.
+                behind = max(next_offset, self.position + 1)
+                yield from self._skip_to(behind, HoleReason.CORRUPT, detail)
             elif (reason := transactions.hole(header, batch)) is not None:
                 yield from self._skip_to(header.next_offset, reason)
             else:

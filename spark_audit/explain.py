@@ -77,41 +77,41 @@ def recognise_rewritten(outcomes: DataFrame, bounds: DataFrame, native: DataFram
 def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -> DataFrame:
     """Add `hole`: the reason of a hole where the other side should have the record, else null.
 
-    Retention explains any number of records, what compaction left as many as it has offsets. Holes
-    that explain nothing by themselves (a corrupt batch, an aborted transaction) are named too.
+    The other side's offsets between the record's neighbours are looked at. Retention explains any
+    number of records, what compaction left as many as it has offsets. Holes that explain nothing by
+    themselves (a corrupt batch, an aborted transaction) are named too.
     """
-    bracket = [*PARTITION, *_NEIGHBOURS]
     was_mirrored = f.col("unmirrored_by").isNull()
-    lacks_target = (f.col("kind") == Kind.LOST.value) & was_mirrored
-    lacks_source = f.col("kind") == Kind.PHANTOM.value
-    in_bracket = Over.partitionBy(*bracket, "kind")
-    numbered = outcomes.withColumn("unmatched", f.count(f.lit(1)).over(in_bracket))
-    brackets = numbered.where(lacks_source | lacks_target).select(*bracket, "kind").distinct()
-    named = _named_holes(holes, bounds)
-    overlaps = (
-        lacks_target
-        & (f.col("side") == Side.TARGET.value)
-        & (f.col("hole_start") < f.col("target_before"))
-        & (f.col("hole_stop") - 1 > f.col("target_after"))
-    ) | (
-        lacks_source
-        & (f.col("side") == Side.SOURCE.value)
-        & (f.col("hole_start") < f.col("source_before"))
-        & (f.col("hole_stop") - 1 > f.col("source_after"))
+    side = f.when((f.col("kind") == Kind.LOST.value) & was_mirrored, Side.TARGET.value).when(
+        f.col("kind") == Kind.PHANTOM.value, Side.SOURCE.value
     )
-    sizes = f.col("hole_stop") - f.col("hole_start")
+    on_target = f.col("side") == Side.TARGET.value
+    key = [*PARTITION, "side", "after", "before"]
+    placed = (
+        outcomes.withColumn("side", side)
+        .withColumn(
+            "after", f.when(on_target, f.col("target_after")).otherwise(f.col("source_after"))
+        )
+        .withColumn(
+            "before", f.when(on_target, f.col("target_before")).otherwise(f.col("source_before"))
+        )
+        .withColumn("unmatched", f.count(f.lit(1)).over(Over.partitionBy(*key)))
+    )
+    overlaps = (f.col("hole_start") < f.col("before")) & (f.col("hole_stop") > f.col("after") + 1)
     best = (
-        brackets.join(named, on=PARTITION, how="inner")
+        placed.select(*key)
+        .distinct()
+        .join(_named_holes(holes, bounds), on=[*PARTITION, "side"], how="inner")
         .where(overlaps)
-        .groupBy(*bracket, "kind", "hole_reason")
-        .agg(f.sum(sizes).alias("capacity"), f.min("rank").alias("rank"))
-        .groupBy(*bracket, "kind")
+        .groupBy(*key, "hole_reason")
+        .agg(f.sum("hole_size").alias("capacity"), f.min("rank").alias("rank"))
+        .groupBy(*key)
         .agg(f.min(f.struct("rank", "hole_reason", "capacity")).alias("best"))
     )
     is_enough = (f.col("best.hole_reason") != HoleReason.GAP.name) | (
         f.col("best.capacity") >= f.col("unmatched")
     )
-    return numbered.join(best, on=[*bracket, "kind"], how="left").select(
+    return placed.join(best, on=key, how="left").select(
         *_OUTCOME,
         "unmirrored_by",
         f.when(is_enough, f.col("best.hole_reason")).alias("hole"),
@@ -140,6 +140,7 @@ def _named_holes(holes: DataFrame, bounds: DataFrame) -> DataFrame:
             "side",
             f.col("start_offset").alias("hole_start"),
             f.col("stop_offset").alias("hole_stop"),
+            (f.col("stop_offset") - f.col("start_offset")).alias("hole_size"),
             f.col("reason").alias("hole_reason"),
             rank.alias("rank"),
         )

@@ -3,9 +3,10 @@
 The only place that collects: which windows differ decides what is read next.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -45,15 +46,21 @@ class FlowFrames:
     summary: DataFrame
 
 
+Scan: TypeAlias = Callable[[SparkSession, Sequence[ScanTask]], DataFrame]
+"""Reads logs: `data_source.scanned`."""
+
+
 @contextmanager
-def audit_flow(spark: SparkSession, snapshot: Snapshot, planner: Planner) -> Iterator[FlowFrames]:
+def audit_flow(
+    spark: SparkSession, snapshot: Snapshot, planner: Planner, scan: Scan = scanned
+) -> Iterator[FlowFrames]:
     """Compare both logs within the snapshot; what is cached is given back at the end.
 
     Raises CannotTell for a log that cannot be read to its end, from here or when the result is
     computed.
     """
     with ExitStack() as kept:
-        run = _Run(spark=spark, kept=kept)
+        run = _Run(spark=spark, scan=scan, kept=kept)
         bounds = spark.createDataFrame(list(snapshot.rows()), BOUNDS)
         ranges = run.read(planner.ranges())
         marked = mark_waiting(differing_windows(ranges), bounds).collect()
@@ -80,6 +87,7 @@ class _Run:
     """Spark, and what one flow's audit keeps in its cache."""
 
     spark: SparkSession
+    scan: Scan
     kept: ExitStack
 
     def keep(self, frame: DataFrame) -> DataFrame:
@@ -90,11 +98,11 @@ class _Run:
 
     def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
         """Scan now, and raise CannotTell with the first reason why some log cannot be read."""
-        scan = self.keep(scanned(self.spark, tasks))
-        failures = scan.where(f.col("kind") == RowKind.FAILURE.value).select("detail").collect()
+        rows = self.keep(self.scan(self.spark, tasks))
+        failures = rows.where(f.col("kind") == RowKind.FAILURE.value).select("detail").collect()
         if failures:
             raise CannotTell(min(failure.detail for failure in failures))
-        return scan
+        return rows
 
     def judge_windows(
         self, planner: Planner, bounds: DataFrame, ranges: DataFrame, differing: Sequence[Row]

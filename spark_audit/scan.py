@@ -39,13 +39,16 @@ def scan(task: ScanTask) -> list[ScanRow]:
     return trio.run(_scan, task)
 
 
+def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
+    """Return the pass over the log that a task asks for, and what its records go into."""
+    if not task.wants_ranges:
+        return CommittedLog(task.start, task.stop), RecordSink()
+    sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)
+    return CommittedLog(task.start, task.log_stop), sink
+
+
 async def _scan(task: ScanTask) -> list[ScanRow]:
-    sink: Sink = (
-        RangeSink(starts_log=task.starts_log, split_stop=task.stop)
-        if task.wants_ranges
-        else RecordSink()
-    )
-    log = CommittedLog(task.start, task.log_stop if task.wants_ranges else task.stop)
+    log, sink = begin(task)
     try:
         async with open_cluster(
             task.bootstrap, client_id=CLIENT_ID, request_timeout_ms=_REQUEST_TIMEOUT_MS

@@ -45,7 +45,8 @@ SCAN: Final = (
     "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, key binary, "
     "producer_id bigint, reason string, detail string"
 )
-_ARROW_SCAN: Final = pa.schema(
+"""The columns of a scan, for Spark and, below, for Arrow."""
+ARROW_SCAN: Final = pa.schema(
     [
         ("side", pa.string()),
         ("topic", pa.string()),
@@ -122,6 +123,6 @@ def arrow_batches(place: ScanPlace, rows: Iterable[ScanRow]) -> Iterator[pa.Reco
             *zip(*chunk, strict=True),
         ]
         arrays = [
-            pa.array(values, field.type) for values, field in zip(columns, _ARROW_SCAN, strict=True)
+            pa.array(values, field.type) for values, field in zip(columns, ARROW_SCAN, strict=True)
         ]
-        yield pa.record_batch(arrays, schema=_ARROW_SCAN)
+        yield pa.record_batch(arrays, schema=ARROW_SCAN)

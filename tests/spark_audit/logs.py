@@ -1,0 +1,141 @@
+"""Logs in memory, and a stand-in for the data source that reads them as the real one reads Kafka.
+
+Everything behind the Fetch answer is the real code; only the network is left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from uuid import UUID
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
+from spark_audit.scan import begin
+from spark_audit.scan_plan import ScanTask
+from spark_audit.scan_rows import ARROW_SCAN, SCAN, ScanRow, Side, arrow_batches, failure_row
+from spark_audit.seals import Seal
+from wire.record_batch import Record, build_batch
+
+Batch: TypeAlias = tuple[int, bytes]
+"""The offset behind it, and the bytes."""
+FETCH_BATCHES = 7
+"""A stand-in for the size of a Fetch answer: reading must go on in the middle of a log."""
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition's log: batches at their offsets."""
+
+    batches: list[Batch] = field(default_factory=list)
+    start: int = 0
+    stop: int = 0
+    is_compacted: bool = False
+
+    def append(self, *contents: str) -> list[int]:
+        """Append one batch of records and return their offsets; equal contents, equal records."""
+        offsets = list(range(self.stop, self.stop + len(contents)))
+        records = [
+            Record(offset, _time_of(content), _key_of(content), content.encode())
+            for offset, content in zip(offsets, contents, strict=True)
+        ]
+        self.append_bytes(build_batch(records, base_offset=self.stop), len(contents))
+        return offsets
+
+    def append_bytes(self, batch: bytes, offsets: int) -> None:
+        """Append a batch that is ready made."""
+        self.stop += offsets
+        self.batches.append((self.stop, batch))
+
+    def skip(self, offsets: int) -> None:
+        """Leave a gap."""
+        self.stop += offsets
+
+    def fetch(self, position: int) -> bytes:
+        """Return the batches from the one that holds, or follows, the position."""
+        following = [batch for behind, batch in self.batches if behind > position]
+        return b"".join(following[:FETCH_BATCHES])
+
+    def bounds(self) -> LogBounds:
+        """Return what a snapshot says of it."""
+        return LogBounds(
+            start=self.start,
+            stop=self.stop,
+            topic_id=UUID(int=1),
+            is_compacted=self.is_compacted,
+        )
+
+
+def _time_of(content: str) -> int:
+    """Return the time of a record: what stands before the colon, which alterations keep."""
+    return 1_700_000_000_000 + sum(content.partition(":")[0].encode())
+
+
+def _key_of(content: str) -> bytes:
+    return content.partition(":")[0].encode()
+
+
+@dataclass(slots=True)
+class Pair:
+    """Both sides of a partition."""
+
+    source: Log = field(default_factory=Log)
+    target: Log = field(default_factory=Log)
+    seal: Seal | None = None
+
+    def mirror(self, *contents: str) -> None:
+        """Append the same records to both sides."""
+        self.source.append(*contents)
+        self.target.append(*contents)
+
+
+Pairs: TypeAlias = Mapping[tuple[str, int], Pair]
+
+
+def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
+    """Return the snapshot of these logs."""
+    return Snapshot(
+        flow="dc1->dc2",
+        source="dc1",
+        target="dc2",
+        taken_ms=1_700_000_000_000,
+        promotion=promotion,
+        partitions=tuple(
+            PartitionBounds(
+                topic=topic,
+                partition=partition,
+                source=pair.source.bounds(),
+                target=pair.target.bounds(),
+                seal=pair.seal,
+            )
+            for (topic, partition), pair in sorted(pairs.items())
+        ),
+        only_on_target=(),
+    )
+
+
+def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFrame]:
+    """Return what reads these logs instead of Kafka's; the rows are made in this process."""
+
+    def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
+        batches = [
+            batch for task in tasks for batch in arrow_batches(task.place, _read(pairs, task))
+        ]
+        table = pa.Table.from_batches(batches, schema=ARROW_SCAN)
+        return spark.createDataFrame(table, SCAN)
+
+    return scan
+
+
+def _read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
+    pair = pairs[task.place.topic, task.place.partition]
+    log = pair.source if task.place.side is Side.SOURCE else pair.target
+    reading, sink = begin(task)
+    while not reading.is_done:
+        fetched = log.fetch(reading.position)
+        if not fetched:
+            return [failure_row(reading.position, "the log in memory ends")]
+        if not all(sink.take(found) for found in reading.feed(memoryview(fetched), ())):
+            break
+    return sink.finish()

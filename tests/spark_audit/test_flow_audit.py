@@ -1,0 +1,285 @@
+"""A whole audit over logs in memory: a fault in each partition, all of them in one run."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.flow_audit import audit_flow
+from spark_audit.scan_plan import Address, Planner
+from spark_audit.seals import CannotTell, Seal
+from spark_audit.session import PANDAS_COMPLAINT
+from tests.spark_audit.logs import Log, Pair, Pairs, scan_of, snapshot_of
+from wire.record_batch import Record, build_batch
+
+pytestmark = [
+    pytest.mark.integration,
+    # Raised by Spark where it meets Arrow; nothing of ours goes through pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+Found: TypeAlias = tuple[str, int | None, int | None]
+Scenario: TypeAlias = Callable[[Pair], set[Found]]
+ADDRESSES: Mapping[str, tuple[Address, ...]] = {"dc1": (), "dc2": ()}
+BULK = 1_500
+"""So many records around a fault: a few ranges before and behind it."""
+
+
+def _bulk(name: str) -> list[str]:
+    return [f"{name} {number}" for number in range(BULK)]
+
+
+def _around(fault: Scenario) -> Scenario:
+    """Plant a fault in the middle of much that is equal, behind a gap in the source's offsets."""
+
+    def plant(pair: Pair) -> set[Found]:
+        pair.mirror(*_bulk("before"))
+        pair.source.append_bytes(_marker(pair.source.stop), 1)
+        found = fault(pair)
+        pair.mirror(*_bulk("after"))
+        return found
+
+    return plant
+
+
+def _marker(offset: int) -> bytes:
+    return build_batch(
+        [Record(offset, 1, b"\x00\x00\x00\x01", b"")],
+        base_offset=offset,
+        producer_id=3,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+def equal(_: Pair) -> set[Found]:
+    return set()
+
+
+def lost(pair: Pair) -> set[Found]:
+    return {("lost", offset, None) for offset in pair.source.append("x", "y")}
+
+
+def duplicated(pair: Pair) -> set[Found]:
+    (source,) = pair.source.append("x")
+    _, second = pair.target.append("x", "x")
+    return {("duplicated", source, second)}
+
+
+def duplicated_far_away(pair: Pair) -> set[Found]:
+    (copy,) = pair.target.append("before 17")
+    return {("duplicated", 17, copy)}
+
+
+def replayed(pair: Pair) -> set[Found]:
+    """Hundreds of records once more, as a mirror does that forgot how far it was."""
+    copies = pair.target.append(*_bulk("before")[800:1_300])
+    return {("duplicated", 800 + step, copy) for step, copy in enumerate(copies)}
+
+
+def reordered(pair: Pair) -> set[Found]:
+    pair.source.append("a", "b", "c", "d")
+    moved = pair.target.append("a", "c", "d", "b")[3]
+    return {("reordered", pair.source.stop - 3, moved)}
+
+
+def altered(pair: Pair) -> set[Found]:
+    pair.mirror("a")
+    (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
+    pair.mirror("b")
+    return {("altered", source, target)}
+
+
+def phantom(pair: Pair) -> set[Found]:
+    return {("phantom", None, pair.target.append("x")[0])}
+
+
+def a_loss_beside_a_copy(pair: Pair) -> set[Found]:
+    """Counts agree, and in the same gap too: only the multiset tells."""
+    (missing,) = pair.source.append("x")
+    (copy,) = pair.target.append("before 3")
+    return {("lost", missing, None), ("duplicated", 3, copy)}
+
+
+def corrupt_on_target(pair: Pair) -> set[Found]:
+    missing = pair.source.append("x", "y")
+    broken = bytearray(build_batch([Record(pair.target.stop, 1, b"k", b"v" * 9)] * 1))
+    broken[-1] ^= 1
+    broken[0:8] = pair.target.stop.to_bytes(8, "big")
+    place = pair.target.stop
+    pair.target.append_bytes(bytes(broken), 1)
+    return {("corrupt", None, place), *(("lost", offset, None) for offset in missing)}
+
+
+def gap_on_source(pair: Pair) -> set[Found]:
+    place = pair.source.stop
+    pair.source.skip(5)
+    return {("hole", place, None)}
+
+
+FAULTS: Mapping[str, Scenario] = {
+    scenario.__name__: _around(scenario)
+    for scenario in (
+        equal,
+        lost,
+        duplicated,
+        duplicated_far_away,
+        replayed,
+        reordered,
+        altered,
+        phantom,
+        a_loss_beside_a_copy,
+        corrupt_on_target,
+        gap_on_source,
+    )
+}
+
+
+@dataclass(slots=True)
+class Audited:
+    """What one run found, by topic."""
+
+    findings: dict[str, set[Found]] = field(default_factory=dict)
+    reasons: dict[str, set[str]] = field(default_factory=dict)
+    summary: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def numbers(self, column: str, *topics: str) -> tuple[int, ...]:
+        """Return a column of the summary for these topics."""
+        return tuple(self.summary[topic][column] for topic in topics)
+
+
+def audit(spark: SparkSession, pairs: Pairs, promotion: int | None = None) -> Audited:
+    """Run an audit over the logs and return its findings and numbers."""
+    snapshot = snapshot_of(pairs, promotion)
+    audited = Audited()
+    with audit_flow(spark, snapshot, Planner(snapshot, ADDRESSES), scan_of(pairs)) as frames:
+        for row in frames.summary.collect():
+            audited.summary[row.topic] = row.asDict()
+            audited.findings[row.topic] = set()
+            audited.reasons[row.topic] = set()
+        for row in frames.findings.collect():
+            audited.findings[row.topic].add((row.kind, row.source_offset, row.target_offset))
+            audited.reasons[row.topic].add(row.reason)
+    return audited
+
+
+def _plant_retention(pairs: Pairs) -> None:
+    for topic, side in (("source aged", "source"), ("target aged", "target")):
+        pair = pairs[topic, 0]
+        pair.mirror("a", "b", "c")
+        pair.mirror(*_bulk(topic))
+        aged: Log = getattr(pair, side)
+        aged.start = 3
+        del aged.batches[0]
+
+
+def _plant_compaction(pair: Pair) -> None:
+    pair.source.is_compacted = pair.target.is_compacted = True
+    pair.mirror("a")
+    pair.source.append("x")
+    pair.target.skip(1)
+    pair.mirror("b")
+    pair.source.skip(1)
+    pair.target.append("y")
+    pair.mirror("c")
+
+
+def _plant_lag(pairs: Pairs) -> None:
+    pairs["nothing yet", 0].source.append("a", "b", "c")
+    pairs["some yet", 0].mirror(*_bulk("some"))
+    pairs["some yet", 0].source.append("a", "b")
+    pairs["little yet", 0].mirror("a")
+    pairs["little yet", 0].source.append(*_bulk("rest"))
+
+
+OTHERS = ("nothing yet", "some yet", "little yet", "source aged", "target aged", "compacted")
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[Pairs, dict[str, set[Found]]]:
+    """Logs with a fault each, or a difference that is none, and the findings to be expected."""
+    pairs = {(name, 0): Pair() for name in (*FAULTS, *OTHERS)}
+    expected = {name: plant(pairs[name, 0]) for name, plant in FAULTS.items()}
+    _plant_lag(pairs)
+    _plant_retention(pairs)
+    _plant_compaction(pairs["compacted", 0])
+    return pairs, expected | {name: set() for name in OTHERS}
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, planted: tuple[Pairs, dict[str, set[Found]]]) -> Audited:
+    """The audit of the planted logs."""
+    # This runs outside the tests, where their marks do not count.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
+        return audit(spark, planted[0])
+
+
+def test_each_fault_is_found_exactly_and_nothing_else(
+    audited: Audited, planted: tuple[Pairs, dict[str, set[Found]]]
+) -> None:
+    assert audited.findings == planted[1]
+
+
+def test_the_numbers_say_what_was_read(audited: Audited) -> None:
+    assert audited.numbers("source_records", "equal", "lost") == (2 * BULK, 2 * BULK + 2)
+    assert audited.numbers("target_records", "equal", "lost") == (2 * BULK, 2 * BULK)
+    assert audited.numbers("source_marker_offsets", "equal") == (1,)
+    assert audited.numbers("duplicated", "replayed", "equal") == (500, 0)
+
+
+def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
+    assert audited.numbers("in_flight", *OTHERS[:3]) == (3, 2, BULK)
+
+
+def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
+    assert audited.numbers("explained", *OTHERS[3:]) == (3, 3, 2)
+
+
+def test_a_loss_where_the_targets_batch_is_corrupt_says_so(audited: Audited) -> None:
+    assert "the target's batch here is corrupt" in audited.reasons["corrupt_on_target"]
+
+
+def test_after_a_promotion_the_unmirrored_end_is_lost_unless_written_again(
+    spark: SparkSession,
+) -> None:
+    names = ("lost", "again", "copies", "planned", "unlisted")
+    pairs = {(name, 0): Pair() for name in names}
+    for name in names[:-1]:
+        pair = pairs[name, 0]
+        pair.mirror(*_bulk(name))
+        pair.seal = Seal(mirrored_source_end=pair.source.stop, target_end=pair.target.stop)
+    pairs["lost", 0].source.append("x", "y")
+    pairs["again", 0].source.append("x", "y")
+    pairs["again", 0].target.append("other", "x", "y", "more")
+    pairs["copies", 0].source.append("x", "x", "x")
+    pairs["copies", 0].target.append("x")
+    pairs["planned", 0].target.append("native", "writes")
+    pairs["unlisted", 0].source.append("x")
+    pairs["unlisted", 0].seal = Seal(mirrored_source_end=0, target_end=0)
+    audited = audit(spark, pairs, promotion=4)
+    assert audited.findings == {
+        "lost": {("lost", BULK, None), ("lost", BULK + 1, None)},
+        "again": set(),
+        "copies": {("lost", BULK + 1, None), ("lost", BULK + 2, None)},
+        "planned": set(),
+        "unlisted": {("lost", 0, None)},
+    }
+    assert audited.reasons["lost"] == {"not mirrored before promotion 4"}
+    assert audited.numbers("written_again", *names) == (0, 2, 1, 0, 0)
+
+
+def test_a_log_that_cannot_be_read_is_not_judged(spark: SparkSession) -> None:
+    pair = Pair()
+    pair.mirror("a", "b")
+    pair.source.stop += 1
+    snapshot = snapshot_of({("t", 0): pair})
+    with (
+        pytest.raises(CannotTell, match="the log in memory ends"),
+        audit_flow(spark, snapshot, Planner(snapshot, ADDRESSES), scan_of({("t", 0): pair})),
+    ):
+        pass
