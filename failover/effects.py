@@ -20,7 +20,7 @@ from failover.groups import move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
-from failover.site import Place, Site, by_topic, foreign_client
+from failover.site import Place, Site, brief, by_topic, foreign_client
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
@@ -78,7 +78,7 @@ class PromotionEffects:
         try:
             return await self.lease.act(work)
         except NetworkFault as fault:
-            raise StepFailed(str(fault)) from fault
+            raise StepFailed(brief(fault)) from fault
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class PromotionEffects:
             try:
                 await self._close_source(journal)
             except (NetworkFault, StepFailed) as fault:
-                why = str(fault)
+                why = brief(fault)
             else:
                 return Outcome(facts={"fenced": True, "partitions": len(_places(journal))})
         return Outcome(facts={"fenced": False, "why": why})
@@ -154,7 +154,7 @@ class PromotionEffects:
             try:
                 await set_fence(self.source.cluster, Fence())
             except NetworkFault as fault:
-                return {"left": str(fault)}
+                return {"left": brief(fault)}
             return {"fenced": False}
         return {"left": f"{self.source.name} does not answer"}
 

@@ -20,8 +20,8 @@ from wire.net.operations import (
 )
 
 GROUPS_POLL_S: Final = 0.05
-POSITIONS_LISTED: Final = 200
-"""Groups whose positions are written out in the journal; the others are only counted there."""
+POSITIONS_LISTED: Final = 5_000
+"""So many positions are written out in the journal; those of more groups are only counted."""
 
 
 async def wait_left(source: Site, groups: PatternSet, *, timeout_ms: int) -> Facts:
@@ -91,13 +91,14 @@ async def move_groups(
     names = await source.members(groups)
     listed: dict[str, dict[str, dict[str, int]]] = {}
     left: dict[str, str] = {}
-    committed = 0
+    committed = counted = 0
     described = await describe_groups(target.cluster, list(names)) if names else {}
     for name in names:
         is_idle = name not in described or not described[name].members
         moved = await _move(source, target, name, maps, is_idle=is_idle)
         committed += len(moved.committed)
-        if len(listed) < POSITIONS_LISTED:
+        counted += len(moved.positions)
+        if counted <= POSITIONS_LISTED:
             listed[name] = by_topic(moved.positions)
         if moved.left:
             (topic, partition), why = next(iter(moved.left.items()))

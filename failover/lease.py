@@ -10,13 +10,21 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final, TypeVar
 
 import trio
 
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import NodeExists, SessionState, ZooKeeper, ZooKeeperUnreachable
+from runtime.zookeeper import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    SessionState,
+    ZooKeeper,
+    ZooKeeperUnreachable,
+)
 
 T = TypeVar("T")
 
@@ -82,11 +90,11 @@ class Lease:
 async def hold_lease(
     zookeeper: ZooKeeper, paths: WitnessPaths, *, wait_ms: int
 ) -> AsyncIterator[Lease]:
-    """Take the lease, waiting for one that a killed controller left behind to expire.
+    """Take the lease, waiting for one that a controller killed elsewhere left behind to expire.
 
     Raises LeaseHeld when somebody still holds it after `wait_ms`.
     """
-    owner = {"host": socket.gethostname(), "pid": os.getpid()}
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "machine": _machine()}
     with trio.move_on_after(wait_ms / 1000) as patience:
         await _take(zookeeper, paths.lease, json.dumps(owner).encode())
     if patience.cancelled_caught:
@@ -105,12 +113,46 @@ async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> None:
     async with zookeeper.watch_data(path) as values:
         async for node in values:
             if node is not None:
+                if _is_of_dead_process(node.data):
+                    await _remove(zookeeper, path, node.version)
                 continue  # it changes when the holder leaves or its session expires
             try:
                 await zookeeper.create(path, owner, ephemeral=True, make_parents=True)
             except NodeExists:
                 continue
             return
+
+
+async def _remove(zookeeper: ZooKeeper, path: str, version: int) -> None:
+    try:
+        await zookeeper.delete(path, version=version)
+    except (NoNode, BadVersion):
+        return  # the session expired, or somebody else was faster
+
+
+def _is_of_dead_process(owner: bytes) -> bool:
+    """Tell whether a lease was left behind by a controller that was killed on this machine.
+
+    Its session lives on for some seconds, which need not be waited for: where no process is, no
+    session can act. Anything not certain counts as alive.
+    """
+    try:
+        found = json.loads(owner)
+        pid, machine = int(found["pid"]), found["machine"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    if machine is None or machine != _machine():
+        return False
+    return not Path(f"/proc/{pid}").exists()
+
+
+def _machine() -> str | None:
+    """Return what all processes share whose ids can be compared; None if that is not known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
 
 
 async def _give_back(zookeeper: ZooKeeper, path: str) -> None:

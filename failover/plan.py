@@ -9,6 +9,11 @@ from failover.steps import ORDER, PromotionKind, StepName, is_switched
 
 TopicPartition: TypeAlias = tuple[str, int]
 
+JOURNAL_BYTES: Final = 900_000
+"""ZooKeeper's default limit for a node is 1 MiB; a promotion must not find out in the middle."""
+PARTITION_BYTES: Final = 200
+"""What a partition takes in a journal at most, besides its topic's name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteView:
@@ -105,6 +110,11 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
     planned = request.kind is PromotionKind.PLANNED
     view = snapshot.source if planned else snapshot.target
     assert view is not None, "a flow has a source"
+    if sum(PARTITION_BYTES + len(topic) for topic, _ in view.ends) > JOURNAL_BYTES:
+        return Refusal(
+            reason=f"{len(view.ends)} partitions are too many for one journal, which must fit a"
+            f" ZooKeeper node of {JOURNAL_BYTES} bytes"
+        )
     return Plan(
         site=request.site,
         source=snapshot.active,

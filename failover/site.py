@@ -80,6 +80,12 @@ class Site:
         return found
 
 
+def brief(fault: Exception) -> str:
+    """Return a fault in one line that can be read: of many brokers the first."""
+    first, *others = str(fault).split("; ")
+    return f"{first} (and {len(others)} more)" if others else first
+
+
 def foreign_client(flow: FlowConfig) -> str:
     """Return the only client id that a fence on the flow's source lets through: its way back."""
     return f"mirror-{flow.target}-{flow.source}"

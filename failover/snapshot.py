@@ -10,7 +10,7 @@ import trio
 from failover.flow import FlowControl
 from failover.map_follower import MapFollower
 from failover.plan import SiteView, Snapshot
-from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site
+from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site, brief
 from failover.store import find_unfinished, read_journals
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
@@ -106,7 +106,7 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
             ends = await site.ends(await site.places(flow.topics))
             groups = await site.members(flow.groups)
         except NetworkFault as error:
-            fault = str(error)
+            fault = brief(error)
         else:
             return SiteView(name=site.name, fault=None, ends=ends, groups=groups)
     return SiteView(name=site.name, fault=fault, ends={}, groups={})

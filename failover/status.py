@@ -10,6 +10,7 @@ import trio
 from failover.fence import Fence, read_fence
 from failover.flow import FlowControl
 from failover.journal import Journal, encode_journal
+from failover.site import brief
 from failover.snapshot import open_site
 from failover.steps import PromotionState
 from failover.store import find_unfinished, read_journals
@@ -111,7 +112,7 @@ async def _ask(cluster: ClusterConfig) -> tuple[Fence, str | None]:
             async with open_site(cluster) as site:
                 return await read_fence(site.cluster), None
         except NetworkFault as fault:
-            return Fence(), str(fault)
+            return Fence(), brief(fault)
     return Fence(), f"no answer within {SITE_TIMEOUT_S:g} s"
 
 

@@ -60,6 +60,7 @@ class Membership:
         self._owned: set[Place] = set()
         self._positions: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
+        self._left_behind: dict[Place, int] = {}
         self._buffered: list[Message] = []
         self._outstanding = 0
         self._last_error: KafkaError | None = None
@@ -102,10 +103,13 @@ class Membership:
         return [TopicPartition(*place) for place in sorted(self._owned)]
 
     def carried(self) -> dict[Place, int]:
-        """Return how far this member got in what it owns: processed, or committed by hand."""
+        """Return how far this member got: processed, or with manual commits, committed.
+
+        Partitions that it lost meanwhile are among them. Whoever has them now may be further, but
+        nobody has to read again what was processed here.
+        """
         reached = self._positions if self._terms.commits_itself else self._committed
-        kept = {place: position for place, position in reached.items() if place in self._owned}
-        return {**self._brought, **kept}
+        return {**self._brought, **self._left_behind, **reached}
 
     # --- committing --------------------------------------------------------------------------
 
@@ -270,8 +274,11 @@ class Membership:
             return  # what was owned at the end is what is carried to the next site
         self._owned -= gone
         for place in gone:
-            self._positions.pop(place, None)
-            self._committed.pop(place, None)
+            position = self._positions.pop(place, None)
+            committed = self._committed.pop(place, None)
+            reached = position if self._terms.commits_itself else committed
+            if reached is not None:
+                self._left_behind[place] = reached
 
     def _call(self, callback: Callback, partitions: list[TopicPartition]) -> None:
         self._in_callback = True

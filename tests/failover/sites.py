@@ -89,7 +89,10 @@ class ActiveSiteByHand:
 @contextmanager
 def run_sites(folder: Path, brokers: int = 1) -> Iterator[Sites]:
     """Run everything until the block ends; the clusters may be killed meanwhile."""
-    overrides = {"group.initial.rebalance.delay.ms": "0"}
+    overrides = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+    }
     with ExitStack() as stack:
         witness = stack.enter_context(run_witness(folder / "witness"))
         dc1 = stack.enter_context(run_cluster(folder, brokers, "dc1", overrides))

@@ -96,6 +96,28 @@ def test_a_lost_site_is_abandoned_and_nothing_processed_is_read_again(
         assert consumer.site == "dc2"
 
 
+def test_a_member_whose_session_was_lost_before_the_switch_still_reads_nothing_again(
+    sites: Sites, tmp_path: Path
+) -> None:
+    mirror = prepare(sites, "expired", 60)
+    mirror.copy(60)
+    produce(sites.dc2, "expired", range(60, 100))
+    file = sites.configure(tmp_path, "/expired")
+    config = {**CONSUMER, "heartbeat.interval.ms": 300, "session.timeout.ms": 1_000}
+    with (
+        sites.active_site("/expired") as active,
+        SiteConsumer(file, "g-expired", ["expired"], consumer_config=config) as consumer,
+    ):
+        assert take(consumer, 60) == list(range(60))
+        with hanging(sites.dc1):
+            deadline = monotonic() + 10
+            while consumer.assignment() and monotonic() < deadline:
+                assert consumer.consume(10, 0.1) == []
+            assert consumer.assignment() == []
+            active.set("dc2", 1)
+            assert take(consumer, 40) == list(range(60, 100))
+
+
 def test_with_manual_commits_only_what_was_committed_counts(sites: Sites, tmp_path: Path) -> None:
     mirror = prepare(sites, "manual", 100)
     mirror.copy(100)
