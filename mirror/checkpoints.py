@@ -132,7 +132,7 @@ class GroupSync:
         try:
             one = checkpoint.decode(record.key, record.value)
         except MalformedRecord as fault:
-            self._flow.measurements.malformed(self._topic)
+            self._flow.measurements.malformed[self._topic] += 1
             _LOG.debug("%s: offset %d: %s", self._topic, record.offset, fault)
             return
         self._applied[one.group, one.topic, one.partition] = one
@@ -237,14 +237,14 @@ class GroupSync:
         for place, position in commits.items():
             code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
             if code is ErrorCode.NONE:
-                self._flow.measurements.group_commits.inc()
+                self._flow.measurements.group_commits += 1
                 self._note_checkpoint(group, place, position, mirrored[place].metadata)
                 state = "settled" if position.is_exact else "waiting for data"
                 self._note_status(group, place, position.target_offset, state)
                 continue
             is_active = code in ACTIVE
             self._retry_at_ms[group] = now_ms() + ACTIVE_LOOK_MS
-            self._flow.measurements.group_commit_error(code.name)
+            self._flow.measurements.group_commit_errors[code.name] += 1
             state = Leave.GROUP_IS_ACTIVE.value if is_active else f"refused: {code.name}"
             self._note_status(group, place, there.get(place), state)
 

@@ -13,7 +13,7 @@ from prometheus_client.registry import REGISTRY
 from mirror.duty import Role
 from mirror.exporter import FlowCollector
 from mirror.flow import FlowRunner
-from mirror.measurements import Measurements
+from mirror.measurements import FlowMeasurements
 from mirror.partition_state import PartitionState
 from mirror.status import report
 from runtime.clock import now_ms
@@ -50,9 +50,8 @@ async def run_daemon(configuration: Configuration) -> None:
             metrics_url=f"http://{host}:{port}/metrics",
             started_ms=now_ms(),
         )
-        measurements = Measurements()
         for flow in configuration.flows:
-            runner = FlowRunner(configuration, flow, worker, measurements.of_flow(flow.name))
+            runner = FlowRunner(configuration, flow, worker, FlowMeasurements(flow.name))
             runners.append(runner)
             nursery.start_soon(runner.run)
         REGISTRY.register(FlowCollector(runners, pid))

@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from mirror.duty import Role
 from mirror.flow import FlowRunner
+from mirror.measurements import export
 from mirror.status import FlowReport, GroupReport, PartitionReport, report
 from runtime.clock import now_ms
 
@@ -43,6 +44,7 @@ class FlowCollector(Collector):
         """Return all families."""
         now = now_ms()
         flows = report(self._runners, pid=self._pid, now_ms=now)["flows"]
+        yield from export([runner.measurements for runner in self._runners])
         yield _roles(flows)
         yield from _partition_states(flows, now)
         for name, text, field in _PARTITION_GAUGES:

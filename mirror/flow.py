@@ -63,7 +63,7 @@ class FlowRunner:
         """The engine at work, or the last one that was."""
         self._configuration = configuration
         self._worker = worker
-        self._measurements = measurements
+        self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
         self._changed = Wakeup()
         self._working: trio.CancelScope | None = None
@@ -198,7 +198,7 @@ class FlowRunner:
         try:
             with trio.CancelScope() as scope:
                 async with open_links(self.config, source, target) as links:
-                    self.engine = Engine(self.config, links, self._measurements)
+                    self.engine = Engine(self.config, links, self.measurements)
                     self._working = scope
                     task_status.started()
                     await self.engine.run()

@@ -67,7 +67,7 @@ class SourceGroups:
                 return
             value = None if record.value is None else decode_offset_value(record.value)
         except MalformedMessage as fault:
-            self._flow.measurements.malformed(OFFSETS_TOPIC)
+            self._flow.measurements.malformed[OFFSETS_TOPIC] += 1
             _LOG.debug("%s: a record at %d makes no sense: %s", OFFSETS_TOPIC, record.offset, fault)
             return
         if value is None:
@@ -244,7 +244,7 @@ class GroupReader:
                         if record.offset >= position:
                             self._groups.replay(record)
             except CorruptBatch as fault:
-                self._flow.measurements.malformed(OFFSETS_TOPIC)
+                self._flow.measurements.malformed[OFFSETS_TOPIC] += 1
                 _LOG.warning("%s-%d: %s", OFFSETS_TOPIC, index, fault)
             position = header.next_offset
         self._next[index] = position

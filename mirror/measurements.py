@@ -1,113 +1,125 @@
-"""What the daemon counts while it works; gauges are read off the flows when somebody scrapes."""
+"""What a flow counts while it works: plain numbers, exported when somebody scrapes.
 
+The hot path adds to them for every batch; a counter of prometheus_client takes a lock each time.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.registry import REGISTRY
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-_LATENCY_S: Final = (
-    0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-)  # fmt: skip
-PLAUSIBLE_AGE_S: Final = 3600.0
+LATENCY_MS: Final = (
+    1,
+    2,
+    5,
+    10,
+    25,
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    30_000,
+    60_000,
+)
+PLAUSIBLE_AGE_MS: Final = 3_600_000
 """Records older than this when they pass are a replay; their age says nothing of the mirror."""
 
 
-class Measurements:
-    """The metric families of the process; one instance per registry."""
+class Latency:
+    """A histogram of milliseconds."""
 
-    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        """Register the families."""
-        self.records = Counter(
-            "mirror_records", "Records on the target, acknowledged", ["flow"], registry=registry
-        )
-        self.bytes = Counter(
-            "mirror_bytes", "Bytes of acknowledged batches", ["flow"], registry=registry
-        )
-        self.batches = Counter(
-            "mirror_batches", "Batches acknowledged", ["flow"], registry=registry
-        )
-        self.rebuilt = Counter(
-            "mirror_batches_rebuilt", "Batches that went the slow way", ["flow"], registry=registry
-        )
-        self.left_out = Counter(
-            "mirror_batches_left_out",
-            "Batches not forwarded: markers, aborted, mirrored here",
-            ["flow"],
-            registry=registry,
-        )
-        self.forward_seconds = Histogram(
-            "mirror_forward_seconds",
-            "From fetched to acknowledged by the target",
-            ["flow"],
-            buckets=_LATENCY_S,
-            registry=registry,
-        )
-        self.record_age_seconds = Histogram(
-            "mirror_record_age_seconds",
-            "From a batch's newest timestamp to acknowledged by the target",
-            ["flow"],
-            buckets=_LATENCY_S,
-            registry=registry,
-        )
-        self.produce_errors = Counter(
-            "mirror_produce_errors", "Refused or unanswered", ["flow", "error"], registry=registry
-        )
-        self.fetch_errors = Counter(
-            "mirror_fetch_errors", "Refused or unanswered", ["flow", "error"], registry=registry
-        )
-        self.group_commits = Counter(
-            "mirror_group_commits", "Positions committed on the target", ["flow"], registry=registry
-        )
-        self.group_commit_errors = Counter(
-            "mirror_group_commit_errors", "Refused", ["flow", "error"], registry=registry
-        )
-        self.malformed = Counter(
-            "mirror_malformed_records",
-            "Records of internal topics that make no sense, left out",
-            ["flow", "topic"],
-            registry=registry,
-        )
+    __slots__ = ("counts", "total_ms")
 
-    def of_flow(self, flow: str) -> "FlowMeasurements":
-        """Return the children of one flow."""
-        return FlowMeasurements(self, flow)
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.counts = [0] * (len(LATENCY_MS) + 1)
+        self.total_ms = 0
+
+    def note(self, milliseconds: int) -> None:
+        """Take one measurement."""
+        self.counts[bisect_left(LATENCY_MS, milliseconds)] += 1
+        self.total_ms += milliseconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return the cumulated counts by upper bound in seconds, as Prometheus wants them."""
+        bounds = [*(str(bound / 1000) for bound in LATENCY_MS), "+Inf"]
+        total, buckets = 0, []
+        for bound, count in zip(bounds, self.counts, strict=True):
+            total += count
+            buckets.append((bound, float(total)))
+        return buckets
 
 
+@dataclass(slots=True)
 class FlowMeasurements:
-    """One flow's children, looked up once: the hot path pays an addition each."""
+    """Counted since the process began, of one flow."""
 
-    def __init__(self, families: Measurements, flow: str) -> None:
-        """Look the children up."""
-        self._families = families
-        self._flow = flow
-        self.records = families.records.labels(flow)
-        self.bytes = families.bytes.labels(flow)
-        self.batches = families.batches.labels(flow)
-        self.rebuilt = families.rebuilt.labels(flow)
-        self.left_out = families.left_out.labels(flow)
-        self.forward_seconds = families.forward_seconds.labels(flow)
-        self.record_age_seconds = families.record_age_seconds.labels(flow)
-        self.group_commits = families.group_commits.labels(flow)
+    flow: str
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    rebuilt: int = 0
+    left_out: int = 0
+    group_commits: int = 0
+    forward: Latency = field(default_factory=Latency)
+    record_age: Latency = field(default_factory=Latency)
+    produce_errors: Counter[str] = field(default_factory=Counter)
+    fetch_errors: Counter[str] = field(default_factory=Counter)
+    group_commit_errors: Counter[str] = field(default_factory=Counter)
+    malformed: Counter[str] = field(default_factory=Counter)
 
     def note_latency(self, now_ms: int, arrived_ms: int, max_timestamp: int) -> None:
         """Take what one acknowledged batch took here, and how old its newest record is."""
-        self.forward_seconds.observe((now_ms - arrived_ms) / 1000)
-        age_s = (now_ms - max_timestamp) / 1000
-        if 0 <= age_s <= PLAUSIBLE_AGE_S:
-            self.record_age_seconds.observe(age_s)
+        self.forward.note(max(0, now_ms - arrived_ms))
+        age_ms = now_ms - max_timestamp
+        if 0 <= age_ms <= PLAUSIBLE_AGE_MS:
+            self.record_age.note(age_ms)
 
-    def produce_error(self, error: str) -> None:
-        """Count a produce that failed."""
-        self._families.produce_errors.labels(self._flow, error).inc()
 
-    def fetch_error(self, error: str) -> None:
-        """Count a fetch that failed."""
-        self._families.fetch_errors.labels(self._flow, error).inc()
+_COUNTERS: Final = (
+    ("mirror_records", "Records on the target, acknowledged", "records"),
+    ("mirror_bytes", "Bytes of acknowledged batches", "bytes"),
+    ("mirror_batches", "Batches acknowledged", "batches"),
+    ("mirror_batches_rebuilt", "Batches that went the slow way", "rebuilt"),
+    ("mirror_batches_left_out", "Markers, aborted batches, and those mirrored here", "left_out"),
+    ("mirror_group_commits", "Group positions committed on the target", "group_commits"),
+)
+_LABELLED: Final = (
+    ("mirror_produce_errors", "Produce refused or unanswered", "error", "produce_errors"),
+    ("mirror_fetch_errors", "Fetch refused or unanswered", "error", "fetch_errors"),
+    ("mirror_group_commit_errors", "Group positions refused", "error", "group_commit_errors"),
+    ("mirror_malformed_records", "Records of internal topics left out", "topic", "malformed"),
+)
+_HISTOGRAMS: Final = (
+    ("mirror_forward_seconds", "From fetched to acknowledged by the target", "forward"),
+    ("mirror_record_age_seconds", "From newest timestamp to acknowledged", "record_age"),
+)
 
-    def group_commit_error(self, error: str) -> None:
-        """Count a group position that was refused."""
-        self._families.group_commit_errors.labels(self._flow, error).inc()
 
-    def malformed(self, topic: str, count: int = 1) -> None:
-        """Count records that make no sense."""
-        self._families.malformed.labels(self._flow, topic).inc(count)
+def export(flows: Sequence[FlowMeasurements]) -> Iterable[Metric]:
+    """Yield the families of all flows."""
+    for name, text, attribute in _COUNTERS:
+        counter = CounterMetricFamily(name, text, labels=("flow",))
+        for flow in flows:
+            counter.add_metric((flow.flow,), getattr(flow, attribute))
+        yield counter
+    for name, text, label, attribute in _LABELLED:
+        counter = CounterMetricFamily(name, text, labels=("flow", label))
+        for flow in flows:
+            counts: Counter[str] = getattr(flow, attribute)
+            for value, count in sorted(counts.items()):
+                counter.add_metric((flow.flow, value), count)
+        yield counter
+    for name, text, attribute in _HISTOGRAMS:
+        histogram = HistogramMetricFamily(name, text, labels=("flow",))
+        for flow in flows:
+            latency: Latency = getattr(flow, attribute)
+            histogram.add_metric((flow.flow,), latency.buckets(), latency.total_ms / 1000)
+        yield histogram

@@ -23,6 +23,8 @@ from wire.record_batch import (
     rewrite,
 )
 
+LOG_APPEND_TIME: Final = 0x08
+"""The bit of a batch's attributes; its property would be a call for every batch."""
 SEQUENCES: Final = 2**31
 """Sequences are int32 and begin again at 0; a batch's is its target offset in this ring."""
 
@@ -88,24 +90,124 @@ def route(
 
     A chunk may begin before the cursor (a fetch returns whole batches) and end inside a batch.
     """
-    routed = Routed(cursor=cursor)
+    routing = _Routing(cursor, producer)
     if not chunk:
-        return routed
-    filtered = CommittedFilter(aborted, loop_ids)
+        return routing.finish()
+    is_left_out = CommittedFilter(aborted, loop_ids).is_left_out
     try:
         for header, batch in iterate_batches(chunk):
-            if header.next_offset <= routed.cursor.source:
-                filtered.is_left_out(header)
-            elif filtered.is_left_out(header):
-                routed.left_out += 1
-                routed.cursor = routed.cursor._replace(source=header.next_offset)
+            if header.base_offset + header.last_offset_delta < routing.source:
+                is_left_out(header)
+            elif is_left_out(header):
+                routing.left_out += 1
+                routing.source = header.next_offset
             else:
-                _check(header, batch)
-                _forward(routed, header, batch, producer)
+                routing.forward(header, batch)
     except CorruptBatch as fault:
-        routed.corrupt = f"behind offset {routed.cursor.source}: {fault}"
-    _announce(routed, routed.cursor.source, routed.cursor.target)
-    return routed
+        routing.corrupt = f"behind offset {routing.source}: {fault}"
+    return routing.finish()
+
+
+class _Routing:
+    """What has been decided so far of one chunk; the cursor's fields are plain ones here."""
+
+    __slots__ = (
+        "_forwards",
+        "_producer",
+        "_rebuilt",
+        "_shift",
+        "_starts",
+        "_target",
+        "corrupt",
+        "left_out",
+        "source",
+    )
+
+    def __init__(self, cursor: Cursor, producer: MirrorProducer) -> None:
+        self.source, self._target, self._shift = cursor
+        self._producer = producer
+        self._forwards: list[Forward] = []
+        self._starts: list[PieceStart] = []
+        self._rebuilt = 0
+        self.left_out = 0
+        self.corrupt: str | None = None
+
+    def finish(self) -> Routed:
+        """Announce a hole at the end too, so that the source's end counts as mirrored."""
+        self._announce(self.source, self._target)
+        return Routed(
+            forwards=self._forwards,
+            starts=self._starts,
+            cursor=Cursor(self.source, self._target, self._shift),
+            left_out=self.left_out,
+            rebuilt=self._rebuilt,
+            corrupt=self.corrupt,
+        )
+
+    def forward(self, header: BatchHeader, batch: memoryview) -> None:
+        """Pass a batch on, as bytes if that can be."""
+        if not crc_is_valid(batch):
+            raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
+        if (
+            header.record_count != header.last_offset_delta + 1
+            or header.attributes & LOG_APPEND_TIME
+            or header.base_offset < self.source
+        ):
+            self._rebuild(header, batch)
+            return
+        if header.base_offset - self._target != self._shift:
+            self._announce(header.base_offset, self._target)
+        # Base offset 0: with any other a broker takes the inner offsets of a compressed batch for
+        # wrong and compresses it again (LogValidator), although it assigns the same ones.
+        parts = rewrite(
+            batch,
+            base_offset=0,
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+            base_sequence=self._target % SEQUENCES,
+        )
+        self._append(header, parts, header.record_count, len(batch))
+
+    def _rebuild(self, header: BatchHeader, batch: memoryview) -> None:
+        """Take a batch apart and number its records anew, without holes.
+
+        For holes inside it (compaction), for one that begins before the cursor, and for the
+        source's append times, which brokers refuse from a producer and which become the records'
+        own.
+        """
+        heads = [head for head in iterate_record_heads(batch) if head.offset >= self.source]
+        if not heads:
+            self.source = header.next_offset
+            return
+        for place, head in enumerate(heads):
+            self._announce(head.offset, self._target + place)
+        rebuilt = build_batch_from_heads(
+            heads,
+            compression=header.compression,
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+            base_sequence=self._target % SEQUENCES,
+        )
+        self._rebuilt += 1
+        self._append(header, (rebuilt,), len(heads), len(rebuilt))
+
+    def _append(
+        self, header: BatchHeader, parts: tuple[Buffer, ...], record_count: int, size: int
+    ) -> None:
+        self.source = header.base_offset + header.last_offset_delta + 1
+        self._forwards.append(
+            Forward(self._target, record_count, self.source, header.max_timestamp, size, parts)
+        )
+        self._target += record_count
+
+    def _announce(self, source: int, target: int) -> None:
+        """Begin a piece here if a hole lies before; one in the place of another replaces it."""
+        if source - target == self._shift:
+            return
+        if self._starts and self._starts[-1][1] == target:
+            self._starts.pop()
+        self._starts.append((source, target))
+        self._shift = source - target
 
 
 class CommittedFilter:
@@ -129,83 +231,6 @@ class CommittedFilter:
         if header.record_count == 0 or header.producer_id in self._loop_ids:
             return True
         return header.is_transactional and header.producer_id in self._now
-
-
-def _check(header: BatchHeader, batch: memoryview) -> None:
-    if not crc_is_valid(batch):
-        raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
-
-
-def _forward(
-    routed: Routed, header: BatchHeader, batch: memoryview, producer: MirrorProducer
-) -> None:
-    cursor = routed.cursor
-    if header.has_offset_holes or header.is_log_append_time or header.base_offset < cursor.source:
-        _rebuild(routed, header, batch, producer)
-        return
-    _announce(routed, header.base_offset, cursor.target)
-    # Base offset 0: with any other a broker takes the inner offsets of a compressed batch for
-    # wrong and compresses it again (LogValidator), although it assigns the same ones.
-    head, records = rewrite(
-        batch,
-        base_offset=0,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        base_sequence=cursor.target % SEQUENCES,
-    )
-    _append(routed, header, (head, records), header.record_count)
-
-
-def _rebuild(
-    routed: Routed, header: BatchHeader, batch: memoryview, producer: MirrorProducer
-) -> None:
-    """Take a batch apart and number its records anew, without holes.
-
-    For holes inside it (compaction), for one that begins before the cursor, and for the source's
-    append times, which brokers refuse from a producer and which become the records' own.
-    """
-    cursor = routed.cursor
-    heads = [head for head in iterate_record_heads(batch) if head.offset >= cursor.source]
-    if heads:
-        for place, head in enumerate(heads):
-            _announce(routed, head.offset, cursor.target + place)
-        rebuilt = build_batch_from_heads(
-            heads,
-            compression=header.compression,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=cursor.target % SEQUENCES,
-        )
-        routed.rebuilt += 1
-        _append(routed, header, (rebuilt,), len(heads))
-    routed.cursor = routed.cursor._replace(source=header.next_offset)
-
-
-def _append(
-    routed: Routed, header: BatchHeader, parts: tuple[Buffer, ...], record_count: int
-) -> None:
-    cursor = routed.cursor
-    routed.forwards.append(
-        Forward(
-            target_base=cursor.target,
-            record_count=record_count,
-            source_end=header.next_offset,
-            max_timestamp=header.max_timestamp,
-            size=sum(map(len, parts)),
-            parts=parts,
-        )
-    )
-    routed.cursor = cursor._replace(source=header.next_offset, target=cursor.target + record_count)
-
-
-def _announce(routed: Routed, source: int, target: int) -> None:
-    """Begin a piece here if a hole lies before; one in the place of another replaces it."""
-    if source - target == routed.cursor.shift:
-        return
-    if routed.starts and routed.starts[-1][1] == target:
-        routed.starts.pop()
-    routed.starts.append((source, target))
-    routed.cursor = routed.cursor._replace(shift=source - target)
 
 
 def batch_of(forward: Forward) -> BatchHeader:

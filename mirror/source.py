@@ -171,18 +171,20 @@ class SourceFetcher:
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
         )
-        self._flow.measurements.rebuilt.inc(routed.rebuilt)
-        self._flow.measurements.left_out.inc(routed.left_out)
+        self._flow.measurements.rebuilt += routed.rebuilt
+        self._flow.measurements.left_out += routed.left_out
         partition.cursor = routed.cursor
         partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
         if routed.corrupt is not None:
             self._note_corrupt(partition, routed.corrupt, now)
+        elif self._corrupt:
+            self._corrupt.pop((partition.topic, partition.index), None)
         return routed
 
     def _note_corrupt(self, partition: MirroredPartition, fault: str, now: int) -> None:
         key = (partition.topic, partition.index)
         self._corrupt[key] += 1
-        self._flow.measurements.fetch_error("CORRUPT_MESSAGE")
+        self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
         _LOG.error("%s-%d: source: %s", *key, fault)
         if self._corrupt[key] >= CORRUPT_TRIES:
             with self._flow.accounting(partition):
@@ -193,7 +195,7 @@ class SourceFetcher:
     def _refuse(self, asked: Sequence[_Asked], code: int) -> None:
         """Act on an error code: most pass by themselves; where to go on is worked out anew."""
         error = code_of(code)
-        self._flow.measurements.fetch_error(error.name)
+        self._flow.measurements.fetch_errors[error.name] += 1
         now = now_ms()
         for one in asked:
             if one.partition.attempt != one.attempt:
@@ -208,7 +210,7 @@ class SourceFetcher:
         self._flow.refresh.wake()
 
     def _fail(self, asked: Sequence[_Asked], fault: NetworkFault) -> None:
-        self._flow.measurements.fetch_error(type(fault).__name__)
+        self._flow.measurements.fetch_errors[type(fault).__name__] += 1
         now = now_ms()
         for one in asked:
             if one.partition.attempt == one.attempt and one.partition.is_flowing:

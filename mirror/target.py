@@ -91,7 +91,7 @@ class TargetWriter:
                 await self._stream()
             except NetworkFault as fault:
                 self._drop_line(f"target broker {self._node}: {fault}")
-                self._flow.measurements.produce_error(type(fault).__name__)
+                self._flow.measurements.produce_errors[type(fault).__name__] += 1
                 self._flow.refresh.wake()
                 await trio.sleep(FAULT_PAUSE_S)
 
@@ -175,9 +175,9 @@ class TargetWriter:
     def _acknowledge(self, item: _Item, now: int) -> None:
         item.partition.acknowledged(item.forward, now)
         measurements = self._flow.measurements
-        measurements.records.inc(item.forward.record_count)
-        measurements.bytes.inc(item.forward.size)
-        measurements.batches.inc()
+        measurements.records += item.forward.record_count
+        measurements.bytes += item.forward.size
+        measurements.batches += 1
         measurements.note_latency(now, item.arrived_ms, item.forward.max_timestamp)
 
     def _diverge(self, item: _Item, base_offset: int, now: int) -> None:
@@ -192,7 +192,7 @@ class TargetWriter:
     def _refuse(self, item: _Item, answer: PartitionProduceResponse, now: int) -> None:
         error = code_of(answer.error_code)
         partition = item.partition
-        self._flow.measurements.produce_error(error.name)
+        self._flow.measurements.produce_errors[error.name] += 1
         reason = f"target: {error.name}"
         if answer.error_message:
             reason += f": {answer.error_message}"
