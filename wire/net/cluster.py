@@ -54,10 +54,13 @@ async def open_cluster(
                 pool.close("the client is closed")
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        # The connections' tasks never raise, so what the nursery wraps is what the block raised.
-        if len(group.exceptions) != 1:
+        # The connections' tasks raise nothing but their cancellation, so the one exception that
+        # is something else is what the block raised.
+        causes = [each for each in group.exceptions if not isinstance(each, trio.Cancelled)]
+        if len(causes) > 1:
             raise
-        raise group.exceptions[0] from group.exceptions[0].__cause__
+        cause = causes[0] if causes else group.exceptions[0]
+        raise cause from cause.__cause__
 
 
 class Cluster:

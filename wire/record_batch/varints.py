@@ -14,6 +14,10 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
     raw = buffer[position]
     if raw < 0x80:
         return (raw >> 1) ^ -(raw & 1), position + 1
+    second = buffer[position + 1]
+    if second < 0x80:
+        # Two bytes: the lengths of most records and values. The second shifts by 7 - 1.
+        return ((raw & 0x7F) >> 1 | second << 6) ^ -(raw & 1), position + 2
     return _read_long(buffer, position, _INT32_BYTES)
 
 

@@ -52,6 +52,23 @@ async def test_faults_come_out_of_the_block_plain() -> None:
             raise KeyError("ours")
 
 
+async def test_a_fault_comes_out_plain_even_while_everything_is_cancelled() -> None:
+    async def fail(fake: FakeCluster, scope: trio.CancelScope) -> None:
+        async with open_client(fake, 0) as cluster:
+            await cluster.request(METADATA)
+            scope.cancel()
+            raise BrokerUnreachable("ours")
+
+    async with run_fake_cluster() as fake:
+        with trio.CancelScope() as scope:
+            with pytest.raises(BrokerUnreachable, match="ours"):
+                await fail(fake, scope)
+            with pytest.raises(trio.Cancelled):
+                await fail(fake, scope)
+            await trio.lowlevel.checkpoint()
+        assert scope.cancelled_caught
+
+
 async def test_any_broker_that_can_be_reached_will_do() -> None:
     async with run_fake_cluster(2) as fake:
         bootstrap = [("127.0.0.1", 1), fake.brokers[1].address]
