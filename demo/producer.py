@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -85,9 +85,10 @@ def replay(arguments: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    events = cycle(departures()) if arguments.forever else departures()
+    rounds = repeat(None) if arguments.forever else repeat(None, 1)
+    events = (event for _ in rounds for event in departures())
     with SiteProducer(load(arguments.config)) as producer:
-        for event in paced(iter(events), arguments.rate):
+        for event in paced(events, arguments.rate):
             producer.produce(
                 TOPIC,
                 key=event.key,

@@ -73,7 +73,7 @@ def _require_all(stack: Stack) -> None:
 
 def _directions(stack: Stack, seconds: float) -> str:
     bin_folder = ".venv/bin"
-    file = stack.configuration
+    file = _from_here(stack.configuration)
     metrics = load(file).metrics
     return f"""
 ready after {seconds:.1f} s; Ctrl-C stops everything
@@ -85,7 +85,7 @@ ready after {seconds:.1f} s; Ctrl-C stops everything
   metrics     mirror    http://{metrics.host}:{metrics.mirror_port}/metrics
               failover  http://{metrics.host}:{metrics.failover_port}/metrics
               brokers   {_broker_metrics(stack)}
-  logs, data  {stack.folder}
+  logs, data  {_from_here(stack.folder)}
 
   what it does      {bin_folder}/mirror status {file} --watch
   move to dc2       {bin_folder}/failover promote dc2 {file}
@@ -101,3 +101,8 @@ def _broker_metrics(stack: Stack) -> str:
         for broker in site.ready["brokers"]
     ]
     return f"http://127.0.0.1:{{{','.join(ports)}}}/metrics"
+
+
+def _from_here(path: Path) -> Path:
+    """Return the path as one types it in this folder."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
