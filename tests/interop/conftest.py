@@ -128,10 +128,11 @@ def _row(item: pytest.Item, outcome: str) -> Row | None:
         return None
     params = getattr(getattr(item, "callspec", None), "params", {})
     kinds = [str(value) for value in params.values() if isinstance(value, Kind)]
+    told = dict(item.user_properties).get("against")
     name = getattr(item, "originalname", item.name)
     return Row(
         subject=marker.kwargs["subject"],
         behaviour=name.removeprefix("test_").replace("_", " "),
-        against=" + ".join(kinds) or marker.kwargs.get("against", ""),
+        against=str(told) if told else " + ".join(kinds) or marker.kwargs.get("against", ""),
         outcome=outcome,
     )

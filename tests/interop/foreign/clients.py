@@ -1,0 +1,136 @@
+"""Small foreign clients: franz-go (Go), kafkajs (JavaScript), kcat (librdkafka), built when asked.
+
+Each raises PeerUnavailable, with what to install, when it cannot be had.
+"""
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop.peers import PeerUnavailable
+from tests.interop.peers.artifacts import CACHE
+
+GO_SOURCES: Final = Path(__file__).with_name("go")
+JS_SOURCES: Final = Path(__file__).with_name("js")
+BUILD_TIMEOUT_S: Final = 600
+RUN_TIMEOUT_S: Final = 150
+FRANZ_GO: Final = "github.com/twmb/franz-go"
+
+
+class ClientFailed(RuntimeError):
+    """A foreign client ended with a status other than 0; the message has what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignClient:
+    """A client that is ready to run: `command BOOTSTRAP TOPIC RECORDS` prints a JSON report."""
+
+    name: str
+    command: tuple[str, ...]
+
+    def work(self, bootstrap: str, topic: str, records: int) -> dict[str, int]:
+        """Produce, consume, commit and read again; return the client's report."""
+        said = run_client([*self.command, bootstrap, topic, str(records)])
+        report: dict[str, int] = json.loads(said)
+        return report
+
+
+def franz_go() -> ForeignClient:
+    """Build the Go client."""
+    go = _installed("go", "Go 1.24 or newer")
+    binary = CACHE / "franz-go" / "interop"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    _build([go, "build", "-o", str(binary), "."], GO_SOURCES)
+    version = _build([go, "list", "-m", "-f", "{{.Version}}", FRANZ_GO], GO_SOURCES).strip()
+    return ForeignClient(name=f"franz-go {version.removeprefix('v')}", command=(str(binary),))
+
+
+def kafkajs() -> ForeignClient:
+    """Install the JavaScript client beside a copy of its program."""
+    node = _installed("node", "Node.js 18 or newer")
+    npm = _installed("npm", "npm")
+    folder = CACHE / "kafkajs"
+    shutil.copytree(JS_SOURCES, folder, dirs_exist_ok=True)
+    _build([npm, "install", "--no-package-lock", "--no-audit", "--no-fund"], folder)
+    installed = folder / "node_modules" / "kafkajs" / "package.json"
+    version = json.loads(installed.read_text())["version"]
+    return ForeignClient(name=f"kafkajs {version}", command=(node, str(folder / "main.js")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kcat:
+    """The program kcat; Debian's is built on an old librdkafka, which asks for more."""
+
+    name: str
+    path: str
+
+    def run(self, *arguments: str, given: str | None = None) -> str:
+        """Return what it printed. Raises ClientFailed."""
+        return run_client([self.path, *arguments], given=given)
+
+    def run_json(self, *arguments: str) -> Any:
+        """Return what it printed as one JSON value."""
+        return json.loads(self.run(*arguments, "-J"))
+
+
+def kcat() -> Kcat:
+    """Find kcat on the machine."""
+    path = shutil.which("kcat") or shutil.which("kafkacat")
+    if path is None:
+        raise PeerUnavailable("kcat is missing: install it (apt-get install kcat)")
+    told = subprocess.run(
+        [path, "-V"], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=True
+    ).stdout
+    line = next(line for line in told.splitlines() if line.startswith("Version"))
+    version = line.split()[1]
+    library = line.partition("librdkafka ")[2].split()[0]
+    return Kcat(name=f"kcat {version} (librdkafka {library})", path=path)
+
+
+def run_client(command: list[str], *, given: str | None = None) -> str:
+    """Run a client to its end and return its standard output; ClientFailed otherwise."""
+    try:
+        ended = subprocess.run(
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClientFailed(
+            f"{command[0]} did not end within {RUN_TIMEOUT_S} s; it said:\n"
+            f"{error.stdout!r}\n{error.stderr!r}"
+        ) from error
+    if ended.returncode != 0:
+        raise ClientFailed(f"{' '.join(command)} ended with {ended.returncode}: {ended.stderr}")
+    return ended.stdout
+
+
+def _installed(program: str, wanted: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise PeerUnavailable(f"{program} is missing: install {wanted}")
+    return path
+
+
+def _build(command: list[str], folder: Path) -> str:
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PeerUnavailable(f"{' '.join(command)}: not done in {BUILD_TIMEOUT_S} s") from error
+    if ended.returncode != 0:
+        reason = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-1:]
+        raise PeerUnavailable(f"{' '.join(command)}: {''.join(reason)}")
+    return ended.stdout

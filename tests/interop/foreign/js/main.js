@@ -1,0 +1,76 @@
+// Real work with kafkajs: produce keyed records idempotently, read them by a group of two, commit,
+// and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
+//
+//   node main.js BOOTSTRAP TOPIC RECORDS
+const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
+
+const KEYS = 100
+const [bootstrap, topic, records] = process.argv.slice(2)
+const count = Number(records)
+const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.NOTHING })
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function produce() {
+  const producer = kafka.producer({ idempotent: true })
+  await producer.connect()
+  let acknowledged = 0
+  for (let first = 0; first < count; first += 500) {
+    const messages = Array.from({ length: Math.min(500, count - first) }, (_, i) => ({
+      key: `key-${(first + i) % KEYS}`,
+      value: String(first + i),
+      headers: { from: 'kafkajs' },
+    }))
+    await producer.send({ topic, messages, acks: -1, compression: CompressionTypes.GZIP })
+    acknowledged += messages.length
+  }
+  await producer.disconnect()
+  return acknowledged
+}
+
+async function member(onMessage) {
+  const consumer = kafka.consumer({ groupId: `${topic}-js`, sessionTimeout: 10000 })
+  await consumer.connect()
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({ eachMessage: async ({ message }) => onMessage(message) })
+  return consumer
+}
+
+async function consume() {
+  const seen = new Set()
+  const last = new Map()
+  const found = { duplicated: 0, out_of_order: 0 }
+  const onMessage = (message) => {
+    const key = message.key.toString()
+    const number = Number(message.value.toString())
+    if (seen.has(number)) found.duplicated += 1
+    if (last.has(key) && number < last.get(key)) found.out_of_order += 1
+    seen.add(number)
+    last.set(key, number)
+  }
+  const members = await Promise.all([member(onMessage), member(onMessage)])
+  const deadline = Date.now() + 60000
+  while (seen.size < count && Date.now() < deadline) await pause(50)
+  for (const consumer of members) await consumer.disconnect()
+  return { consumed: seen.size, ...found }
+}
+
+async function again() {
+  let read = 0
+  const consumer = await member(() => { read += 1 })
+  await pause(4000)
+  await consumer.disconnect()
+  return read
+}
+
+async function main() {
+  const produced = await produce()
+  const found = await consume()
+  const reread = await again()
+  console.log(JSON.stringify({ produced, ...found, reread }))
+}
+
+main().catch((error) => {
+  console.error(error)
+  process.exit(1)
+})
