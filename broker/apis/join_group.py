@@ -5,15 +5,15 @@ from uuid import uuid4
 from broker.context import Call
 from broker.groups.answers import refused_join
 from broker.groups.joining import Joining
-from broker.groups.settings import GroupSettings
+from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.turn import Ticket
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
-MAX_NAME_BYTES = 32_767
-"""The longest string that the group's record can hold."""
+MAX_PREFIX = 255
+"""Ids begin with the client's own name, or as much of it as leaves the id short enough to write."""
 
 
 async def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
@@ -41,7 +41,7 @@ def _error(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
         return ErrorCode.INVALID_SESSION_TIMEOUT
     names = [request.protocol_type, request.member_id, request.group_instance_id or ""]
     names += [protocol.name for protocol in request.protocols]
-    if any(len(name.encode(errors="replace")) > MAX_NAME_BYTES for name in names):
+    if any(len(name.encode(errors="replace")) > MAX_STRING_BYTES for name in names):
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
@@ -62,7 +62,7 @@ def _joining(request: JoinGroupRequest, call: Call, ticket: Ticket) -> Joining:
         ),
         client_id=client_id,
         client_host=f"/{call.client_host}",  # as Java prints an address
-        fresh_member_id=f"{request.group_instance_id or client_id}-{uuid4()}",
+        fresh_member_id=f"{(request.group_instance_id or client_id)[:MAX_PREFIX]}-{uuid4()}",
         must_return=call.api_version >= MEMBER_ID_REQUIRED_SINCE,
         may_skip_assignment=call.api_version >= SKIP_ASSIGNMENT_SINCE,
     )

@@ -18,7 +18,7 @@ from broker.config import BrokerConfig
 from broker.context import CONSUMER_OFFSETS, Clock, LedPartition, NotLeader
 from broker.groups.loading import load
 from broker.groups.seat import Seat
-from broker.groups.settings import GroupSettings
+from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.turn import Answer, Ticket, Turn
 from broker.groups.waiting import WaitingRoom
@@ -33,8 +33,6 @@ Result = TypeVar("Result")
 Ask: TypeAlias = Callable[[Shard, Turn], Result]
 AskLater: TypeAlias = Callable[[Shard, Turn, Ticket], None]
 
-MAX_GROUP_ID_BYTES: Final = 32_767
-"""The longest string a record of `__consumer_offsets` can hold."""
 LOAD_RETRY_S: Final = 1.0
 SLOW_LOAD_MS: Final = 1_000
 """Clients notice a load that takes longer, so the log should tell of it."""
@@ -190,7 +188,7 @@ class GroupCoordinator:
     # One turn
 
     def _seat_of(self, group_id: str) -> Seat | ErrorCode:
-        if len(group_id.encode(errors="replace")) > MAX_GROUP_ID_BYTES:
+        if len(group_id.encode(errors="replace")) > MAX_STRING_BYTES:
             return ErrorCode.INVALID_GROUP_ID
         partition_count = self._node.metadata.partition_count(CONSUMER_OFFSETS)
         if not partition_count:

@@ -8,7 +8,7 @@ Invariants:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.groups.member import Member, Protocols
@@ -274,8 +274,3 @@ def _member_of(value: GroupMetadataValue, written: GroupMember) -> Member:
         rebalance_timeout_ms=written.session_timeout_ms if known_timeout < 0 else known_timeout,
         assignment=written.assignment,
     )
-
-
-def names(protocols: Protocols) -> Collection[str]:
-    """Return the names of a member's assignors, in its order of preference."""
-    return [name for name, _ in protocols]

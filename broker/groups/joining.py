@@ -127,7 +127,7 @@ def _join_known(group: Group, joining: Joining, turn: Turn) -> None:
             # What it wants has changed; or it leads, and has seen that partitions have.
             _rejoin(group, member, joining, turn)
         case GroupState.EMPTY | GroupState.DEAD:
-            _refuse(joining, ErrorCode.UNKNOWN_MEMBER_ID, turn)
+            raise AssertionError(f"{group.group_id} has members and is {group.state}")
 
 
 def _rejoin(group: Group, member: Member, joining: Joining, turn: Turn) -> None:

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from broker.groups.checks import commit_error
 from broker.groups.group import Group
 from broker.groups.rebalance import restart_session
+from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.states import GroupState
 from broker.groups.turn import GroupRecord, Turn
 from wire.consumer_offsets import NO_TIMESTAMP, OffsetKey, OffsetValue
@@ -89,13 +90,20 @@ def commit(group: Group | None, committing: Committing, turn: Turn) -> CommitOut
         restart_session(member, turn)
     outcomes: dict[TopicPartition, ErrorCode] = {}
     for position in committing.positions:
-        accepted = len(position.metadata or "") <= turn.settings.offset_metadata_max_bytes
+        accepted = _fits(position.metadata or "", turn.settings)
         outcomes[position.topic, position.partition] = (
             ErrorCode.NONE if accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
         )
         if accepted:
             turn.records.append(_record(committing, position, turn))
     return outcomes
+
+
+def _fits(metadata: str, settings: GroupSettings) -> bool:
+    """Return whether metadata may be stored; the limit counts characters, as in Kafka."""
+    if len(metadata) > settings.offset_metadata_max_bytes:
+        return False
+    return len(metadata.encode(errors="replace")) <= MAX_STRING_BYTES
 
 
 def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:

@@ -12,6 +12,9 @@ It does not know its session yet and cannot send heartbeats, so the session time
 it; without any limit, clients that gave up would stay in the rebalance for good.
 """
 
+MAX_STRING_BYTES: Final = 32_767
+"""The longest string, in UTF-8, that a record of `__consumer_offsets` can hold."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:

@@ -4,6 +4,7 @@
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.apis import heartbeat, join_group, offset_commit, offset_fetch, sync_group
-from broker.context import CONSUMER_OFFSETS
+from broker.context import CONSUMER_OFFSETS, LedPartition
+from broker.log.results import StorageError
+from broker.replication.partition import Partition
 from tests.broker.groups.rig import BROKER, FOLLOWER, TOPIC, Rig, commit_request, open_rig
 from wire.consumer_offsets import OffsetKey, encode_key
 from wire.errors import ErrorCode
@@ -295,6 +298,54 @@ async def test_a_record_that_cannot_be_read_is_named_and_the_rest_is_loaded(
             assert await _committed(rig) == 5
     assert "__consumer_offsets-0 offset 1 cannot be read" in caplog.text
     assert len(caplog.records) == 1
+
+
+class FailingOnce:
+    """A led partition whose disk cannot be read the first time."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._has_failed = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._partition, name)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        if not self._has_failed:
+            self._has_failed = True
+            raise StorageError(Path("/disk"), "input/output error")
+        return self._partition.read(offset, max_bytes)
+
+
+async def test_a_load_that_fails_is_tried_again(
+    tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        await _commit(rig, 5)
+        rig.groups.on_resigned(CONSUMER_OFFSETS, 0)
+        assert (await _join(rig)).error_code == ErrorCode.NOT_COORDINATOR
+        rig.groups.on_leader(cast("LedPartition", FailingOnce(rig.partition)))
+        await wait_all_tasks_blocked()
+        assert await _committed(rig) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await rig.groups.ask_all(lambda shard, _: shard.groups) is (
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        )
+        assert "input/output error" in caplog.text
+        await trio.sleep(1.1)
+        assert await _committed(rig) == 5
+
+
+async def test_leading_again_while_loading_begins_anew(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        await _commit(rig, 5)
+        rig.groups.on_resigned(CONSUMER_OFFSETS, 0)
+        rig.groups.on_leader(cast("LedPartition", FailingOnce(rig.partition)))
+        await wait_all_tasks_blocked()
+        rig.groups.on_leader(rig.partition)
+        await wait_all_tasks_blocked()
+        assert await _committed(rig) == 5
 
 
 async def test_offsets_go_when_their_retention_is_over(

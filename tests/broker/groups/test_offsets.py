@@ -87,6 +87,13 @@ def test_metadata_that_is_too_large_is_refused_alone() -> None:
     assert driver.committed_values()[PLACE].metadata == longest
 
 
+def test_metadata_that_no_record_can_hold_is_refused_whatever_the_settings_say() -> None:
+    driver = Driver(replace(SETTINGS, offset_metadata_max_bytes=100_000))
+    assert driver.commit({PLACE: 1}, metadata="x" * 32_767) == {PLACE: ErrorCode.NONE}
+    refused = driver.commit({PLACE: 1}, metadata="é" * 16_384)
+    assert refused == {PLACE: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+
+
 def test_a_commit_carries_the_time_of_day() -> None:
     driver = Driver(now_ms=77)
     driver.commit({PLACE: 1}, metadata=None)
