@@ -30,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 READY_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 12.0
 POLL_S: Final = 0.05
+ANSWER_S: Final = 2.0
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
@@ -171,17 +172,22 @@ async def _wait_knows_all(child: Child, pool: ConnectionPool, brokers: int) -> N
             raise ClusterFailed(
                 f"broker {child.broker_id} ended with status {status}: {child.last_words()}"
             )
-        try:
-            connection = await pool.connection((child.host, child.port))
-            known: DescribeClusterResponse = await connection.request(
-                DescribeClusterRequest(include_cluster_authorized_operations=False)
-            )
-        except NetworkFault as fault:
-            _LOG.debug("broker %s: %s", child.broker_id, fault)
-        else:
-            if len(known.brokers) == brokers and known.controller_id >= 0:
+        with trio.move_on_after(ANSWER_S):  # it may be a stranger's port, who never answers
+            if await _knows_all(child, pool, brokers):
                 return
         await trio.sleep(POLL_S)
+
+
+async def _knows_all(child: Child, pool: ConnectionPool, brokers: int) -> bool:
+    try:
+        connection = await pool.connection((child.host, child.port))
+        known: DescribeClusterResponse = await connection.request(
+            DescribeClusterRequest(include_cluster_authorized_operations=False)
+        )
+    except NetworkFault as fault:
+        _LOG.debug("broker %s: %s", child.broker_id, fault)
+        return False
+    return len(known.brokers) == brokers and known.controller_id >= 0
 
 
 def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence[Child]) -> None:

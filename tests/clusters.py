@@ -1,4 +1,4 @@
-"""A running bundled cluster for tests: `broker up` as a child process, gone at the end of the block.
+"""A running bundled cluster for tests: `broker up` as a child process, gone with its block.
 
 with run_cluster(tmp_path, brokers=3) as cluster:
     Producer({"bootstrap.servers": cluster.bootstrap})
@@ -59,6 +59,11 @@ class RunningCluster:
         return {**pids, **{number: child.pid for number, child in self._single_brokers.items()}}
 
     @property
+    def zookeeper_pid(self) -> int:
+        """Return the process id of the cluster's ZooKeeper."""
+        return int(self._ready["zookeeper"]["pid"])
+
+    @property
     def log(self) -> str:
         """Return what the cluster has said so far."""
         return self._log_path.read_text(errors="replace")
@@ -116,8 +121,15 @@ class RunningCluster:
             _kill_quietly(pid)
         self._up.wait()
         deadline = monotonic() + STOP_TIMEOUT_S
-        while any(_is_alive(pid) for pid in children) and monotonic() < deadline:
+        while any(is_alive(pid) for pid in children) and monotonic() < deadline:
             _pause(0.02)
+        self._up = None
+
+    def kill_parent_only(self) -> None:
+        """End `broker up` itself by SIGKILL; its children have to notice by themselves."""
+        assert self._up is not None, "it runs"
+        self._up.kill()
+        self._up.wait()
         self._up = None
 
     def restart(self) -> None:
@@ -133,7 +145,7 @@ class RunningCluster:
         pid = self.pids[broker]
         os.kill(pid, signal.SIGKILL)
         deadline = monotonic() + STOP_TIMEOUT_S
-        while _is_alive(pid) and monotonic() < deadline:
+        while is_alive(pid) and monotonic() < deadline:
             _pause(0.02)
 
     def start_broker(self, broker: int) -> None:
@@ -194,7 +206,7 @@ def run_broker_program(
     )
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

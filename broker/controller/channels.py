@@ -29,9 +29,39 @@ class Deposed(Exception):
     """Another controller rules: everything this one still wants to do is void."""
 
 
+class Delivery:
+    """The announcements of one decision: complete when each was heard, or its broker is gone."""
+
+    __slots__ = ("_complete", "_open")
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._complete = trio.Event()
+
+    def expect(self) -> None:
+        """Count one more announcement."""
+        self._open += 1
+
+    def arrived(self) -> None:
+        """Note that one was heard, or never will be."""
+        self._open -= 1
+        if not self._open:
+            self._complete.set()
+
+    async def wait(self) -> None:
+        """Wait until all are heard; the caller owns the timeout."""
+        if self._open:
+            await self._complete.wait()
+
+
+class _Letter(NamedTuple):
+    request: ControlRequest
+    delivery: Delivery
+
+
 class _Channel(NamedTuple):
     epoch: int
-    queue: trio.MemorySendChannel[ControlRequest]
+    queue: trio.MemorySendChannel[_Letter]
     scope: trio.CancelScope
 
 
@@ -59,29 +89,37 @@ class BrokerChannels:
             if broker not in self._channels:
                 # Unbounded: what is queued describes one cluster, and a broker that takes nothing
                 # loses its session, and its queue with it.
-                send, receive = trio.open_memory_channel[ControlRequest](math.inf)
+                send, receive = trio.open_memory_channel[_Letter](math.inf)
                 scope = trio.CancelScope()
                 self._channels[broker] = _Channel(registration.epoch, send, scope)
                 self._nursery.start_soon(self._deliver, registration, receive, scope)
 
-    def send(self, announcements: Iterable[Announcement]) -> None:
+    def send(self, announcements: Iterable[Announcement]) -> Delivery:
         """Queue the requests; a broker that is gone by now needs none."""
+        delivery = Delivery()
         for announcement in announcements:
             channel = self._channels.get(announcement.broker_id)
             if channel is not None:
-                channel.queue.send_nowait(announcement.request)
+                delivery.expect()
+                channel.queue.send_nowait(_Letter(announcement.request, delivery))
+        return delivery
 
     async def _deliver(
         self,
         broker: BrokerRegistration,
-        requests: trio.MemoryReceiveChannel[ControlRequest],
+        letters: trio.MemoryReceiveChannel[_Letter],
         scope: trio.CancelScope,
     ) -> None:
         with scope:
-            async for request in requests:
-                answer = await self._ask(broker, request)
+            async for request, delivery in letters:
+                try:
+                    answer = await self._ask(broker, request)
+                finally:
+                    delivery.arrived()
                 if isinstance(request, StopReplicaRequest):
                     self._note_deleted(broker.broker_id, request, answer)
+        while letters.statistics().current_buffer_used:
+            letters.receive_nowait().delivery.arrived()
 
     async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> Answer:
         """Ask until the broker has obeyed. Raises Deposed when it obeys somebody newer."""

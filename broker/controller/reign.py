@@ -10,11 +10,12 @@ import logging
 import random
 import uuid
 from collections.abc import Sequence
+from typing import Final
 
 import trio
 
 from broker.controller.announcements import announce
-from broker.controller.channels import BrokerChannels
+from broker.controller.channels import BrokerChannels, Delivery
 from broker.controller.cluster import (
     BrokersChanged,
     Cluster,
@@ -35,6 +36,10 @@ from runtime.zookeeper import NodeExists
 from wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
+
+
+TOLD_WITHIN_S: Final = 5.0
+"""A broker that takes longer is dying; who asked for a topic is not kept waiting for that."""
 
 
 class Reign:
@@ -100,7 +105,7 @@ class Reign:
     async def create_topic(
         self, spec: TopicSpec, defaults: TopicSpec, *, validate_only: bool
     ) -> TopicAssignment | Refusal:
-        """Create a topic; its leaders are on their way when this returns."""
+        """Create a topic; every live broker has been told when this returns, if it answers."""
         chances = Chances(
             topic_id=uuid.uuid4(),
             start=random.randrange(2**16),  # noqa: S311 - spreads load, keeps no secret
@@ -119,8 +124,9 @@ class Reign:
                     message=f"Topic '{spec.name}' already exists.",
                 )
             _LOG.info("created topic %s with %s partitions", spec.name, len(planned.replicas))
-            await self._carry_out(TopicFound(name=spec.name, assignment=planned))
-            return planned
+            told = await self._carry_out(TopicFound(name=spec.name, assignment=planned))
+        await _wait_told(told)
+        return planned
 
     async def grow_topic(
         self, name: str, total: int, given: Sequence[Sequence[int]] | None, *, validate_only: bool
@@ -132,8 +138,9 @@ class Reign:
                 return planned
             await self._writes.grow_topic(name, planned)
             _LOG.info("topic %s grows to %s partitions", name, total)
-            await self._carry_out(TopicFound(name=name, assignment=planned))
-            return planned
+            told = await self._carry_out(TopicFound(name=name, assignment=planned))
+        await _wait_told(told)
+        return planned
 
     async def delete_topic(self, name: str) -> ErrorCode:
         """Begin to delete a topic."""
@@ -141,8 +148,9 @@ class Reign:
             if name not in self._cluster.topics:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             await self._writes.request_deletion(name)
-            await self._carry_out(DeletionRequested(name=name))
-            return ErrorCode.NONE
+            told = await self._carry_out(DeletionRequested(name=name))
+        await _wait_told(told)
+        return ErrorCode.NONE
 
     async def wait_deleted(self, name: str) -> None:
         """Wait until the last copy and the last node of a topic are gone."""
@@ -156,7 +164,7 @@ class Reign:
         async with self._turn:
             await self._carry_out(event)
 
-    async def _carry_out(self, event: Event) -> None:
+    async def _carry_out(self, event: Event) -> Delivery:
         """Decide and do; the caller holds the turn, so decisions never overlap."""
         decision = decide(self._cluster, event)
         await self._writes.write_states(decision.writes.items())
@@ -165,10 +173,11 @@ class Reign:
             _LOG.info("deleted topic %s", name)
         self._cluster = decision.cluster
         self._channels.follow(decision.cluster.live)
-        self._channels.send(announce(decision, self._broker_id))
+        told = self._channels.send(announce(decision, self._broker_id))
         self._report(decision)
         changed, self._changed = self._changed, trio.Event()
         changed.set()
+        return told
 
     def _report(self, decision: Decision) -> None:
         if decision.brokers_changed:
@@ -176,3 +185,9 @@ class Reign:
         offline = sum(state.leader < 0 for state in decision.writes.values())
         if offline:
             _LOG.warning("%s partitions are without a leader", offline)
+
+
+async def _wait_told(told: Delivery) -> None:
+    """Give every broker the time to hear of it, so that a client may use it at once, anywhere."""
+    with trio.move_on_after(TOLD_WITHIN_S):
+        await told.wait()

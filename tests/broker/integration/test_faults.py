@@ -1,0 +1,259 @@
+"""Killed processes cost time, not data; what keeps a broker from starting is said in one line."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from runtime.zookeeper_server import free_port
+from tests.broker.integration.settings import set_fence
+from tests.clusters import RunningCluster, is_alive, run_broker_program, run_cluster
+
+pytestmark = pytest.mark.integration
+
+QUICK = {"zookeeper.session.timeout.ms": "3000"}
+"""A dead broker is noticed sooner than by default."""
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never held"
+        time.sleep(0.05)  # noqa: TID251 - a test outside of trio
+
+
+def produce_all(bootstrap: str, topic: str, values: list[bytes]) -> list[bytes]:
+    """Return the values that were acknowledged."""
+    acknowledged: list[bytes] = []
+    client = Producer({"bootstrap.servers": bootstrap, "acks": "all", "message.timeout.ms": 20_000})
+    for value in values:
+        client.produce(
+            topic,
+            value,
+            on_delivery=lambda error, message: (
+                None if error else acknowledged.append(message.value() or b"")
+            ),
+        )
+    client.flush(30)
+    return acknowledged
+
+
+def read_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "r", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    values: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(values) < count and time.monotonic() < deadline:
+        values += [message.value() or b"" for message in consumer.consume(1_000, 0.5)]
+    consumer.close()
+    return values
+
+
+def controller_of(admin: AdminClient) -> int:
+    return int(admin.list_topics(timeout=10).controller_id)
+
+
+def test_a_site_killed_and_restarted_has_everything_it_acknowledged(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=1) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 3, 1, config={"retention.ms": "5000000"})])["t"].result(
+            10
+        )
+        before = cluster.bootstrap
+        sent = [b"%d" % number for number in range(3_000)]
+        assert sorted(produce_all(before, "t", sent)) == sorted(sent)
+        children = [*cluster.pids.values()]
+        cluster.kill()
+        assert not any(map(is_alive, children))
+        cluster.start()
+        assert cluster.bootstrap == before
+        assert sorted(read_all(before, "t", 3, 3_000)) == sorted(sent)
+        resource = ConfigResource(ResourceType.TOPIC, "t")
+        described = admin.describe_configs([resource])[resource].result(10)
+        assert described["retention.ms"].value == "5000000"
+
+
+def test_a_killed_broker_comes_back_with_its_records_and_the_others_go_on(tmp_path: Path) -> None:
+    """The controller is the one killed, so that another has to take over first."""
+    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
+        sent = [b"%d" % number for number in range(600)]
+        assert len(produce_all(cluster.bootstrap, "t", sent)) == 600
+        victim = controller_of(admin)
+        cluster.kill_broker(victim)
+        until(lambda: controller_of(admin) not in {victim, -1})
+        assert f"broker {victim} (process " in cluster.log
+        admin.create_topics([NewTopic("meanwhile", 2, 1)])["meanwhile"].result(20)
+        part_of_t = admin.list_topics("t").topics["t"].partitions
+        assert sum(partition.leader == -1 for partition in part_of_t.values()) == 1
+        cluster.start_broker(victim)
+        until(lambda: len(admin.list_topics("t").brokers) == 3)
+        assert sorted(read_all(cluster.bootstrap, "t", 3, 600)) == sorted(sent)
+
+
+def test_a_fence_outlives_the_cluster(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=1) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        set_fence(cluster, "t", "")
+        cluster.kill()
+        cluster.start()
+        client = Producer({"bootstrap.servers": cluster.bootstrap, "message.timeout.ms": 1_500})
+        failed: list[bool] = []
+        client.produce("t", b"x", on_delivery=lambda error, _: failed.append(error is not None))
+        client.flush(10)
+        assert failed == [True]
+
+
+def test_a_topic_on_a_dead_broker_is_deleted_when_that_is_back(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
+        victim = next(broker for broker in range(3) if broker != controller_of(admin))
+        cluster.kill_broker(victim)
+        until(lambda: len(admin.list_topics(timeout=10).brokers) == 2)
+        admin.delete_topics(["t"], operation_timeout=1)
+        until(lambda: "t" not in admin.list_topics(timeout=10).topics)
+        cluster.start_broker(victim)
+        until(lambda: not list(cluster.data.glob("broker-*/logs/t-?")))
+
+
+def test_zookeeper_lost_and_back_costs_nothing(tmp_path: Path) -> None:
+    """Brokers serve what they lead without ZooKeeper, and register again when it is back."""
+    with run_cluster(tmp_path, brokers=1, overrides=QUICK) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        sent = [b"%d" % number for number in range(100)]
+        zookeeper = cluster.zookeeper_pid
+        os.kill(zookeeper, signal.SIGSTOP)
+        try:
+            until(lambda: "no decisions" in (cluster.data / "broker-0/broker.log").read_text())
+            assert len(produce_all(cluster.bootstrap, "t", sent)) == 100
+        finally:
+            os.kill(zookeeper, signal.SIGCONT)
+        until(lambda: "epoch 2" in (cluster.data / "broker-0/broker.log").read_text())
+        until(lambda: created(admin, "after"))
+        assert read_all(cluster.bootstrap, "t", 1, 100) == sent
+
+
+def created(admin: AdminClient, topic: str) -> bool:
+    try:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(10)
+    except KafkaException:
+        return False
+    return True
+
+
+def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=1) as cluster:
+        children = [*cluster.pids.values(), cluster.zookeeper_pid]
+        cluster.kill_parent_only()
+        until(lambda: not any(map(is_alive, children)), timeout_s=15)
+
+
+def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
+        children = [*cluster.pids.values(), cluster.zookeeper_pid]
+        started = time.monotonic()
+        cluster.stop()
+        assert time.monotonic() - started < 10
+        assert not any(map(is_alive, children))
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        f"broker.id=0\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'logs'}\n"
+        f"zookeeper.connect=127.0.0.1:{free_port()}\nzookeeper.connection.timeout.ms=500\n"
+    )
+    return path
+
+
+def last_line(arguments: list[str], status: int) -> str:
+    ended = run_broker_program(arguments)
+    assert ended.returncode == status, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.strip().splitlines()[-1]
+
+
+def test_a_wrong_setting_ends_with_status_2(properties: Path) -> None:
+    with properties.open("a") as file:
+        file.write("num.partition=1\n")
+    said = last_line(["run", str(properties)], 2)
+    assert said == f"broker: {properties}:6: num.partition: unknown setting"
+    said = last_line(["run", str(properties.parent / "absent")], 2)
+    assert said.endswith("absent: cannot be read: No such file or directory")
+    said = last_line(["run", str(properties), "--override", "broker.id"], 2)
+    assert said == "broker: --override broker.id: expected key=value"
+
+
+def test_a_zookeeper_that_does_not_answer_is_named(properties: Path) -> None:
+    said = last_line(["run", str(properties)], 1)
+    connect = properties.read_text().split("zookeeper.connect=")[1].split()[0]
+    assert connect in said
+
+
+def test_a_port_in_use_is_named(properties: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        address = f"PLAINTEXT://127.0.0.1:{holder.getsockname()[1]}"
+        said = last_line(["run", str(properties), "--override", f"listeners={address}"], 1)
+    assert said == f"broker: listeners: {address}: cannot listen: Address already in use"
+
+
+def test_what_a_running_cluster_refuses_to_a_newcomer(
+    tmp_path: Path, properties: Path, cluster: RunningCluster
+) -> None:
+    """A second broker of the same id, an unusable folder, another cluster's folder."""
+    connect = f"--override=zookeeper.connect={cluster.zookeeper}"
+    said = last_line(["run", str(properties), connect], 1)
+    host, port = cluster.addresses[0]
+    assert said == f"broker: broker.id 0 is in use by a broker at {host}:{port}"
+    occupied = tmp_path / "a-file"
+    occupied.write_text("")
+    said = last_line(["run", str(properties), connect, f"--override=log.dirs={occupied}"], 1)
+    assert str(occupied) in said
+    foreign = cluster.data / "broker-0" / "logs"
+    said = last_line(["run", str(properties), connect, f"--override=log.dirs={foreign}"], 1)
+    assert str(foreign) in said
+    said = last_line(
+        [
+            "run",
+            str(properties),
+            connect,
+            "--override=broker.id=5",
+            f"--override=log.dirs={foreign}",
+        ],
+        1,
+    )
+    assert str(foreign) in said
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with run_cluster(tmp_path_factory.mktemp("cluster"), brokers=1) as running:
+        yield running
+
+
+def test_up_refuses_a_port_in_use_and_a_folder_that_is_none(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        arguments = ["up", "--brokers", "1", "--data", str(tmp_path / "d"), "--port", str(port)]
+        said = last_line(arguments, 1)
+    assert f"PLAINTEXT://127.0.0.1:{port}: cannot listen: Address already in use" in said
+    (tmp_path / "file").write_text("")
+    said = last_line(["up", "--data", str(tmp_path / "file")], 1)
+    assert said.startswith(f"broker: --data {tmp_path / 'file'}: ")
