@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.compression import Compression
+from wire.primitives import pack_varint, pack_varlong
 from wire.record_batch import (
     HEADER_BYTES,
     BatchHeader,
@@ -27,6 +28,7 @@ from wire.record_batch import (
     rewrite,
     stamp_append_time,
 )
+from wire.record_batch.varints import read_varint, read_varlong, varint
 
 # Two records by hand, from the format's description: (key "k", value "vv", header h -> null) and
 # (null key, null value), one millisecond and one offset apart.
@@ -313,3 +315,63 @@ def test_a_flipped_bit_under_the_checksum_shows(records: list[Record], data: st.
     at = data.draw(st.integers(17, len(batch) - 1))
     batch[at] ^= 1 << data.draw(st.integers(0, 7))
     assert not crc_is_valid(batch)
+
+
+def batch_of(payload: bytes, count: int = 1) -> bytes:
+    """Return a batch around records written by hand."""
+    under_crc = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, count) + payload
+    return struct.pack(">qiibI", 0, 9 + len(under_crc), 0, 2, crc32c(under_crc)) + under_crc
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        varint(6) + bytes([0, 0, 0, 1, 1]) + varint(-1),
+        varint(8) + bytes([0, 0, 0, 1, 1]) + varint(1) + varint(-1) + varint(-1),
+        varint(6) + bytes([0, 0, 0, 1]) + varint(40) + b"x",
+        varint(7) + bytes([0, 0, 0, 1, 1, 0]) + b"x",
+        varint(40) + bytes([0, 0, 0, 1, 1, 0]),
+        varint(-9) + bytes([0, 0, 0, 1, 1, 0]),
+        b"\xff" * 5,
+        b"\xff\xff\xff\xff\x7f" + bytes(20),
+        b"",
+    ],
+    ids=[
+        "negative count of headers",
+        "header without a key",
+        "value behind the end",
+        "bytes behind the headers",
+        "record behind the end",
+        "negative length",
+        "endless length",
+        "length of more than 32 bits",
+        "nothing",
+    ],
+)
+def test_an_impossible_record_is_corrupt_at_its_byte(payload: bytes) -> None:
+    with pytest.raises(CorruptBatch) as fault:
+        list(iterate_records(batch_of(payload)))
+    assert fault.value.position == 0
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        varint(40) + bytes([0, 0, 0, 1, 1, 0]),
+        varint(1) + bytes([0, 0, 0, 1, 1, 0]),
+        varint(6),
+        varint(6) + bytes([0, 0, 0, 1, 1, 0]) + b"x",
+    ],
+    ids=["behind the end", "shorter than its head", "no head", "bytes behind the last"],
+)
+def test_an_impossible_record_head_is_corrupt(payload: bytes) -> None:
+    with pytest.raises(CorruptBatch):
+        list(iterate_record_heads(batch_of(payload)))
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_numbers_of_variable_size_come_back(small: int, large: int) -> None:
+    assert read_varint(varint(small) + b"\xff", 0) == (small, len(varint(small)))
+    assert read_varlong(varint(large) + b"\xff", 0) == (large, len(varint(large)))
+    assert varint(small) == pack_varint(small)
+    assert varint(large) == pack_varlong(large)

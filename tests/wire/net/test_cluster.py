@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 import trio
 
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.list_groups import ListGroupsRequest
@@ -191,7 +191,7 @@ async def test_a_broker_that_comes_back_elsewhere_is_found_there() -> None:
         fake.create_topic("orders", 1)
         before = await cluster.leader("orders", 0)
         fake.brokers[1].stop()
-        await trio.testing.wait_all_tasks_blocked(0.01)
+        await wait_closed(before)
         with pytest.raises(BrokerUnreachable):
             await cluster.request_leader("orders", 0, METADATA)
         await nursery.start(fake.brokers[1].listen)
@@ -200,6 +200,12 @@ async def test_a_broker_that_comes_back_elsewhere_is_found_there() -> None:
         assert after is not before
         assert after.name.endswith(f":{fake.brokers[1].address[1]}")
         nursery.cancel_scope.cancel()
+
+
+async def wait_closed(connection: Connection) -> None:
+    with trio.fail_after(5):
+        while connection.is_open:  # noqa: ASYNC110 - it has no event, and needs none elsewhere
+            await trio.sleep(0.001)
 
 
 async def _leader_again(cluster: Cluster) -> Connection:
@@ -213,9 +219,9 @@ async def _leader_again(cluster: Cluster) -> Connection:
 async def test_a_cut_connection_is_made_anew_by_the_next_request() -> None:
     async with run_fake_cluster() as fake, open_client(fake, 0) as cluster:
         fake.create_topic("orders", 0)
-        await cluster.request_leader("orders", 0, METADATA)
+        before = await cluster.leader("orders", 0)
         await fake.brokers[0].cut_connections()
-        await trio.testing.wait_all_tasks_blocked(0.01)
+        await wait_closed(before)
         await cluster.request_leader("orders", 0, METADATA)
         assert fake.brokers[0].accepted == 2
 
@@ -236,3 +242,49 @@ async def test_closing_the_client_fails_what_is_pending() -> None:
             await cluster.request(METADATA)
             nursery.start_soon(ask, cluster)
             await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+@pytest.mark.parametrize("to", ["leader", "coordinator"])
+async def test_a_request_that_got_no_answer_makes_the_next_one_look_again(to: str) -> None:
+    async with run_fake_cluster(2) as fake, open_client(fake, 0) as cluster:
+        topic = fake.create_topic("orders", 1)
+        fake.coordinators["g"] = 1
+
+        async def ask() -> None:
+            if to == "leader":
+                await cluster.request_leader("orders", 0, ListGroupsRequest())
+            else:
+                await cluster.request_coordinator("g", ListGroupsRequest())
+
+        async def hang_up(_: object, __: object) -> Raw:
+            topic.partitions[0].leader = 0
+            fake.coordinators["g"] = 0
+            return Raw(b"", cut=True)
+
+        fake.brokers[1].scripts[ListGroupsRequest.API_KEY] = hang_up
+        with pytest.raises(ConnectionClosed):
+            await ask()
+        await ask()
+        assert fake.brokers[0].asked[-1][0].api_key == ListGroupsRequest.API_KEY
+
+
+async def test_a_handshake_given_up_leaves_no_connection_behind() -> None:
+    async with run_fake_cluster() as fake, open_client(fake, 0) as cluster:
+
+        async def never(_: object, __: object) -> None:
+            await trio.sleep_forever()
+
+        answering = fake.brokers[0].scripts.pop(18)
+        fake.brokers[0].scripts[18] = never
+        with trio.move_on_after(0.05) as scope:
+            await cluster.request(METADATA)
+        assert scope.cancelled_caught
+        fake.brokers[0].scripts[18] = answering
+        assert (await cluster.request(METADATA)).cluster_id == "fake"
+        assert fake.brokers[0].accepted == 2
+
+
+async def test_a_node_that_is_not_in_the_cluster_is_unreachable() -> None:
+    async with run_fake_cluster() as fake, open_client(fake, 0) as cluster:
+        with pytest.raises(BrokerUnreachable, match="no broker 9 in the cluster"):
+            await cluster.request(METADATA, node=9)
