@@ -62,7 +62,13 @@ def load(folder: Path, opening: Opening) -> LoadedLog:
 
     Raises StorageError for what cannot be repaired, OSError where the disk does.
     """
-    return _Loader(folder, opening).load()
+    try:
+        return _Loader(folder, opening).load()
+    except StorageError as fault:
+        if not opening.is_clean:
+            raise
+        LOG.warning("%s: recovered in spite of a clean stop: %s", folder, fault)
+        return _Loader(folder, replace(opening, is_clean=False, recovery_point=0)).load()
 
 
 class _Loader:
@@ -91,8 +97,7 @@ class _Loader:
         self._snapshots.delete_above(end)
         self._bound_epochs(segments, start, end)
         self._catch_up(segments, end)
-        if len(self._producers):
-            recall(self._producers, (p.header for p in segments.tail(_RECALLED_BYTES)))
+        self._recall(segments)
         return LoadedLog(
             segments=segments,
             log_start_offset=start,
@@ -206,6 +211,15 @@ class _Loader:
         if self._producers.end_offset < end:
             self._replay(segments)
         self._producers.end_offset = end
+
+    def _recall(self, segments: SegmentList) -> None:
+        """Remember what producers wrote before their last batch, if the log's end is readable."""
+        if not len(self._producers):
+            return
+        try:
+            recall(self._producers, [p.header for p in segments.tail(_RECALLED_BYTES)])
+        except StorageError as fault:
+            LOG.warning("%s; older batches of producers are not remembered", fault)
 
     def _delete_from(self, slot: int, bases: list[int]) -> None:
         """Delete the segments behind a cut, the last one first."""

@@ -1,6 +1,7 @@
 """One open file descriptor that closes when the last who needs it lets go."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -25,7 +26,8 @@ class OpenFile:
         """Return the bytes there; fewer at the file's end."""
         return os.pread(self._descriptor, length, position)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # `os` itself may be gone when the interpreter ends.
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            close(self._descriptor)
             self._descriptor = -1

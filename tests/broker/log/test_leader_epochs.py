@@ -22,7 +22,7 @@ def made(path: Path, steps: list[tuple[int, int]]) -> tuple[LeaderEpochs, list[i
     return epochs, written
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(steps=EPOCHS, cut=st.integers(0, 40), start=st.integers(0, 40))
 def test_epochs_follow_the_records(steps: list[tuple[int, int]], cut: int, start: int) -> None:
     with log_folder() as folder:

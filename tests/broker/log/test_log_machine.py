@@ -201,10 +201,11 @@ class LogMachine(RuleBasedStateMachine):
         self.manager.tick(self.now_ms)
         self.now_ms += 60_000
         self.manager.tick(self.now_ms)
-        self._save()
         # The same tick may delete what retention allows.
         first = self.log.segment_bases[0]
         self.held = [held for held in self.held if held.base_offset >= first]
+        self.start = max(self.start, first)
+        self._save()
 
     @rule()
     def close_and_open(self) -> None:

@@ -213,6 +213,29 @@ def test_a_clean_start_looks_at_no_record(tmp_path: Path) -> None:
     manager.close()
 
 
+def test_a_damaged_header_does_not_keep_a_clean_log_from_opening(tmp_path: Path) -> None:
+    filled(tmp_path)
+    held = read_back(tmp_path)
+    last = log_files(tmp_path)[-1]
+    damaged = bytearray(last.read_bytes())
+    damaged[8] ^= 0x40
+    last.write_bytes(damaged)
+    with one_log(tmp_path, SEGMENT) as log:
+        assert log.log_end_offset == held[-1][0] + 3
+        with pytest.raises(StorageError, match=f"{last.name}: byte 0: the batch goes on behind"):
+            log.read(log.segment_bases[-1], 100)
+        assert log.read(0, 60) == held[0][1]
+    # Without the snapshot the producers are to be found in the batches, one of which is bad.
+    for path in tmp_path.glob("topic-0/*.snapshot"):
+        path.unlink()
+    with one_log(tmp_path, SEGMENT) as log:
+        (report,) = log.recovery_reports
+        assert (report.segment, report.position) == (last.name, 0)
+        assert [(h.base_offset, data) for h, data in batches_of(log)] == [
+            one for one in held if one[0] < log.segment_bases[-1]
+        ]
+
+
 def test_an_unfinished_compaction_is_refused_by_name(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "topic-0" / "00000000000000000000.log.swap").touch()

@@ -32,7 +32,7 @@ def check(index: SparseIndex, entries: list[tuple[int, int]]) -> None:
             assert index.floor(column, target) == (below[-1] if below else None)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(stored=STEPS, pending=STEPS, cut=st.integers(0, 80), by=st.integers(0, 1))
 def test_lookups_equal_a_linear_search(
     stored: list[tuple[int, int]], pending: list[tuple[int, int]], cut: int, by: int
