@@ -24,8 +24,8 @@ from runtime.witness import WorkerInfo
 
 _LOG = logging.getLogger(__name__)
 
-STOP_S: Final = 8.0
-"""How long a graceful end may take; whoever asked is promised ten seconds."""
+STOP_S: Final = 6.5
+"""How long flows may take to settle; closing takes up to three more, ten are promised."""
 NOT_READY: Final = frozenset(
     {PartitionState.DISCOVERING, PartitionState.POSITIONING, PartitionState.WAITING}
 )

@@ -40,7 +40,7 @@ from runtime.zookeeper import (
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-STOP_SETTLE_S: Final = 5.0
+STOP_SETTLE_S: Final = 4.0
 STOP_APPLY_S: Final = 2.0
 
 

@@ -33,6 +33,26 @@ class Wakeup:
             await self._event.wait()
 
 
+class Request:
+    """Wakes one waiter, now or when it next waits."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        """Begin with nothing asked for."""
+        self._event = trio.Event()
+
+    def wake(self) -> None:
+        """Ask for it; asking again before it is answered changes nothing."""
+        self._event.set()
+
+    async def wait(self, at_most_s: float) -> None:
+        """Wait until it is asked for, or as long as said."""
+        with trio.move_on_after(at_most_s):
+            await self._event.wait()
+        self._event = trio.Event()
+
+
 @dataclass(slots=True, kw_only=True)
 class FlowState:
     """Of one flow while it runs."""
@@ -50,7 +70,7 @@ class FlowState:
     """A partition is settled after an interruption, or discovered."""
     settled: Wakeup = field(default_factory=Wakeup)
     """Something under way was answered; for who waits until all is."""
-    refresh: Wakeup = field(default_factory=Wakeup)
+    refresh: Request = field(default_factory=Request)
     """Leaders or topics may have changed: discovery looks again."""
     loop_ids: frozenset[int] = frozenset()
     """Producer ids of mirrors that write into the source."""

@@ -6,7 +6,7 @@ nothing. What the topic says does not depend on order, so writing the same again
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 import trio
@@ -88,19 +88,22 @@ class MapLog:
         write something takes its sequence. Raises MapUnwritable.
         """
         if self._is_unsure:
-            await self.write([map_records.mirror_producer(self.producer)])
+            await self.write(lambda: [map_records.mirror_producer(self.producer)])
 
-    async def write(self, records: Sequence[MapRecord]) -> None:
-        """Return once the records are durable and part of ``state``; raises MapUnwritable."""
-        if not records:
-            return
+    async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
+        """Return once the composed records are durable and part of ``state``.
+
+        ``compose`` is called when it is this writer's turn and ``state`` is up to date, again for
+        every try; what was true when the writer began to wait may not be any more. Raises
+        MapUnwritable.
+        """
         async with self._writing:
             last: object = None
             for attempt in range(WRITE_TRIES):
                 if attempt:
                     await trio.sleep(FIRST_PAUSE_S * 2**attempt)
                 try:
-                    last = await self._write_once(records)
+                    last = await self._write_once(compose)
                 except NetworkFault as fault:
                     last = fault
                     continue
@@ -108,19 +111,15 @@ class MapLog:
                     return
             raise MapUnwritable(f"{self.topic}: {getattr(last, 'name', last)}")
 
-    async def _write_once(self, records: Sequence[MapRecord]) -> ErrorCode:
+    async def _write_once(self, compose: Callable[[], Sequence[MapRecord]]) -> ErrorCode:
         """Append at the next sequence. Unsure before means read back after."""
-        producer = self.producer
         was_unsure = self._is_unsure
         if was_unsure:
             await self._catch_up()
-        stamp = now_ms()
-        batch = build_batch(
-            [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=self._next_sequence,
-        )
+        records = compose()
+        if not records:
+            return ErrorCode.NONE
+        batch = self._batch(records)
         self._is_unsure = True
         answer = await append(self._target, self.topic, 0, batch)
         code = code_of(answer.error_code)
@@ -130,9 +129,20 @@ class MapLog:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         for key, value in records:
             self.state.replay(key, value)
+        if self._reader.next_offset == answer.base_offset:
+            self._reader.next_offset += len(records)
         self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
         self._is_unsure = False
         return code
+
+    def _batch(self, records: Sequence[MapRecord]) -> bytes:
+        stamp = now_ms()
+        return build_batch(
+            [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.producer_epoch,
+            base_sequence=self._next_sequence,
+        )
 
     async def _is_there(self, batch: bytes, offset: int) -> bool:
         """Whether the log holds this very batch there.

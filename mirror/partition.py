@@ -15,6 +15,8 @@ from offset_translation.offset_map import OffsetMap
 
 FIRST_BACKOFF_MS: Final = 100
 MAX_BACKOFF_MS: Final = 5_000
+FRESH_MS: Final = 10_000
+"""What was heard of the source longer ago is not known any more."""
 FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
@@ -46,8 +48,8 @@ class MirroredPartition:
         """Grows with every interruption; answers to what was asked before are ignored."""
         self.queue: deque[tuple[Forward, int]] = deque()
         """Batches to send, each with the time at which it arrived."""
-        self.is_queued = False
-        """Whether a writer holds this partition in its line of ready ones."""
+        self.queued_at: int | None = None
+        """The target broker in whose line of ready partitions this one is."""
         self.in_flight_bytes = 0
         """Fetched and not yet acknowledged, queued or sent."""
         self.sent_count = 0
@@ -85,21 +87,24 @@ class MirroredPartition:
         """Whether nothing of it is under way."""
         return self.sent_count == 0 and not self.queue
 
-    @property
-    def lag_records(self) -> int | None:
-        """Source offsets not yet mirrored; None while unknown, which is not zero."""
+    def lag_records(self, now_ms: int) -> int | None:
+        """Return the source offsets not yet mirrored; None while unknown, which is not zero.
+
+        Unknown is also what a source says that has not been heard of for FRESH_MS.
+        """
         mirrored = self.offset_map.mirrored_source_end
-        if self.source_end is None or mirrored is None:
+        is_stale = now_ms - self.heard_ms > FRESH_MS
+        if self.source_end is None or mirrored is None or is_stale or not self.is_positioned:
             return None
         return max(0, self.source_end - mirrored)
 
-    def lag_ms(self, now_ms: int, *, fresh_ms: int = 10_000) -> int | None:
+    def lag_ms(self, now_ms: int) -> int | None:
         """Return for how long the oldest unmirrored record has been waiting at most.
 
         Level now is 0; otherwise the time since it was last level. None while unknown: never
-        level since the start, or nothing heard of the source for ``fresh_ms``.
+        level since the start.
         """
-        if self.lag_records == 0 and now_ms - self.heard_ms <= fresh_ms:
+        if self.lag_records(now_ms) == 0:
             return 0
         return None if self.level_ms is None else max(0, now_ms - self.level_ms)
 

@@ -15,9 +15,9 @@ from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
-from mirror.partition_state import STOPPED, PartitionState
+from mirror.partition_state import PartitionState
 from mirror.routing import Cursor
-from mirror.start_position import LogEnds, Start, decide_start
+from mirror.start_position import LogEnds, Start, Stop, decide_start
 from offset_translation.map_records import TopicPartition, piece_start, withdrawal
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
@@ -100,59 +100,70 @@ class Positioning:
             self._flow.refresh.wake()
 
     async def _begin(self, tries: Sequence[_Tried], source: Ends, target: Ends) -> None:
-        starts: list[tuple[_Tried, Start]] = []
-        records: list[MapRecord] = []
-        for one in tries:
-            start = self._decide(one, source, target)
-            if start is not None:
-                starts.append((one, start))
-                records += _map_records(one.partition, start)
-        await self._map_log.write(records)
-        for one, start in starts:
+        """Decide under the map's lock, make it durable, and act on it."""
+        decided: list[tuple[_Tried, Start | Stop]] = []
+
+        def compose() -> list[MapRecord]:
+            decided[:] = self._decide_all(tries, source, target)
+            return [
+                record
+                for one, decision in decided
+                if isinstance(decision, Start)
+                for record in _map_records(one.partition, decision)
+            ]
+
+        await self._map_log.write(compose)
+        now = now_ms()
+        for one, decision in decided:
             if not one.is_current:
                 continue
             partition = one.partition
-            partition.offset_map.advance(start.target)
-            now = now_ms()
-            shift = start.source - start.target
-            partition.go_on(Cursor(start.source, start.target, shift), now)
+            partition.is_positioned = True
+            if isinstance(decision, Start):
+                partition.offset_map.advance(decision.target)
+                shift = decision.source - decision.target
+                partition.go_on(Cursor(decision.source, decision.target, shift), now)
+            else:
+                self._stop(partition, decision, target, now)
             self._note_ends(partition, source, now)
         self._flow.fetch_more.wake()
 
-    def _decide(self, one: _Tried, source: Ends, target: Ends) -> Start | None:
-        if not one.is_current:
-            return None
-        partition = one.partition
-        key = (partition.topic, partition.index)
-        source_ends, target_ends = source[key], target[key]
-        if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
-            reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
-            partition.postpone(reason, now_ms())
-            self._flow.refresh.wake()
-            return None
-        decision = decide_start(
-            partition.topic,
-            partition.index,
-            offset_map=partition.offset_map,
-            source=source_ends,
-            target=target_ends,
-        )
-        if isinstance(decision, Start):
-            return decision
-        partition.lost_records = decision.lost_records
-        partition.offset_map.advance(target_ends.end)
-        partition.is_positioned = True
-        partition.stop(decision.state, decision.reason, now_ms())
-        self._note_ends(partition, source, now_ms())
-        _LOG.error("%s-%d: %s: %s", *key, decision.state.value, decision.reason)
-        return None
+    def _decide_all(
+        self, tries: Sequence[_Tried], source: Ends, target: Ends
+    ) -> Iterable[tuple[_Tried, Start | Stop]]:
+        for one in tries:
+            partition = one.partition
+            key = (partition.topic, partition.index)
+            source_ends, target_ends = source[key], target[key]
+            if not one.is_current:
+                continue
+            if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
+                reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
+                partition.postpone(reason, now_ms())
+                self._flow.refresh.wake()
+                continue
+            yield (
+                one,
+                decide_start(
+                    *key,
+                    offset_map=partition.offset_map,
+                    source=source_ends,
+                    target=target_ends,
+                ),
+            )
+
+    def _stop(self, partition: MirroredPartition, stop: Stop, target: Ends, now: int) -> None:
+        ends = target[partition.topic, partition.index]
+        if isinstance(ends, LogEnds):
+            partition.offset_map.advance(ends.end)
+        partition.lost_records = stop.lost_records
+        partition.stop(stop.state, stop.reason, now)
+        _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 
     def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
         ends = source[partition.topic, partition.index]
-        if isinstance(ends, LogEnds) and partition.state not in STOPPED:
+        if isinstance(ends, LogEnds):
             partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
-        elif isinstance(ends, LogEnds):
-            partition.source_end = ends.end
 
 
 async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:

@@ -131,7 +131,6 @@ class SourceFetcher:
             self._refuse(asked, response.error_code)
             return
         waiting: list[tuple[_Asked, Routed]] = []
-        announcements: list[MapRecord] = []
         for topic, data in _partitions(asked, response):
             one = by_place.get((topic, data.partition_index))
             if one is None or one.partition.attempt != one.attempt:
@@ -141,14 +140,10 @@ class SourceFetcher:
                 continue
             if routed.starts:
                 waiting.append((one, routed))
-                announcements += (
-                    piece_start(topic, data.partition_index, source_start=s, target_start=t)
-                    for s, t in routed.starts
-                )
             else:
                 self._forward(one.partition, routed, arrived_ms)
         if waiting:
-            await self._map_log.write(announcements)
+            await self._map_log.write(lambda: _announcements(waiting))
             for one, routed in waiting:
                 if one.partition.attempt == one.attempt:
                     self._forward(one.partition, routed, arrived_ms)
@@ -216,6 +211,16 @@ class SourceFetcher:
             if one.partition.attempt == one.attempt and one.partition.is_flowing:
                 self._flow.interrupt(one.partition, f"source broker {self._node}: {fault}", now)
         self._flow.refresh.wake()
+
+
+def _announcements(waiting: Sequence[tuple[_Asked, Routed]]) -> list[MapRecord]:
+    """Return the piece starts of partitions that nothing has interrupted since."""
+    return [
+        piece_start(one.partition.topic, one.partition.index, source_start=s, target_start=t)
+        for one, routed in waiting
+        if one.partition.attempt == one.attempt
+        for s, t in routed.starts
+    ]
 
 
 def _partitions(

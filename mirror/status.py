@@ -121,7 +121,7 @@ def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionRepo
         "source_end": partition.source_end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
-        "lag_records": partition.lag_records,
+        "lag_records": partition.lag_records(now_ms),
         "lag_seconds": None if lag_ms is None else lag_ms / 1000,
         "in_flight_bytes": partition.in_flight_bytes,
         "lost_records": partition.lost_records,

@@ -77,9 +77,9 @@ class TargetWriter:
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
-        if partition.is_queued:
+        if partition.queued_at == self._node:
             return
-        partition.is_queued = True
+        partition.queued_at = self._node
         self._ready.append(partition)
         self._has_ready.set()
 
@@ -123,8 +123,10 @@ class TargetWriter:
             if size >= REQUEST_BYTES:
                 break
             partition = self._ready.popleft()
-            partition.is_queued = False
-            if not partition.queue or partition.target_leader != self._node:
+            if partition.queued_at != self._node:
+                continue  # its leader moved while it was in line here
+            partition.queued_at = None
+            if not partition.queue:
                 continue
             forward, arrived_ms = partition.queue.popleft()
             partition.sent_count += 1
@@ -226,7 +228,9 @@ class TargetWriter:
         now = now_ms()
         while self._ready:
             partition = self._ready.popleft()
-            partition.is_queued = False
+            if partition.queued_at != self._node:
+                continue
+            partition.queued_at = None
             if partition.queue:
                 self._flow.interrupt(partition, reason, now)
         self._has_ready = trio.Event()

@@ -21,6 +21,7 @@ from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.metadata import ClusterView, TopicView
+from wire.net.operations import list_offsets
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,6 +72,20 @@ class Discovery:
             self._take(topic, target.topics.get(topic.name))
         self._flow.position_more.wake()
         self._flow.fetch_more.wake()
+        await self._hear_of_stopped()
+
+    async def _hear_of_stopped(self) -> None:
+        """Learn the source's ends where nothing is fetched, so that the lag there is known."""
+        stopped = {
+            place: partition
+            for place, partition in self._flow.partitions.items()
+            if partition.is_positioned and not partition.is_flowing
+        }
+        if not stopped:
+            return
+        for place, end in (await list_offsets(self._links.source_admin, stopped)).items():
+            if not isinstance(end, ErrorCode):
+                stopped[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
         """Create, grow and configure the target's topics; return the target as it then is."""
@@ -132,7 +147,9 @@ class Discovery:
             for topic in topics
             if topic.topic_id.int and (topic.name not in known or topic.name in self._created)
         ]
-        await self._map_log.write([source_topic(topic.name, topic.topic_id) for topic in fresh])
+        if fresh:
+            records = [source_topic(topic.name, topic.topic_id) for topic in fresh]
+            await self._map_log.write(lambda: records)
         self._created.clear()
 
     def _take(self, source: TopicView, target: TopicView | None) -> None:

@@ -52,6 +52,7 @@ def forward(base: int, count: int = 1, size: int = 100) -> Forward:
 def flowing() -> MirroredPartition:
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
     partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    partition.is_positioned = True
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     partition.heard(source_end=10, readable_end=10, now_ms=0)
