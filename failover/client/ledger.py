@@ -8,7 +8,7 @@ Per partition the sent ones come before the unsent ones, always in the order the
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -55,6 +55,7 @@ class Ledger:
     def __init__(self) -> None:
         """Begin with nothing on its way."""
         self._queues: dict[TopicPartition, deque[Pending]] = {}
+        self._unsent: deque[Pending] = deque()
         self.total_bytes = 0
         self.record_count = 0
 
@@ -64,13 +65,25 @@ class Ledger:
 
     def add(self, pending: Pending) -> None:
         """Take a record in, behind all others of its partition."""
-        queue = self._queues.setdefault((pending.topic, pending.partition), deque())
+        place = (pending.topic, pending.partition)
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = deque()
         queue.append(pending)
+        self._unsent.append(pending)
         self.total_bytes += pending.size
         self.record_count += 1
 
+    def first_unsent(self) -> Pending | None:
+        """Return the record to send next, None when all are on their way."""
+        return self._unsent[0] if self._unsent else None
+
+    def note_sent(self) -> None:
+        """Take note that the record to send next is on its way."""
+        self._unsent.popleft().sent = True
+
     def remove(self, pending: Pending) -> None:
-        """Let go of a record that was acknowledged or refused for good."""
+        """Let go of a sent record that was acknowledged or refused for good."""
         queue = self._queues[pending.topic, pending.partition]
         if queue[0] is pending:
             queue.popleft()
@@ -78,11 +91,6 @@ class Ledger:
             queue.remove(pending)
         self.total_bytes -= pending.size
         self.record_count -= 1
-
-    def unsent(self) -> Iterator[Pending]:
-        """Yield the records that wait to be sent, in order by partition."""
-        for queue in list(self._queues.values()):
-            yield from [pending for pending in queue if not pending.sent]
 
     def sent(self) -> dict[TopicPartition, list[Pending]]:
         """Return the records whose fate is open, in order by partition."""
@@ -94,9 +102,9 @@ class Ledger:
 
     def forget_sending(self) -> None:
         """Take every record as unsent: the producer that was sending them is no more."""
-        for queue in self._queues.values():
-            for pending in queue:
-                pending.sent = False
+        self._unsent = deque(pending for queue in self._queues.values() for pending in queue)
+        for pending in self._unsent:
+            pending.sent = False
 
 
 def find_in_order(sent: Sequence[Content], tail: Iterable[tuple[T, Content]]) -> list[T]:

@@ -52,6 +52,8 @@ BUFFER_BYTES: Final = 64 << 20
 FOREVER: Final = float("inf")
 SLICE_S: Final = 0.05
 RETRY_S: Final = 0.5
+SERVE_EVERY_S: Final = 0.005
+"""How often a stream of produce() looks for acknowledgements and at the witness."""
 
 
 class SiteProducer:
@@ -83,8 +85,8 @@ class SiteProducer:
         self._site = self._seen.site
         self._acknowledged: dict[tuple[str, int], int] = {}
         self._sending: Sending | None = self._open_sending(self._site)
-        self._has_unsent = False
         self._retry_at = 0.0
+        self._serve_at = 0.0
         self._is_closed = False
 
     @property
@@ -123,7 +125,8 @@ class SiteProducer:
             timestamp_ms=timestamp or now_ms(),
             headers=_to_headers(headers),
         )
-        self._follow()
+        if monotonic() >= self._serve_at:
+            self._serve(0)
         pending = Pending(
             topic=topic,
             partition=self._choose_partition(topic, content.key),
@@ -134,9 +137,7 @@ class SiteProducer:
         while self._ledger.total_bytes > 0 and not self._has_room(pending.size):
             self._serve(SLICE_S)
         self._ledger.add(pending)
-        if self._sending is None or self._has_unsent or not self._sending.send(pending):
-            self._has_unsent = True
-        self._serve(0)
+        self._send_waiting()
 
     def poll(self, timeout: float = 0) -> int:
         """Serve delivery callbacks for up to `timeout` seconds; return how many there were."""
@@ -200,12 +201,12 @@ class SiteProducer:
 
     def _serve(self, timeout_s: float) -> int:
         """Follow the witness, send what may be sent, and serve callbacks."""
+        self._serve_at = monotonic() + SERVE_EVERY_S
         self._follow()
         if self._sending is None:
             self._watch.wait_changed(self._seen, timeout_s)
             return 0
-        if self._has_unsent and self._seen.moving_to is None:
-            self._send_waiting(self._sending)
+        self._send_waiting()
         return self._sending.poll(timeout_s)
 
     def _follow(self) -> None:
@@ -214,8 +215,6 @@ class SiteProducer:
             _LOG.info("site %s is active, leaving %s behind", active.site, self._site)
             self._stop_sending()
             self._arrive(active.site)
-        elif active.moving_to is not None:
-            self._has_unsent = True  # new records wait until it is known where they go
         elif self._sending is None and monotonic() >= self._retry_at:
             self._sending = self._open_sending(self._site)
 
@@ -246,7 +245,6 @@ class SiteProducer:
             len(arrived),
             len(self._ledger),
         )
-        self._has_unsent = len(self._ledger) > 0
         self._sending = self._open_sending(site)
 
     def _look_up(self, site: str) -> list[tuple[Pending, Message]]:
@@ -257,11 +255,14 @@ class SiteProducer:
         with open_reader(bootstrap, self._settings) as reader:
             return find_arrived(reader, self._site, sent, self._acknowledged)
 
-    def _send_waiting(self, sending: Sending) -> None:
-        for pending in self._ledger.unsent():
-            if not sending.send(pending):
+    def _send_waiting(self) -> None:
+        """Send what waits, in order, unless it is not known where it will have to go."""
+        if self._sending is None or self._seen.moving_to is not None:
+            return
+        while (pending := self._ledger.first_unsent()) is not None:
+            if not self._sending.send(pending):
                 return  # librdkafka's queue is full; the rest follows
-        self._has_unsent = False
+            self._ledger.note_sent()
 
     def _open_sending(self, site: str) -> Sending:
         cluster = self._configuration.clusters[site]

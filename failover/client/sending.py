@@ -74,7 +74,6 @@ class Sending:
             )
         except BufferError:
             return False
-        pending.sent = True
         return True
 
     def poll(self, timeout_s: float) -> int:

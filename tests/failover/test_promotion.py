@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
 from failover.client import SiteConsumer, SiteProducer
@@ -388,6 +389,37 @@ def test_a_promotion_is_taken_back_when_the_mirror_cannot_drain(
     assert journal.state is PromotionState.ROLLED_BACK
     produce(sites.dc1, topic, range(20, 30))
     assert values_of(read_all(sites.dc1, topic)) == list(range(30))
+
+
+def test_a_group_whose_clients_do_not_follow_moves_to_what_it_committed(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "staying"
+    create_topic(sites.dc1, topic)
+    produce(sites.dc1, topic, range(20))
+    file = sites.configure(tmp_path, "/p-staying", topic)
+    text = file.read_text()
+    file.write_text(text.replace("group_drain_timeout_ms: 5000", "group_drain_timeout_ms: 300"))
+    plain = Consumer(
+        {
+            **CONSUMER,
+            "bootstrap.servers": sites.dc1.bootstrap,
+            "group.id": "g-staying",
+            "enable.auto.commit": False,
+        }
+    )
+    with run_mirror(file):
+        wait_mirroring(file)
+        plain.subscribe([topic])
+        assert len(plain.consume(20, 20)) == 20
+        plain.commit(offsets=[TopicPartition(topic, 0, 12)], asynchronous=False)
+        ended = finish(failover("promote", "dc2", str(file)))
+        plain.close()
+    assert ended.status == 0, ended
+    assert "1 of" in ended.output
+    assert "still there: g-staying (1)" in ended.output
+    assert "group    g-staying: staying-0@12" in ended.output
+    assert committed(sites.dc2, "g-staying", topic) == 12
 
 
 def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
