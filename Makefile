@@ -26,7 +26,7 @@ demo: setup
 	@exec $(BIN)/python -m demo play $(if $(DISASTER),--disaster)
 
 test: check
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 check: setup
 	$(BIN)/ruff check .
