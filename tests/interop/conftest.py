@@ -14,6 +14,7 @@ from tests.interop.matrix import (
     FAILED,
     NOT_RUN,
     PASSED,
+    Peer,
     Row,
     by_subject,
     merged,
@@ -127,7 +128,7 @@ def _row(item: pytest.Item, outcome: str) -> Row | None:
     if marker is None:
         return None
     params = getattr(getattr(item, "callspec", None), "params", {})
-    kinds = [str(value) for value in params.values() if isinstance(value, Kind)]
+    kinds = [str(value) for value in params.values() if isinstance(value, Kind | Peer)]
     told = dict(item.user_properties).get("against")
     name = getattr(item, "originalname", item.name)
     return Row(

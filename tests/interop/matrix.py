@@ -14,6 +14,17 @@ NOT_RUN: Final = "not run: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A foreign program as it is named in the matrix."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One behaviour of `subject`, shown (or not) against one peer."""
 
