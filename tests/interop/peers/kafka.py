@@ -33,6 +33,8 @@ RESIDENT_MB: Final = 700
 DISK_MB: Final = 500
 CLUSTER_ID: Final = "aW50ZXJvcC1jbHVzdGVyIQ"
 """Any 16 bytes in unpadded base64: the clusters of one test never meet."""
+SETTINGS: Final = "kafka.properties"
+"""Not `server.properties`: a data folder may have been the bundled broker's before."""
 STARTED: Final = {
     Mode.ZOOKEEPER: "started (kafka.server.KafkaServer)",
     Mode.KRAFT: "Kafka Server started (kafka.server.KafkaRaftServer)",
@@ -41,7 +43,10 @@ STARTED: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class KafkaCluster:
-    """Brokers of one kind; `data` and the ports stay over `restart()`."""
+    """Brokers of one kind, from number 0; `data` and the ports stay over `restart()`.
+
+    `data` is laid out as the bundled cluster does it, so that one can take over from the other.
+    """
 
     name: str
     kind: Kind
@@ -83,7 +88,7 @@ class KafkaCluster:
 
     def log_folder(self, broker: int) -> Path:
         """Return where a broker keeps its partitions."""
-        return self.data / f"broker-{broker}" / "log"
+        return self.data / f"broker-{broker}" / "logs"
 
     def start(self) -> None:
         """Start the cluster and wait until it is ready. Raises PeerUnavailable or PeerFailed."""
@@ -93,7 +98,7 @@ class KafkaCluster:
         if not self._seats:
             self._seats = tuple(
                 Seat(number=number, port=free_port(HOST), controller_port=free_port(HOST))
-                for number in range(1, self.broker_count + 1)
+                for number in range(self.broker_count)
             )
             self._zookeeper_port = free_port(HOST)
         try:
@@ -147,7 +152,7 @@ class KafkaCluster:
         program = self._program("kafka.Kafka", self.heap_mb)
         self._brokers[broker] = start_child(
             f"{self.kind} broker {broker} of {self.name}",
-            program.command(home, str(home / "server.properties")),
+            program.command(home, str(home / SETTINGS)),
             log=home / "broker.out",
         )
 
@@ -165,10 +170,10 @@ class KafkaCluster:
     def _prepare(self, seat: Seat) -> None:
         """Write the broker's settings, and format its KRaft log at the first start."""
         home = self.data / f"broker-{seat.number}"
-        if home.exists():
+        settings = home / SETTINGS
+        if settings.exists():
             return
-        home.mkdir()
-        settings = home / "server.properties"
+        home.mkdir(exist_ok=True)
         settings.write_text(
             broker_settings(
                 seat,
