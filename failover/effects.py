@@ -20,7 +20,7 @@ from failover.groups import move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
-from failover.site import Place, Site, brief, by_topic, foreign_client
+from failover.site import Place, Site, brief, by_topic, client_let_through
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
@@ -138,7 +138,8 @@ class PromotionEffects:
     async def _close_source(self, journal: Journal) -> None:
         places = _places(journal)
         topics = tuple(sorted({topic for topic, _ in places}))
-        fence = Fence(topics=topics, allowed_clients=(foreign_client(self.flow),))
+        allowed = client_let_through(source=self.flow.source, target=self.flow.target)
+        fence = Fence(topics=topics, allowed_clients=(allowed,))
         await set_fence(self.source.cluster, fence)
         try:
             await wait_holds(self.source.cluster, places)

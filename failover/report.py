@@ -89,6 +89,10 @@ def _lost(journal: Journal) -> Iterator[str]:
     fence: Any = journal.facts(StepName.FENCE)
     if not fence["fenced"]:
         yield f"  warning  {journal.source} could not be fenced: {fence['why']}"
+        yield (
+            f"  warning  keep {journal.source} down, or `failover serve` up, which closes it for"
+            " writes when it is back"
+        )
     yield (
         f"  warning  what {journal.source} acknowledged beyond these offsets is missing on"
         f" {journal.site}; once {journal.source} is back, `spark-audit run` lists each record"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from runtime.config import FlowConfig, PatternSet
+from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import describe_groups, list_groups, list_offsets
@@ -86,9 +86,9 @@ def brief(fault: Exception) -> str:
     return f"{first} (and {len(others)} more)" if others else first
 
 
-def foreign_client(flow: FlowConfig) -> str:
-    """Return the only client id that a fence on the flow's source lets through: its way back."""
-    return f"mirror-{flow.target}-{flow.source}"
+def client_let_through(*, source: str, target: str) -> str:
+    """Return the one client id that a fence on the source lets through: the mirror's way back."""
+    return f"mirror-{target}-{source}"
 
 
 def by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:

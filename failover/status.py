@@ -52,13 +52,17 @@ class FlowStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Everything `failover status` shows. `last` is the promotion that ended last."""
+    """Everything `failover status` shows.
+
+    `last` is the promotion that ended last, `switched` the one that made the active site active.
+    """
 
     active: ActiveSite
     sites: tuple[SiteStatus, ...]
     flows: tuple[FlowStatus, ...]
     unfinished: Journal | None
     last: Journal | None
+    switched: Journal | None = None
 
 
 async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Status:
@@ -84,6 +88,7 @@ async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Sta
         flows=tuple(flows),
         unfinished=find_unfinished(journals),
         last=ended[-1] if ended else None,
+        switched=next((journal for journal in ended if journal.epoch == active.epoch), None),
     )
 
 

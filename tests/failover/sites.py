@@ -10,10 +10,18 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
+from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
 from runtime.witness import ActiveSite, WitnessPaths
 from runtime.zookeeper_server import free_port
@@ -119,9 +127,19 @@ def run_witness(folder: Path) -> Iterator[str]:
 
 
 def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> None:
-    """Create a topic and wait for it."""
+    """Create a topic and wait for it; while no controller is known, ask again."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+    deadline = monotonic() + READ_TIMEOUT_S
+    while True:
+        try:
+            admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+        except KafkaException as error:
+            is_moving = code_of(error) == KafkaError.NOT_CONTROLLER
+            if not is_moving or monotonic() > deadline:
+                raise
+            pause(0.2)
+        else:
+            return
 
 
 def produce(

@@ -350,6 +350,8 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
             application.catch_up(producer, consumer)
         on_dc2 = numbers_in_order_per_partition(sites, topic)
         assert len(on_dc2) == len(set(on_dc2)), "nothing is there twice"
+        if not begun:
+            check_returned_site_is_closed(sites, file, topic)
         with open_witness(sites, "/p-disaster") as witness:
             *earlier, journal = witness.journals()
     assert [found.state for found in earlier] == [PromotionState.ROLLED_BACK] * begun
@@ -363,6 +365,25 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
     assert len(application.read) == len(set(application.read)), "nothing processed is read again"
     assert set(on_dc2) <= set(application.read)
     assert "warning  dc1 could not be fenced" in ended.output
+
+
+def check_returned_site_is_closed(sites: Sites, file: Path, topic: str) -> None:
+    """dc1 comes back, takes writes, and `failover serve` closes it."""
+    sites.dc1.start()
+    produce(sites.dc1, topic, [1])
+    server = failover("serve", str(file))
+    try:
+        deadline = monotonic() + 20
+        fenced: list[str] = []
+        while fenced != [topic]:
+            assert monotonic() < deadline, "dc1 stays open"
+            pause(0.3)
+            status = json.loads(finish(failover("status", str(file), "--json")).output)
+            fenced = status["sites"][0]["fenced_topics"]
+    finally:
+        server.terminate()
+        server.communicate(timeout=15)
+    assert server.returncode == 0
 
 
 def test_a_promotion_is_taken_back_when_the_mirror_cannot_drain(

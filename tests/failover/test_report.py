@@ -66,6 +66,10 @@ def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> No
         "  orders-0: mirrored up to dc1 offset 42 (dc2 40)",
         "  warning  dc1 could not be fenced: no answer",
         (
+            "  warning  keep dc1 down, or `failover serve` up, which closes it for writes when it"
+            " is back"
+        ),
+        (
             "  warning  what dc1 acknowledged beyond these offsets is missing on dc2; once dc1 is"
             " back, `spark-audit run` lists each record"
         ),

@@ -1,0 +1,67 @@
+"""Which sites are to be closed is decided from the status alone."""
+
+from dataclasses import replace
+
+from failover.guard import Breach, find_breach
+from failover.journal import Journal, begin_step, end_step
+from failover.status import SiteStatus, Status
+from failover.steps import PromotionKind, PromotionState, StepName, StepState
+from runtime.witness import ActiveSite
+
+
+def last_promotion() -> Journal:
+    """dc1 was lost, and two topics moved to dc2."""
+    journal = Journal(
+        epoch=1,
+        site="dc2",
+        source="dc1",
+        kind=PromotionKind.SOURCE_LOST,
+        state=PromotionState.DONE,
+        started_ms=0,
+    )
+    journal = begin_step(journal, StepName.PREFLIGHT, 0)
+    return end_step(
+        journal,
+        StepName.PREFLIGHT,
+        state=StepState.DONE,
+        facts={"topics": {"b": 1, "a": 3}},
+        now_ms=0,
+    )
+
+
+def site(name: str, *fenced: str, fault: str | None = None) -> SiteStatus:
+    """A site as the status shows it."""
+    return SiteStatus(
+        name=name,
+        is_active=name == "dc2",
+        fault=fault,
+        fenced_topics=fenced,
+        allowed_clients=(),
+    )
+
+
+BACK = Status(
+    active=ActiveSite(site="dc2", epoch=1),
+    sites=(site("dc1"), site("dc2")),
+    flows=(),
+    unfinished=None,
+    last=None,
+    switched=last_promotion(),
+)
+
+
+def test_a_lost_site_that_is_back_is_to_be_closed() -> None:
+    breach = Breach(site="dc1", active="dc2", topics=("a", "b"))
+    assert find_breach(BACK) == breach
+    assert find_breach(replace(BACK, sites=(site("dc1", "a"), site("dc2")))) == breach
+
+
+def test_a_site_that_is_away_or_closed_is_left_alone() -> None:
+    assert find_breach(replace(BACK, sites=(site("dc1", fault="refused"), site("dc2")))) is None
+    assert find_breach(replace(BACK, sites=(site("dc1", "a", "b", "c"), site("dc2")))) is None
+
+
+def test_nothing_is_closed_while_or_unless_a_promotion_says_so() -> None:
+    running = replace(last_promotion(), epoch=2, state=PromotionState.RUNNING)
+    assert find_breach(replace(BACK, unfinished=running)) is None
+    assert find_breach(replace(BACK, switched=None)) is None
