@@ -21,23 +21,23 @@ class ConfigWatch:
     """Brings `dynamic` up to what ZooKeeper holds; `on_change` is called after each change."""
 
     def __init__(self, store: ClusterStore, dynamic: DynamicConfig) -> None:
-        self._store = store
-        self._dynamic = dynamic
+        self.store = store
+        self.dynamic = dynamic
         self._seen = -1
         self.on_change: Callable[[], None] = lambda: None
 
     async def load_all(self) -> None:
         """Read every setting. Raises ZooKeeperFault."""
-        listing = await self._store.zookeeper.children(tree.CONFIG_CHANGES) or []
+        listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or []
         await self._load_default_broker()
-        for topic in await self._store.zookeeper.children(tree.TOPIC_CONFIGS) or []:
-            await self._load_topic(topic)
+        for topic in await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or []:
+            await self.load_topic(topic)
         self._seen = max(map(change_number, listing), default=-1)
         self.on_change()
 
     async def run(self) -> None:
         """Follow the notifications until cancelled."""
-        async with self._store.watch_config_changes() as listings:
+        async with self.store.watch_config_changes() as listings:
             async for names in listings:
                 await self._catch_up(names or [])
 
@@ -58,31 +58,33 @@ class ConfigWatch:
             await self.load_all()  # notifications were tidied away before we saw them
             return
         for number in fresh:
-            await self._apply(await self._store.changed_entity(number))
+            await self._apply(await self.store.changed_entity(number))
             self._seen = number
         self.on_change()
 
     async def _apply(self, entity: str | None) -> None:
         kind, _, name = (entity or "").partition("/")
         if kind == "topics":
-            await self._load_topic(name)
+            await self.load_topic(name)
         elif kind == "brokers":
             await self._load_default_broker()
 
-    async def _load_topic(self, topic: str) -> None:
-        config = await self._store.topic_config(topic)
+    async def load_topic(self, topic: str) -> None:
+        """Read one topic's settings. Raises ZooKeeperFault; settings that cannot be are ignored."""
+        config = await self.store.topic_config(topic)
         try:
-            self._dynamic.set_topic(topic, config)
+            self.dynamic.set_topic(topic, config)
         except InvalidConfig as error:
             _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
+            self.dynamic.set_topic(topic, {})
 
     async def _load_default_broker(self) -> None:
-        config = await self._store.default_broker_config()
+        config = await self.store.default_broker_config()
         try:
-            self._dynamic.set_default_broker(config)
+            self.dynamic.set_default_broker(config)
         except InvalidConfig as error:
             _LOG.error("%s: ignored: %s", tree.DEFAULT_BROKER_CONFIG, error)
         else:
-            fenced = sorted(self._dynamic.fence.topics)
+            fenced = sorted(self.dynamic.fence.topics)
             if fenced:
                 _LOG.info("writes are fenced off for %s", ", ".join(fenced))

@@ -5,6 +5,7 @@ but its own connection: what cannot be understood ends it, with one line in the 
 """
 
 import logging
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -48,14 +49,14 @@ class Connection:
 
     def __init__(
         self,
-        stream: trio.socket.SocketType,
+        peer_socket: socket.socket,
         peer: str,
         node: Node,
         apis: Mapping[int, Api],
         limits: Limits,
         metrics: RequestMetrics,
     ) -> None:
-        self._stream = stream
+        self._peer_socket = peer_socket
         self._peer = peer
         self._node = node
         self._apis = apis
@@ -89,22 +90,29 @@ class Connection:
 
     async def _receive(self) -> bool:
         """Take in what arrives; False when the peer has left or was idle for too long."""
-        space = self._frames.space()
-        received = -1
+        await trio.lowlevel.checkpoint()  # a busy peer leaves the others their turn
+        while True:
+            try:
+                received = self._peer_socket.recv_into(self._frames.space())
+            except BlockingIOError:
+                if not await self._wait_readable():
+                    return False
+                continue
+            self._frames.grew(received)
+            self._metrics.received_bytes += received
+            return received > 0
+
+    async def _wait_readable(self) -> bool:
+        """Wait for the peer, first with the buffer at hand; False when it was idle too long."""
         with trio.move_on_after(min(RELEASE_AFTER_S, self._limits.idle_s)):
-            received = await self._stream.recv_into(space)
-        if received < 0:
-            del space
-            self._frames.release()
-            with trio.move_on_after(self._limits.idle_s) as idle:
-                await trio.lowlevel.wait_readable(self._stream)
-            if idle.cancelled_caught:
-                _LOG.debug("%s: closed after %s s without a request", self._peer, idle)
-                return False
-            received = await self._stream.recv_into(self._frames.space())
-        self._frames.grew(received)
-        self._metrics.received_bytes += max(received, 0)
-        return received > 0
+            await trio.lowlevel.wait_readable(self._peer_socket)
+            return True
+        self._frames.release()
+        with trio.move_on_after(self._limits.idle_s):
+            await trio.lowlevel.wait_readable(self._peer_socket)
+            return True
+        _LOG.debug("%s: closed after %s s of silence", self._peer, self._limits.idle_s)
+        return False
 
     async def _answer(self, frame: memoryview) -> None:
         header, position = decode_request_header(frame)
@@ -165,4 +173,5 @@ class Connection:
         if not self._outgoing:
             return
         parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
-        self._metrics.sent_bytes += await send_parts(self._stream, parts)
+        patience_s = self._limits.idle_s
+        self._metrics.sent_bytes += await send_parts(self._peer_socket, parts, patience_s)

@@ -59,24 +59,23 @@ class BrokerNode:
     def __init__(
         self,
         config: BrokerConfig,
-        store: ClusterStore,
+        config_watch: ConfigWatch,
         metadata: MetadataCache,
         logs: LogManager,
-        dynamic: DynamicConfig,
         pool: ConnectionPool,
     ) -> None:
         self.broker_id: int = config.broker_id
         self.config = config
         self.clock: Clock = SystemClock()
         self.metadata = metadata
-        self.dynamic = dynamic
-        self.store = store
+        self.dynamic = config_watch.dynamic
+        self.store = config_watch.store
         self.metrics = RequestMetrics()
         self.logs = logs
-        self.partitions = Partitions(config.broker_id, logs, dynamic.log_config, self.clock)
+        self.partitions = Partitions(config.broker_id, logs, self.dynamic.log_config, self.clock)
         self.controller = Controller(
             config.broker_id,
-            store,
+            self.store,
             self.clock,
             TopicSpec(
                 name="",
@@ -86,6 +85,7 @@ class BrokerNode:
         )
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
+        self._config_watch = config_watch
         self._creation = TopicCreation(config, self.controller, metadata, pool)
         self._producer_ids: Iterator[int] = iter(())
         self._producer_id_turn = trio.Lock()
@@ -122,7 +122,7 @@ class BrokerNode:
     async def know_topics(self, names: Sequence[str]) -> None:
         for name in names:
             if not self.dynamic.knows(name):
-                self.dynamic.set_topic(name, await self.store.topic_config(name))
+                await self._config_watch.load_topic(name)
 
     def is_ready(self) -> bool:
         """Return whether the cluster knows this broker, and this broker the cluster."""
@@ -193,7 +193,7 @@ async def run_broker(
         ):
             settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
             pool = ConnectionPool(nursery, settings)
-            node = BrokerNode(config, store, metadata, logs, dynamic, pool)
+            node = BrokerNode(config, watch, metadata, logs, pool)
             watch.on_change = node.partitions.reconfigure_all
             metrics_port = await _start_metrics(node, nursery)
             await nursery.start(node.groups.run)

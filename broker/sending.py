@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -46,27 +47,34 @@ def with_files(pieces: Sequence[Piece], slices: Sequence[FileSlice]) -> list[Par
     return parts
 
 
-async def send_parts(stream: trio.socket.SocketType, parts: Sequence[Part]) -> int:
-    """Send everything in order; return how many bytes. Raises OSError and PeerGone."""
+async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: float) -> int:
+    """Send everything in order; return how many bytes.
+
+    Raises OSError, and PeerGone when the peer takes nothing for `patience_s`.
+    """
     sent = 0
     run: list[Piece] = []
     for part in parts:
         if not isinstance(part, FileSlice):
             run.append(part)
             continue
-        sent += await _send_pieces(stream, run)
+        sent += await _send_pieces(peer, run, patience_s)
         run = []
-        sent += await _send_file(stream, part)
-    return sent + await _send_pieces(stream, run)
+        sent += await _send_file(peer, part, patience_s)
+    return sent + await _send_pieces(peer, run, patience_s)
 
 
-async def _send_pieces(stream: trio.socket.SocketType, pieces: Sequence[Piece]) -> int:
+async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], patience_s: float) -> int:
     # Not with MSG_MORE, although a file's part may follow: the kernel then holds back the end of
     # what fits for 200 ms whenever the peer's window closes in between.
     total, first = 0, 0
     waiting = [memoryview(piece) for piece in pieces]
     while first < len(waiting):
-        sent = await stream.sendmsg(waiting[first : first + MOST_PIECES])
+        try:
+            sent = peer.sendmsg(waiting[first : first + MOST_PIECES])
+        except BlockingIOError:
+            await _wait_writable(peer, patience_s)
+            continue
         total += sent
         while first < len(waiting) and sent >= len(waiting[first]):
             sent -= len(waiting[first])
@@ -76,19 +84,25 @@ async def _send_pieces(stream: trio.socket.SocketType, pieces: Sequence[Piece]) 
     return total
 
 
-async def _send_file(stream: trio.socket.SocketType, part: FileSlice) -> int:
+async def _send_file(peer: socket.socket, part: FileSlice, patience_s: float) -> int:
     assert part.file is not None, "an empty slice is not sent"
     position, end = part.position, part.position + part.length
     while position < end:
-        await trio.lowlevel.checkpoint()
+        count = min(FILE_CHUNK, end - position)
         try:
-            sent = os.sendfile(
-                stream.fileno(), part.file.fileno(), position, min(FILE_CHUNK, end - position)
-            )
+            sent = os.sendfile(peer.fileno(), part.file.fileno(), position, count)
         except BlockingIOError:
-            await trio.lowlevel.wait_writable(stream)
+            await _wait_writable(peer, patience_s)
             continue
         if sent == 0:
             raise PeerGone(f"{part.file.path} ends before byte {end}")
         position += sent
+        await trio.lowlevel.checkpoint()  # a reader of much leaves the others their turn
     return part.length
+
+
+async def _wait_writable(peer: socket.socket, patience_s: float) -> None:
+    with trio.move_on_after(patience_s):
+        await trio.lowlevel.wait_writable(peer)
+        return
+    raise PeerGone(f"it took no answers for {patience_s:.0f} s")

@@ -58,10 +58,15 @@ class Server:
         await trio.serve_listeners(self._serve_connection, list(listeners))
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
-        async with stream:
-            await self._serve_socket(stream.socket)
+        # The plain socket: sendfile needs it, and what can go at once goes without a detour.
+        peer_socket = socket.socket(fileno=stream.socket.detach())
+        try:
+            await self._serve_socket(peer_socket)
+        finally:
+            trio.lowlevel.notify_closing(peer_socket)
+            peer_socket.close()
 
-    async def _serve_socket(self, peer_socket: trio.socket.SocketType) -> None:
+    async def _serve_socket(self, peer_socket: socket.socket) -> None:
         try:
             peer = _name_of(peer_socket.getpeername())
         except OSError:
@@ -70,6 +75,7 @@ class Server:
         if metrics.connections >= self._most_connections:
             _LOG.warning("%s: refused: max.connections=%s", peer, self._most_connections)
             return
+        peer_socket.settimeout(0)  # never blocks
         peer_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         metrics.connections += 1

@@ -46,21 +46,31 @@ async def _alter_topic(alteration: Alteration, call: Call) -> tuple[ErrorCode, s
     node, topic = call.node, alteration.resource_name
     if node.metadata.topic(topic) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {topic!r}"
-    changed = alteration.change(await node.store.topic_config(topic))
-    LogConfig().with_overrides(changed)
-    if not alteration.validate_only:
-        await node.store.set_topic_config(topic, changed)
-        node.dynamic.set_topic(topic, changed)
-        node.partitions.reconfigure(topic)
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        changed = alteration.change(present)
+        LogConfig().with_overrides(changed)
+        return changed
+
+    if alteration.validate_only:
+        change(await node.store.topic_config(topic))
+        return ErrorCode.NONE, ""
+    node.dynamic.set_topic(topic, await node.store.change_topic_config(topic, change))
+    node.partitions.reconfigure(topic)
     return ErrorCode.NONE, ""
 
 
 async def _alter_all_brokers(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
     node = call.node
-    changed = alteration.change(await node.store.default_broker_config())
-    check_default_broker(changed)
-    if not alteration.validate_only:
-        await node.store.set_default_broker_config(changed)
-        node.dynamic.set_default_broker(changed)
-        node.partitions.reconfigure_all()
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        changed = alteration.change(present)
+        check_default_broker(changed)
+        return changed
+
+    if alteration.validate_only:
+        change(await node.store.default_broker_config())
+        return ErrorCode.NONE, ""
+    node.dynamic.set_default_broker(await node.store.change_default_broker_config(change))
+    node.partitions.reconfigure_all()
     return ErrorCode.NONE, ""

@@ -5,9 +5,9 @@ What only the controller may write is in `controller_store`, fenced by its epoch
 
 import base64
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -33,6 +33,9 @@ from runtime.zookeeper import (
 
 PRODUCER_ID_BLOCK: Final = 1_000
 KEPT_CHANGES: Final = 100
+
+Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""From the present settings to those that shall be; what it raises leaves all as it was."""
 
 
 class BrokerIdTaken(RuntimeError):
@@ -141,22 +144,33 @@ class ClusterStore:
         node = await self.zookeeper.get(path)
         return {} if node is None else tree.decode_config(path, node.data)
 
-    async def set_topic_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """Replace a topic's settings and tell every broker."""
-        await self._set_config(tree.topic_config_path(topic), config)
+    async def change_topic_config(self, topic: str, change: Change) -> Mapping[str, str]:
+        """Change a topic's settings, tell every broker, and return them as they are now."""
+        changed = await self._change_config(tree.topic_config_path(topic), change)
         await self._announce(f"topics/{topic}")
+        return changed
 
-    async def set_default_broker_config(self, config: Mapping[str, str]) -> None:
-        """Replace the cluster-wide broker settings and tell every broker."""
-        await self._set_config(tree.DEFAULT_BROKER_CONFIG, config)
+    async def change_default_broker_config(self, change: Change) -> Mapping[str, str]:
+        """Change the settings of all brokers, tell them, and return them as they are now."""
+        changed = await self._change_config(tree.DEFAULT_BROKER_CONFIG, change)
         await self._announce("brokers/<default>")
+        return changed
 
-    async def _set_config(self, path: str, config: Mapping[str, str]) -> None:
-        data = tree.encode_config(config)
-        try:
-            await self.zookeeper.set(path, data)
-        except NoNode:
-            await self.zookeeper.create(path, data, make_parents=True)
+    async def _change_config(self, path: str, change: Change) -> Mapping[str, str]:
+        """Read, change, write; once more when somebody else wrote in between."""
+        while True:
+            node = await self.zookeeper.get(path)
+            present = {} if node is None else tree.decode_config(path, node.data)
+            changed = change(present)
+            data = tree.encode_config(changed)
+            try:
+                if node is None:
+                    await self.zookeeper.create(path, data, make_parents=True)
+                else:
+                    await self.zookeeper.set(path, data, version=node.version)
+            except (BadVersion, NodeExists, NoNode):
+                continue
+            return changed
 
     async def _announce(self, entity_path: str) -> None:
         written = await self.zookeeper.create(
