@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -21,6 +23,7 @@ from spark_audit.verdict import Answer, Verdict, decode
 
 BAD_INPUT: Final = Answer.UNKNOWN.exit_status
 INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
 _TERMINATED: Final = 143
 
 
@@ -71,6 +74,7 @@ def _finish(verdict: Verdict) -> int:
 def _show(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _complain(line: str) -> None:
@@ -103,6 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the program and return its exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     configure("spark-audit")
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it announces each closed connection
     # Unwinding stops the JVM and removes its files; the default would leave both behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     try:
@@ -112,6 +117,11 @@ def main(arguments: list[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a long report has seen enough (`| head`); nothing more can be printed, not
+        # even by the interpreter when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     return status
 
 

@@ -31,7 +31,7 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
             flows = _audit_flows(configuration, frozenset(topics), result)
             answer, problem = answer_for(flows), None
         except (CannotTell, JavaMissing, SparkFailed) as reason:
-            flows, answer, problem = [], Answer.UNKNOWN, str(reason)
+            flows, answer, problem = (), Answer.UNKNOWN, str(reason)
         verdict = Verdict(
             answer=answer, started_ms=started_ms, ended_ms=now_ms(), flows=flows, problem=problem
         )
@@ -42,7 +42,7 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
 
 def _audit_flows(
     configuration: Configuration, only: frozenset[str], result: Result
-) -> list[FlowReport]:
+) -> tuple[FlowReport, ...]:
     # Both clusters are asked before a JVM is started: a site that is down is known in a second.
     snapshots = [
         trio.run(_snapshot, configuration, TopicFilter(flow=flow, only=only))
@@ -61,15 +61,15 @@ async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapsho
     return await take_snapshot(configuration, wants, now_ms=now_ms())
 
 
-def _reports(snapshots: Sequence[Snapshot], result: Result) -> list[FlowReport]:
+def _reports(snapshots: Sequence[Snapshot], result: Result) -> tuple[FlowReport, ...]:
     rows = result.summary()
-    return [
+    return tuple(
         FlowReport(
             flow=snapshot.flow,
             taken_ms=snapshot.taken_ms,
             promotion=snapshot.promotion,
             only_on_target=snapshot.only_on_target,
-            partitions=[row for row in rows if row["flow"] == snapshot.flow],
+            partitions=tuple(row for row in rows if row["flow"] == snapshot.flow),
         )
         for snapshot in snapshots
-    ]
+    )

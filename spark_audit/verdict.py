@@ -31,8 +31,8 @@ class FlowReport:
     flow: str
     taken_ms: int
     promotion: int | None
-    only_on_target: Sequence[str]
-    partitions: Sequence[Mapping[str, Any]]
+    only_on_target: tuple[str, ...]
+    partitions: tuple[Mapping[str, Any], ...]
 
     def total(self, column: str) -> int:
         """Return the sum of a number over all partitions."""
@@ -46,7 +46,7 @@ class Verdict:
     answer: Answer
     started_ms: int
     ended_ms: int
-    flows: Sequence[FlowReport] = ()
+    flows: tuple[FlowReport, ...] = ()
     problem: str | None = None
     """Why the audit could not tell: one line."""
 
@@ -117,16 +117,16 @@ def decode(text: str) -> Verdict:
             started_ms=document["started_ms"],
             ended_ms=document["ended_ms"],
             problem=document["problem"],
-            flows=[
+            flows=tuple(
                 FlowReport(
                     flow=flow["flow"],
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],
-                    only_on_target=flow["only_on_target"],
-                    partitions=flow["partitions"],
+                    only_on_target=tuple(flow["only_on_target"]),
+                    partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]
-            ],
+            ),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"no verdict of an audit: {error!r}") from error

@@ -1,0 +1,77 @@
+"""Tasks cover what they should, and travel as text."""
+
+from itertools import pairwise
+from uuid import UUID
+
+from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
+from spark_audit.scan_plan import (
+    RANGE_SPLIT_OFFSETS,
+    RECORD_SPLIT_OFFSETS,
+    Planner,
+    decode_tasks,
+    encode_tasks,
+)
+from spark_audit.scan_rows import Side
+from spark_audit.seals import Seal
+from spark_audit.windows import LOG_START, LOG_STOP, Window
+
+
+def _planner(seal: Seal | None = None) -> Planner:
+    source = LogBounds(start=5, stop=2_500_000, topic_id=UUID(int=7), is_compacted=False)
+    target = LogBounds(start=0, stop=900, topic_id=UUID(int=8), is_compacted=False)
+    bounds = PartitionBounds(topic="t", partition=3, source=source, target=target, seal=seal)
+    snapshot = Snapshot(
+        flow="dc1->dc2",
+        source="dc1",
+        target="dc2",
+        taken_ms=0,
+        promotion=None,
+        partitions=(bounds,),
+        only_on_target=(),
+    )
+    return Planner(snapshot, {"dc1": (("a", 1),), "dc2": (("b", 2),)})
+
+
+def test_a_large_log_is_split_without_gaps() -> None:
+    tasks = [task for task in _planner().ranges() if task.place.side is Side.SOURCE]
+    assert (tasks[0].start, tasks[-1].stop) == (5, 2_500_000)
+    assert all(before.stop == after.start for before, after in pairwise(tasks))
+    assert all(task.stop - task.start <= RANGE_SPLIT_OFFSETS for task in tasks)
+    assert [task.starts_log for task in tasks] == [True, False, False]
+    assert {task.log_stop for task in tasks} == {2_500_000}
+
+
+def test_a_task_names_its_own_cluster_and_topic_id() -> None:
+    found = {(task.place.side, task.bootstrap, task.topic_id) for task in _planner().ranges()}
+    assert found == {
+        (Side.SOURCE, (("a", 1),), UUID(int=7)),
+        (Side.TARGET, (("b", 2),), UUID(int=8)),
+    }
+
+
+def test_windows_are_read_within_the_bounds() -> None:
+    window = Window(LOG_START, 100, 40, LOG_STOP, 1, 1, is_last=True)
+    found = [
+        (task.place.side, task.place.window, task.start, task.stop)
+        for task in _planner().records([("t", 3, 2, window)])
+    ]
+    assert found == [(Side.SOURCE, 2, 5, 100), (Side.TARGET, 2, 40, 900)]
+
+
+def test_only_what_lies_behind_a_seal_is_native() -> None:
+    assert _planner().native({"t"}) == []
+    sealed = _planner(Seal(mirrored_source_end=9, target_end=600))
+    assert [(task.start, task.stop) for task in sealed.native({"t"})] == [(600, 900)]
+    assert sealed.native({"other"}) == []
+
+
+def test_a_whole_source_is_read_in_pieces_that_a_worker_can_hold() -> None:
+    tasks = _planner().sources([("t", 3)])
+    assert sum(task.stop - task.start for task in tasks) == 2_500_000 - 5
+    assert max(task.stop - task.start for task in tasks) == RECORD_SPLIT_OFFSETS
+
+
+def test_tasks_travel_as_text() -> None:
+    planner = _planner(Seal(mirrored_source_end=9, target_end=600))
+    tasks = [*planner.ranges(), *planner.native({"t"})]
+    assert decode_tasks(encode_tasks(tasks)) == tasks
