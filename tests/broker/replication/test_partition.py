@@ -77,8 +77,10 @@ def test_with_another_in_sync_nothing_is_committed_before_it_has_it(partitions: 
     assert partition.high_watermark == 1
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_who_waits_is_woken_when_the_record_is_committed(partitions: Partitions) -> None:
+async def test_who_waits_is_woken_when_the_record_is_committed(
+    partitions: Partitions,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001 - a fixture that works by being there
+) -> None:
     partitions.take(replace(leadership(0), isr=(0, 1)))
     partition = led(partitions)
     append(partition)
