@@ -39,7 +39,7 @@ def prepare(group: Group, turn: Turn) -> None:
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         group.initial = InitialDelay(delay_ms=delay_ms, remaining_ms=remaining_ms)
         group.join_deadline_ms = turn.now_ms + delay_ms
-    elif group.has_all_joined:
+    elif group.has_all_joined or not group.members:
         complete_join(group, turn)
     else:
         group.join_deadline_ms = turn.now_ms + group.rebalance_timeout_ms

@@ -61,11 +61,13 @@ class Shard:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, turn: Turn
     ) -> ErrorCode:
-        """Note a sign of life. The session's new end is later, so no timer is set for it."""
+        """Note a sign of life."""
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return membership.heartbeat(group, member_id, instance_id, generation, turn)
+        error = membership.heartbeat(group, member_id, instance_id, generation, turn)
+        self._watch_session(group, member_id)
+        return error
 
     def leave(
         self, group_id: str, leavers: tuple[membership.Leaver, ...], turn: Turn
@@ -78,11 +80,21 @@ class Shard:
         self._timers.watch(group)
         return outcomes
 
+    def _watch_session(self, group: Group, member_id: str) -> None:
+        """Watch one session that has begun anew; cheaper than all that the group waits for."""
+        member = group.members.get(member_id)
+        if member is not None and member.deadline_ms is not None:
+            self._timers.watch_at(group.group_id, member.deadline_ms)
+
     # Offsets
 
     def commit(self, committing: offsets.Committing, turn: Turn) -> offsets.CommitOutcome:
         """Decide on an OffsetCommit."""
-        return offsets.commit(self.groups.get(committing.group_id), committing, turn)
+        group = self.groups.get(committing.group_id)
+        outcome = offsets.commit(group, committing, turn)
+        if group is not None:
+            self._watch_session(group, committing.member_id)
+        return outcome
 
     def committed(self, group_id: str) -> Mapping[offsets.TopicPartition, OffsetValue]:
         """Return the offsets a group has committed; none for a group that does not exist."""
@@ -191,10 +203,14 @@ class _Timers:
 
     def watch(self, group: Group) -> None:
         due_ms = group.next_deadline_ms
-        watched_ms = self._watched.get(group.group_id)
-        if due_ms is not None and (watched_ms is None or due_ms < watched_ms):
-            self._watched[group.group_id] = due_ms
-            heappush(self._heap, (due_ms, group.group_id))
+        if due_ms is not None:
+            self.watch_at(group.group_id, due_ms)
+
+    def watch_at(self, group_id: str, due_ms: int) -> None:
+        watched_ms = self._watched.get(group_id)
+        if watched_ms is None or due_ms < watched_ms:
+            self._watched[group_id] = due_ms
+            heappush(self._heap, (due_ms, group_id))
 
     def take_due(self, now_ms: int) -> list[str]:
         due: list[str] = []

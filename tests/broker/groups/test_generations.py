@@ -150,6 +150,31 @@ def test_who_waits_for_the_leader_is_not_taken_for_dead() -> None:
     assert driver.answers[waiting].assignment == b"two"
 
 
+def test_a_heartbeat_restarts_a_session_that_had_been_excused() -> None:
+    driver = Driver()
+    first, second = driver.stable_group(2)
+    driver.join(first.member_id)
+    for _ in range(3):  # first's session would have ended, had it not been waiting
+        driver.advance(SESSION_MS - 1)
+        driver.heartbeat(second.member_id, 1)
+    driver.heartbeat(first.member_id, 1)
+    member = driver.shard.groups[GROUP].members[first.member_id]
+    assert member.deadline_ms == driver.now_ms + SESSION_MS
+    assert driver.shard.next_deadline_ms is not None
+    assert driver.shard.next_deadline_ms <= member.deadline_ms
+
+
+def test_an_id_that_was_only_given_out_does_not_keep_the_last_member_from_leaving() -> None:
+    driver = Driver()
+    (member,) = driver.stable_group()
+    given = driver.answers[driver.join(must_return=True)].member_id
+    driver.leave(member.member_id)
+    assert _state(driver) is GroupState.EMPTY
+    ticket = driver.join(given, must_return=True)
+    driver.advance(2 * DELAY_MS)
+    assert driver.joined(ticket).generation_id == 3
+
+
 def test_a_session_that_ends_starts_a_rebalance_for_the_others() -> None:
     driver = Driver()
     leader, _ = driver.stable_group(2)
