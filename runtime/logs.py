@@ -7,8 +7,8 @@ import sys
 def configure(program: str, *, verbose: bool = False) -> None:
     """Log to standard error as `time program level module: message`.
 
-    kazoo logs every connection attempt at INFO; its losses reach us as session states, so only its
-    warnings are kept.
+    kazoo warns of every attempt to connect, several a second while no server answers;
+    `runtime.zookeeper` says the same once, so only kazoo's errors are kept.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -16,4 +16,4 @@ def configure(program: str, *, verbose: bool = False) -> None:
         format=f"%(asctime)s {program} %(levelname)s %(name)s: %(message)s",
         force=True,
     )
-    logging.getLogger("kazoo").setLevel(logging.WARNING)
+    logging.getLogger("kazoo").setLevel(logging.WARNING if verbose else logging.ERROR)

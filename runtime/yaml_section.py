@@ -45,6 +45,13 @@ class Section:
         node = self.values.get(key, self.node)
         return _error(self.file, node, self._name(key), problem)
 
+    def missing(self, key: str) -> ConfigurationError:
+        """Return the complaint about a required key: misspelt, if a key like it stands there."""
+        near = difflib.get_close_matches(key, [one for one in self.values if one not in self.known])
+        if near:
+            return self.error(near[0], f"unknown key; did you mean {key!r}?")
+        return self.error(key, "is missing")
+
     def complaint(self, problem: str) -> ConfigurationError:
         """Return the complaint about this mapping as a whole."""
         return _error(self.file, self.node, self.path or "the file", problem)
@@ -85,7 +92,7 @@ class Section:
         node = self.values.get(key)
         if node is None:
             if default is None:
-                raise self.error(key, "is missing")
+                raise self.missing(key)
             return default
         items = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for item in items:
@@ -110,17 +117,17 @@ class Section:
         if node is None and not required:
             node = yaml.MappingNode("tag:yaml.org,2002:map", [], self.node.start_mark)
         if node is None:
-            raise self.error(key, "is missing")
+            raise self.missing(key)
         return _section(self.file, node, self._name(key))
 
     def sections(self, key: str) -> Iterator["Section"]:
-        """Return the mappings listed under `key`, which may be absent."""
-        self.known.append(key)
+        """Return the mappings listed under `key`, at least one."""
         node = self.values.get(key)
         if node is None:
-            return
-        if not isinstance(node, yaml.SequenceNode):
-            raise self.error(key, "must be a list")
+            raise self.missing(key)
+        self.known.append(key)
+        if not isinstance(node, yaml.SequenceNode) or not node.value:
+            raise self.error(key, "must be a list of one or more")
         for index, item in enumerate(node.value):
             yield _section(self.file, item, f"{self._name(key)}[{index}]")
 
@@ -145,7 +152,7 @@ class Section:
         node = self.values.get(key)
         if node is None:
             if default is None:
-                raise self.error(key, "is missing")
+                raise self.missing(key)
             return default
         if not isinstance(node, yaml.ScalarNode) or node.tag != tag:
             shown = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or mapping"
@@ -167,7 +174,9 @@ def read_file(path: Path) -> Section:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 0
         raise ConfigurationError(f"{path}:{line}: not YAML: {problem.problem}") from problem
     except yaml.YAMLError as problem:
-        raise ConfigurationError(f"{path}: not YAML: {problem}") from problem
+        raise ConfigurationError(f"{path}: not YAML: {' '.join(f'{problem}'.split())}") from problem
+    except RecursionError as problem:
+        raise ConfigurationError(f"{path}: not a configuration: nested too deeply") from problem
     if node is None:
         raise ConfigurationError(f"{path}: is empty")
     return _section(str(path), node, "")
@@ -178,6 +187,8 @@ def _section(file: str, node: yaml.Node, path: str) -> Section:
         raise _error(file, node, path or "the file", "must be a mapping of keys to values")
     values: dict[str, yaml.Node] = {}
     for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _error(file, key, path or "the file", "a key must be a text")
         if key.value in values:
             raise _error(file, key, f"{path}.{key.value}".lstrip("."), "stands here twice")
         values[str(key.value)] = value

@@ -4,6 +4,7 @@ kazoo runs threads of its own; its results and events are handed to the trio loo
 `run_sync_soon`, so no call here blocks the loop or takes a thread of trio's.
 """
 
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,6 +21,7 @@ from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 from runtime.tasks import background_tasks
 
+_LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 CLOSE_TIMEOUT_S: Final = 3
@@ -145,6 +147,7 @@ class ZooKeeper:
         self._token = trio.lowlevel.current_trio_token()
         self._state = SessionState.LOST
         self._suspended_since = math.inf
+        self._was_connected = False
         self._state_changed = trio.Event()
         client.add_listener(self._on_kazoo_state)
 
@@ -346,11 +349,21 @@ class ZooKeeper:
             return  # already given up; only a new connection changes that
         if state is self._state:
             return
+        self._log_change(state)
         self._state = state
         suspended = state is SessionState.SUSPENDED
         self._suspended_since = trio.current_time() if suspended else math.inf
         changed, self._state_changed = self._state_changed, trio.Event()
         changed.set()
+
+    def _log_change(self, state: SessionState) -> None:
+        """Say what changes after the first connection; a failure to get that one is raised."""
+        if state is not SessionState.CONNECTED:
+            event = "connection" if state is SessionState.SUSPENDED else "session"
+            _LOG.warning("ZooKeeper %s: %s lost, trying again", self._hosts, event)
+        elif self._was_connected:
+            _LOG.info("ZooKeeper %s: connected again", self._hosts)
+        self._was_connected = True
 
     async def _expire_suspended(self) -> None:
         """Call a session lost when it has been cut off for its whole timeout.
@@ -388,6 +401,7 @@ async def open_zookeeper(
             tasks.start_soon(zookeeper._expire_suspended)  # noqa: SLF001 - its own module
             yield zookeeper
     finally:
+        client.remove_listener(zookeeper._on_kazoo_state)  # noqa: SLF001 - its end is no loss
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT_S):
             await trio.to_thread.run_sync(_close, client, abandon_on_cancel=True)
 

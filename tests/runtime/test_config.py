@@ -44,7 +44,13 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("    target: dc2", "    tarqet: dc2", ":6: flows[0].target: is missing"),
+        (
+            "    target: dc2",
+            "    tarqet: dc2",
+            ":7: flows[0].tarqet: unknown key; did you mean 'target'?",
+        ),
+        ("    target: dc2\n", "", ":6: flows[0].target: is missing"),
+        ("    target: dc2", "    ? [target]\n    : dc2", ":7: flows[0]: a key must be a text"),
         ("    target: dc2", "    target: dc9", ":7: flows[0].target: unknown cluster 'dc9'; there"),
         ("    target: dc2", "    target: dc1", ":7: flows[0].target: is the source too: 'dc1'"),
         (
@@ -70,6 +76,8 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
         ("  zookeeper: 127.0.0.1:2183", "  path: /x", ":10: coordination.zookeeper: is missing"),
         ("coordination:", "clusters:", ":9: clusters: stands here twice"),
         ("flows:", "flows: 3\nflow:", ":5: flows: must be a list"),
+        ("flows:", "flows: []\nflow:", ":5: flows: must be a list of one or more"),
+        ("flows:", "flow:", ":6: flow: unknown key; did you mean 'flows'?"),
         ("flows:", "{", "not YAML"),
     ],
 )
@@ -88,6 +96,13 @@ def test_a_mistake_is_named_with_its_line_and_key(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"dc\.yaml: No such file"):
         load(tmp_path / "dc.yaml")
+
+
+@pytest.mark.parametrize("text", ["clusters: \x01", "[" * 50_000, "a: 1\n---\nb: 2\n"])
+def test_what_is_no_configuration_is_said_in_one_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"dc\.yaml:[0-9: ]*not ") as caught:
+        load(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
 
 
 def test_an_empty_and_a_binary_file_are_named(tmp_path: Path) -> None:

@@ -85,6 +85,15 @@ class SocketTransport:
             self._socket.close()
 
 
+def _reason(fault: OSError) -> str:
+    """Return why the last attempt failed; trio's own text only says that all of them did."""
+    cause = fault.__cause__
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[-1]
+    known = cause if isinstance(cause, OSError) else fault
+    return known.strerror or str(known)
+
+
 async def dial_tcp(address: Address) -> Transport:
     """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s."""
     host, port = address
@@ -92,7 +101,7 @@ async def dial_tcp(address: Address) -> Transport:
         with trio.fail_after(CONNECT_TIMEOUT_S):
             stream = await trio.open_tcp_stream(host, port)
     except OSError as fault:
-        raise BrokerUnreachable(f"{host}:{port}: {fault}") from fault
+        raise BrokerUnreachable(f"{host}:{port}: {_reason(fault)}") from fault
     except trio.TooSlowError as fault:
         raise BrokerUnreachable(
             f"{host}:{port}: no connection within {CONNECT_TIMEOUT_S:.0f} s"
