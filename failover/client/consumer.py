@@ -222,7 +222,12 @@ class SiteConsumer:
             _LOG.warning("cannot join on %s yet: %s", active.site, error)
             self._retry_at = monotonic() + RETRY_S
             return
-        self._membership = Membership(self._terms, cluster.bootstrap_servers, starts)
+        self._membership = Membership(
+            self._terms,
+            cluster.bootstrap_servers,
+            starts,
+            is_left_behind=lambda: self._watch.current().site != active.site,
+        )
         self._carried = Carried(site=active.site, positions=starts)
 
     def _starts_on(self, site: str, bootstrap_servers: str) -> dict[tuple[str, int], int]:

@@ -5,9 +5,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message
 
 PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - the library's public constant
-PURGED: Final = frozenset(
-    {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - as above
-)
+TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 NO_SUCH_PARTITION: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

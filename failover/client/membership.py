@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from failover.client.carried import Place, start_of
-from failover.client.faults import offset_of, place_of
+from failover.client.faults import TIMED_OUT, offset_of, place_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,9 +52,20 @@ class Terms:
 class Membership:
     """A member of the group from construction until leave() or abandon()."""
 
-    def __init__(self, terms: Terms, bootstrap_servers: str, starts: Mapping[Place, int]) -> None:
-        """Join; `starts` says where to begin at least in partitions this member had before."""
+    def __init__(
+        self,
+        terms: Terms,
+        bootstrap_servers: str,
+        starts: Mapping[Place, int],
+        is_left_behind: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Join; `starts` says where to begin at least in partitions this member had before.
+
+        `is_left_behind` tells whether another site has become active, so that this one is not
+        waited for any longer.
+        """
         self._terms = terms
+        self._is_left_behind = is_left_behind
         self._brought = dict(starts)  # what the last site had given
         self._starts = dict(starts)  # of it, what has not been assigned yet
         self._owned: set[Place] = set()
@@ -132,7 +143,7 @@ class Membership:
         if asynchronous:
             return None
         if not self._wait_committed(COMMIT_TIMEOUT_S):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its constant
+            raise KafkaException(KafkaError(TIMED_OUT, "the site does not acknowledge a commit"))
         if self._last_error is not None:
             raise KafkaException(self._last_error)
         return wanted
@@ -154,7 +165,7 @@ class Membership:
     def _wait_committed(self, timeout_s: float) -> bool:
         """Wait until every commit is answered; records that arrive meanwhile are kept."""
         deadline = monotonic() + timeout_s
-        while self._outstanding and monotonic() < deadline:
+        while self._outstanding and monotonic() < deadline and not self._is_left_behind():
             message = self._consumer.poll(SERVE_S)
             if message is not None:
                 self._buffered.append(message)

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from failover.client import SiteConsumer, SiteProducer
 from tests.clusters import RunningCluster
@@ -210,6 +210,29 @@ def test_two_members_share_the_group_on_both_sites(sites: Sites, tmp_path: Path)
             other.poll(0.1)
         assert {one.site, other.site} == {"dc2"}
         assert sorted(p.partition for p in one.assignment() + other.assignment()) == [0, 1]
+
+
+def test_a_commit_that_waits_for_a_lost_site_ends_with_the_switch(
+    sites: Sites, tmp_path: Path
+) -> None:
+    mirror = prepare(sites, "waiting-commit", 50)
+    mirror.copy(50)
+    file = sites.configure(tmp_path, "/waiting-commit")
+    config = {**CONSUMER, "enable.auto.commit": False}
+    with (
+        sites.active_site("/waiting-commit") as active,
+        SiteConsumer(file, "g-waiting", ["waiting-commit"], consumer_config=config) as consumer,
+    ):
+        assert take(consumer, 20) == list(range(20))
+        consumer.commit(asynchronous=False)
+        assert take(consumer, 10) == list(range(20, 30))
+        with hanging(sites.dc1):
+            active.set("dc2", 1)
+            began = monotonic()
+            with pytest.raises(KafkaException, match="does not acknowledge a commit"):
+                consumer.commit(asynchronous=False)
+            assert monotonic() - began < 1
+            assert take(consumer, 30) == list(range(20, 50))
 
 
 class Deliveries:
