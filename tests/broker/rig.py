@@ -22,6 +22,7 @@ from broker.replication.partitions import Partitions
 from broker.server import Server
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -151,6 +152,32 @@ def produce(records: bytes, *, partition: int = 0, acks: int = -1) -> ProduceReq
                 name="t", partition_data=(PartitionProduceData(index=partition, records=records),)
             ),
         ),
+    )
+
+
+def fetch(
+    offset: int, *, partition: int = 0, max_wait_ms: int = 0, epoch: int = -1, **fields: Any
+) -> FetchRequest:
+    """Return a Fetch of one partition of `t`; `fields` are limits, also `partition_max_bytes`."""
+    limits: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1_000_000, **fields}
+    partition_max_bytes = limits.pop("partition_max_bytes", 1_000_000)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        topics=(
+            FetchTopic(
+                topic="t",
+                topic_id=TOPIC_ID,
+                partitions=(
+                    FetchPartition(
+                        partition=partition,
+                        fetch_offset=offset,
+                        partition_max_bytes=partition_max_bytes,
+                        current_leader_epoch=epoch,
+                    ),
+                ),
+            ),
+        ),
+        **limits,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from broker.apis.table import APIS
-from tests.broker.rig import Client, batch, outcome, produce, serving, warnings
+from tests.broker.rig import Client, batch, fetch, outcome, produce, serving, warnings
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.list_offsets import ListOffsetsRequest
@@ -111,6 +111,19 @@ async def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path, connections_max_idle_ms=100) as rig, rig.connect() as client:
         await client.ask(MetadataRequest(topics=None))
         await client.wait_closed()
+
+
+async def test_a_peer_that_takes_no_answers_is_dropped(tmp_path: Path) -> None:
+    """It asks for 40 MB and reads none of it: the broker keeps a file position, no memory."""
+    settings = {"connections_max_idle_ms": 200, "message_max_bytes": 30_000_000}
+    async with serving(tmp_path, **settings) as rig, rig.connect() as writer:
+        for _ in range(2):
+            await writer.ask(produce(batch(bytes(20_000_000))))
+        async with rig.connect() as lazy:
+            await lazy.send(fetch(0, max_bytes=60_000_000, partition_max_bytes=60_000_000))
+            with trio.fail_after(5):
+                while rig.node.metrics.connections > 0:  # noqa: ASYNC110 - a plain number
+                    await trio.sleep(0.02)
 
 
 async def test_connections_beyond_the_limit_are_refused(tmp_path: Path) -> None:

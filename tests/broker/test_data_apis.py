@@ -2,13 +2,12 @@
 
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
 from broker.apis.table import APIS
-from tests.broker.rig import NOW_MS, TOPIC_ID, batch, outcome, produce, serving
+from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -19,7 +18,7 @@ from wire.messages.delete_records import (
 )
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
+from wire.messages.fetch import FetchPartitionData
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,31 +33,6 @@ from wire.messages.offset_for_leader_epoch import (
 )
 from wire.messages.produce import ProduceRequest
 from wire.record_batch import iterate_batches, iterate_records
-
-
-def fetch(
-    offset: int, *, partition: int = 0, max_wait_ms: int = 0, epoch: int = -1, **fields: Any
-) -> FetchRequest:
-    limits: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1_000_000, **fields}
-    partition_max_bytes = limits.pop("partition_max_bytes", 1_000_000)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        topics=(
-            FetchTopic(
-                topic="t",
-                topic_id=TOPIC_ID,
-                partitions=(
-                    FetchPartition(
-                        partition=partition,
-                        fetch_offset=offset,
-                        partition_max_bytes=partition_max_bytes,
-                        current_leader_epoch=epoch,
-                    ),
-                ),
-            ),
-        ),
-        **limits,
-    )
 
 
 def only(response: object) -> FetchPartitionData:
