@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from failover.execute import RollbackStuck
+from failover.execute import RollbackStuck, StepFailed
 from failover.exporter import serve
 from failover.journal import Journal, JournalUnreadable
 from failover.lease import LeaseHeld, LeaseLost
@@ -44,7 +44,7 @@ REFUSALS: Final = (
     ZooKeeperFault,
     AddressInUse,
 )
-FAILURES: Final = (RollbackStuck, LeaseLost, Superseded)
+FAILURES: Final = (RollbackStuck, StepFailed, LeaseLost, Superseded)
 
 
 def show(line: str) -> None:

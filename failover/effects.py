@@ -43,6 +43,7 @@ class PromotionEffects:
     flow: FlowConfig
     limits: FailoverConfig
     control: FlowControl
+    reverse: FlowControl | None
     source: Site
     target: Site
     follower: MapFollower
@@ -60,6 +61,7 @@ class PromotionEffects:
             StepName.VERIFY_FENCE: self._verify_fence,
             StepName.SEAL: self._seal,
             StepName.OPEN_TARGET: self._open_target,
+            StepName.START_REVERSE: self._start_reverse,
         }
         return await self._act(partial(steps[step], journal))
 
@@ -195,6 +197,11 @@ class PromotionEffects:
 
     async def _stop_flow(self, journal: Journal) -> Outcome:
         return Outcome(facts=await self.control.stop(journal.epoch, self.limits.stop_timeout_ms))
+
+    async def _start_reverse(self, journal: Journal) -> Outcome:
+        if self.reverse is not None:
+            await self.reverse.start(journal.epoch)
+        return Outcome(facts={"configured": self.reverse is not None})
 
     async def _start_flow(self, journal: Journal) -> Facts:
         await self.control.start(journal.epoch)

@@ -25,6 +25,7 @@ from failover.steps import (
     StepName,
     StepState,
     Undo,
+    is_switched,
     next_action,
 )
 
@@ -94,7 +95,8 @@ class Executor:
     async def carry_out(self, journal: Journal) -> Journal:
         """Go on with a promotion until it is done or rolled back; return its last journal.
 
-        Raises RollbackStuck when going back is not possible now.
+        Raises RollbackStuck when going back is not possible now, and StepFailed when a step behind
+        the switch cannot be done now; running it again goes on there.
         """
         while journal.state is PromotionState.RUNNING:
             action = next_action(journal.kind, journal.direction, journal.step_states)
@@ -117,6 +119,8 @@ class Executor:
         try:
             outcome = await self.effects.run(step, journal)
         except StepFailed as failure:
+            if is_switched(journal.step_states):
+                raise
             return await self._fail(journal, step, began_ms, str(failure))
         journal = self._ended(journal, step, outcome.facts)
         if outcome.partitions is not None:

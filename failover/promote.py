@@ -98,13 +98,15 @@ class Controller:
     async def _effects(
         self, store: WitnessStore, flow: FlowConfig
     ) -> AsyncIterator[PromotionEffects]:
+        reverse = flow_between(self.configuration, flow.target, flow.source)
         async with open_ends(self.configuration, flow) as ends:
             yield PromotionEffects(
                 lease=self.lease,
                 store=store,
                 flow=flow,
                 limits=self.configuration.failover,
-                control=FlowControl(self.zookeeper, self.paths, flow),
+                control=self._control(flow),
+                reverse=None if reverse is None else self._control(reverse),
                 source=ends.source,
                 target=ends.target,
                 follower=MapFollower(ends.target, flow.source),
@@ -118,6 +120,9 @@ class Controller:
             await store.announce(journal, None)
         reason = f"{plan.source} was lost: replaced by the promotion with epoch {plan.epoch}"
         await store.save(replace(turn_back(journal, reason), state=PromotionState.ROLLED_BACK))
+
+    def _control(self, flow: FlowConfig) -> FlowControl:
+        return FlowControl(self.zookeeper, self.paths, flow)
 
     def _store(self, epoch: int) -> WitnessStore:
         return WitnessStore(self.zookeeper, self.paths, self.lease, epoch)

@@ -33,6 +33,7 @@ SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
     StepName.STOP_FLOW: lambda facts: str(facts["flow"]),
     StepName.VERIFY_FENCE: lambda facts: f"{facts['partitions']} partitions",
     StepName.SEAL: lambda facts: f"{facts['partitions']} partitions",
+    StepName.START_REVERSE: lambda facts: "" if facts["configured"] else "none is configured",
 }
 
 

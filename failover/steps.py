@@ -1,8 +1,8 @@
 """The steps of a promotion, the order they go in, and what comes next. Pure.
 
     planned      preflight → announce → fence → drain → groups-leave → groups-move → stop-flow
-                 → verify-fence → seal → open-target → switch
-    source-lost  preflight → stop-flow → fence → seal → open-target → switch
+                 → verify-fence → seal → open-target → switch → start-reverse
+    source-lost  preflight → stop-flow → fence → seal → open-target → switch → start-reverse
 
 Up to `switch` everything done can be undone, in reverse order; `switch` is one compare-and-set of
 the active site, so it has either happened or not; behind it there is only forward.
@@ -50,6 +50,7 @@ class StepName(StrEnum):
     SEAL = "seal"
     OPEN_TARGET = "open-target"
     SWITCH = "switch"
+    START_REVERSE = "start-reverse"
 
 
 class StepState(StrEnum):
@@ -85,6 +86,7 @@ ORDER: Final[Mapping[PromotionKind, tuple[StepName, ...]]] = {
         StepName.SEAL,
         StepName.OPEN_TARGET,
         StepName.SWITCH,
+        StepName.START_REVERSE,
     ),
     PromotionKind.SOURCE_LOST: (
         StepName.PREFLIGHT,
@@ -93,6 +95,7 @@ ORDER: Final[Mapping[PromotionKind, tuple[StepName, ...]]] = {
         StepName.SEAL,
         StepName.OPEN_TARGET,
         StepName.SWITCH,
+        StepName.START_REVERSE,
     ),
 }
 

@@ -90,6 +90,7 @@ class Sending:
         producer = self._producer
         del self._producer
         producer.purge()
+        producer.poll(0)  # tells us of what was purged, and librdkafka that somebody knows
         return producer
 
     def _on_delivery(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
