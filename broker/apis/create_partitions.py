@@ -2,6 +2,7 @@
 
 import trio
 
+from broker.apis.patience import patience_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
 from broker.controller.topics import Refusal
@@ -37,7 +38,7 @@ async def _grow(
     error = ErrorCode.NONE
     if not request.validate_only:
         error = ErrorCode.REQUEST_TIMED_OUT
-        with trio.move_on_after(request.timeout_ms / 1000):
+        with trio.move_on_after(patience_s(request.timeout_ms)):
             await wait_topic(
                 call.node,
                 topic.name,

@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from broker.apis.answers import CloseConnection
+from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
 from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
 from broker.replication.partition import ALL_IN_SYNC, Partition
@@ -147,7 +148,7 @@ async def _committed(
     last = partition.log_end_offset - 1
     if partition.high_watermark > last:
         return answer
-    with trio.move_on_after(request.timeout_ms / 1000):
+    with trio.move_on_after(patience_s(request.timeout_ms)):
         try:
             await partition.wait_committed(last)
         except NotLeader:
@@ -162,4 +163,4 @@ def _close_on_failure(appended: list[tuple[str, list[PartitionProduceResponse]]]
         for answer in answers:
             if answer.error_code != ErrorCode.NONE:
                 reason = ErrorCode(answer.error_code).name
-                raise CloseConnection(f"acks=0 for {name}-{answer.index}: {reason}")
+                raise CloseConnection(f"acks=0 for {name!r} {answer.index}: {reason}")

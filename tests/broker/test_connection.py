@@ -147,7 +147,9 @@ async def test_acks_0_that_fails_ends_the_connection(
     async with serving(tmp_path) as rig, rig.connect() as client:
         await client.send(produce(batch(b"a"), partition=2, acks=0))
         await client.wait_closed()
-    assert warnings(caplog.records) == ["connection closed: acks=0 for t-2: NOT_LEADER_OR_FOLLOWER"]
+    assert warnings(caplog.records) == [
+        "connection closed: acks=0 for 't' 2: NOT_LEADER_OR_FOLLOWER"
+    ]
 
 
 async def test_mutated_frames_disturb_nobody(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -22,6 +23,10 @@ from confluent_kafka.admin import (
 from tests.broker.integration.settings import set_all_brokers, set_fence
 from tests.clusters import RunningCluster, run_cluster
 from wire.errors import ErrorCode
+from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.net import open_cluster
+from wire.primitives import ZERO_UUID
 
 pytestmark = pytest.mark.integration
 
@@ -187,6 +192,27 @@ def test_what_an_admin_may_not_do_is_refused_with_kafkas_codes(admin: AdminClien
         with pytest.raises(KafkaException) as caught:
             admin.create_topics([topic])[topic.topic].result(10)
         assert code_of(caught.value) == code
+
+
+def test_a_negative_timeout_waits_for_nothing(cluster: RunningCluster) -> None:
+    topic = CreatableTopic(
+        name="hasty", num_partitions=1, replication_factor=1, assignments=(), configs=()
+    )
+
+    async def create_and_delete() -> None:
+        async with open_cluster(cluster.addresses, client_id="test") as connected:
+            await connected.metadata()
+            created = await connected.request_controller(
+                CreateTopicsRequest(topics=(topic,), timeout_ms=-5)
+            )
+            assert created.topics[0].error_code in {ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT}
+            state = DeleteTopicState(name="hasty", topic_id=ZERO_UUID)
+            deleted = await connected.request_controller(
+                DeleteTopicsRequest(topics=(state,), timeout_ms=-5)
+            )
+            assert deleted.responses[0].error_code in {ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT}
+
+    trio.run(create_and_delete)
 
 
 def test_offsets_are_found_by_time(cluster: RunningCluster, admin: AdminClient) -> None:
