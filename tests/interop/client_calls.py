@@ -33,7 +33,11 @@ async def create_topic(
     settings: Mapping[str, str] | None = None,
     replication_factor: int = 1,
 ) -> int:
-    """Create a topic and return Kafka's error code; a topic that was made has leaders."""
+    """Create a topic and return Kafka's error code; a topic that was made has leaders.
+
+    It keeps records of any age, unless `settings` say otherwise: tests choose odd timestamps.
+    """
+    configs = {"retention.ms": "-1"} | dict(settings or {})
     answer = await cluster.request_controller(
         CreateTopicsRequest(
             topics=(
@@ -44,7 +48,7 @@ async def create_topic(
                     assignments=(),
                     configs=tuple(
                         CreatableTopicConfig(name=key, value=value)
-                        for key, value in (settings or {}).items()
+                        for key, value in configs.items()
                     ),
                 ),
             ),

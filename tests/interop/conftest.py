@@ -30,6 +30,7 @@ from tests.interop.peers import (
     PeerUnavailable,
     run_kafka,
 )
+from tests.interop.sites import Pair
 
 HERE: Final = Path(__file__).parent
 ROWS: Final = pytest.StashKey[list[Row]]()
@@ -128,12 +129,13 @@ def _row(item: pytest.Item, outcome: str) -> Row | None:
     if marker is None:
         return None
     params = getattr(getattr(item, "callspec", None), "params", {})
-    kinds = [str(value) for value in params.values() if isinstance(value, Kind | Peer)]
+    kinds = [str(value) for value in params.values() if isinstance(value, Kind | Peer | Pair)]
     told = dict(item.user_properties).get("against")
     name = getattr(item, "originalname", item.name)
+    variants = [value for value in params.values() if isinstance(value, str)]
     return Row(
         subject=marker.kwargs["subject"],
-        behaviour=name.removeprefix("test_").replace("_", " "),
+        behaviour=": ".join([name.removeprefix("test_").replace("_", " "), *variants]),
         against=str(told) if told else " + ".join(kinds) or marker.kwargs.get("against", ""),
         outcome=outcome,
     )

@@ -235,7 +235,7 @@ QUESTIONS: Final = {
     "DescribeConfigs": Question(
         ask=_describe_configs,
         told=lambda answer, _: {config.name: config.value for config in answer.results[0].configs},
-        expected={"cleanup.policy": "delete", "retention.ms": "604800000"},
+        expected={"cleanup.policy": "delete", "retention.ms": "-1"},
     ),
     "DescribeCluster": Question(
         ask=lambda _v, _i: DescribeClusterRequest(include_cluster_authorized_operations=False),

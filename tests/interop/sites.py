@@ -1,0 +1,243 @@
+"""Two sites of any kind, bundled or Apache Kafka, and a witness: what mirror and failover need."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, TypeAlias, cast
+
+import trio
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.clusters import RunningCluster, run_cluster
+from tests.failover.sites import run_witness
+from tests.interop.client_calls import wait_leaders
+from tests.interop.matrix import Peer
+from tests.interop.peers import (
+    KAFKA_3_KRAFT,
+    KAFKA_3_ZOOKEEPER,
+    KAFKA_4_KRAFT,
+    KafkaCluster,
+    Kind,
+    run_kafka,
+)
+from tests.interop.peers.child import pause
+from tests.mirror import daemon
+from wire.net import open_cluster
+
+Site: TypeAlias = RunningCluster | KafkaCluster
+
+BUNDLED: Final = Peer(name="bundled", version="broker")
+TIMEOUT_S: Final = 30
+QUIET: Final[dict[str, Any]] = {"log_level": 0}
+
+CONFIG: Final = """\
+clusters:
+  dc1: {{bootstrap: "{dc1}"}}
+  dc2: {{bootstrap: "{dc2}"}}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["{topics}"]}}
+    discovery_interval_ms: 300
+    group_offsets_interval_ms: 300
+    {more}
+coordination: {{zookeeper: "{witness}", path: "/{path}", session_timeout_ms: 4000}}
+failover: {{drain_timeout_ms: 20000, group_drain_timeout_ms: 5000, stop_timeout_ms: 15000}}
+audit: {{output: "{audit}"}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Kinds of the source and of the target."""
+
+    source: Kind | Peer
+    target: Kind | Peer
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+    @property
+    def has_apache_source(self) -> bool:
+        return isinstance(self.source, Kind)
+
+
+PAIRS: Final = (
+    Pair(source=BUNDLED, target=KAFKA_3_ZOOKEEPER),
+    Pair(source=KAFKA_3_ZOOKEEPER, target=BUNDLED),
+    Pair(source=KAFKA_3_KRAFT, target=KAFKA_4_KRAFT),
+    Pair(source=KAFKA_4_KRAFT, target=KAFKA_4_KRAFT),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sites:
+    """What runs; tests of a module share it, each with its own topics, groups and witness path."""
+
+    pair: Pair
+    dc1: Site
+    dc2: Site
+    witness: str
+
+    def configure(self, folder: Path, topics: str, more: str = "") -> Path:
+        """Write a configuration for these topics with a witness tree of its own."""
+        file = folder / "dc.yaml"
+        file.write_text(
+            CONFIG.format(
+                dc1=self.dc1.bootstrap,
+                dc2=self.dc2.bootstrap,
+                witness=self.witness,
+                path=folder.name,
+                topics=topics,
+                audit=folder / "audit",
+                more=more,
+            )
+        )
+        return file
+
+
+@contextmanager
+def run_sites(folder: Path, pair: Pair) -> Iterator[Sites]:
+    """Run both sites and the witness until the block ends."""
+    with ExitStack() as stack:
+        dc1 = stack.enter_context(_run_site(folder, pair.source, "dc1"))
+        dc2 = stack.enter_context(_run_site(folder, pair.target, "dc2"))
+        witness = stack.enter_context(run_witness(folder / "witness"))
+        yield Sites(pair=pair, dc1=dc1, dc2=dc2, witness=witness)
+
+
+@contextmanager
+def _run_site(folder: Path, kind: Kind | Peer, name: str) -> Iterator[Site]:
+    overrides = {"group.initial.rebalance.delay.ms": "0"}
+    if isinstance(kind, Kind):
+        with run_kafka(folder, kind, name=name, overrides=overrides) as apache:
+            yield apache
+    else:
+        with run_cluster(folder, name=name, overrides=overrides) as bundled:
+            yield bundled
+
+
+def create_topic(site: Site, name: str, partitions: int = 1, **settings: str) -> None:
+    """Create a topic that keeps records of any age, unless `settings` say otherwise."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    config = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in settings.items()}
+    topic = NewTopic(name, partitions, 1, config=config)
+    admin.create_topics([topic])[name].result(TIMEOUT_S)
+
+
+def write(site: Site, topic: str, first: int, count: int, **settings: Any) -> None:
+    """Produce numbered records, key `number % 10`, and wait for all."""
+    producer = Producer({"bootstrap.servers": site.bootstrap, **QUIET, **settings})
+    for number in range(first, first + count):
+        producer.produce(topic, str(number).encode(), str(number % 10).encode())
+        producer.poll(0)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+def write_transactions(site: Site, topic: str, count: int, each: int) -> None:
+    """Write transactions of `each` numbered records; every third is aborted."""
+    producer = Producer(
+        {"bootstrap.servers": site.bootstrap, "transactional.id": topic, "linger.ms": 1, **QUIET}
+    )
+    producer.init_transactions(TIMEOUT_S)
+    for number in range(count):
+        producer.begin_transaction()
+        for place in range(number * each, (number + 1) * each):
+            producer.produce(topic, str(place).encode(), str(place % 10).encode(), partition=0)
+        producer.flush(TIMEOUT_S)
+        if number % 3 == 2:
+            producer.abort_transaction(TIMEOUT_S)
+        else:
+            producer.commit_transaction(TIMEOUT_S)
+
+
+def append_batches(site: Site, topic: str, batches: Sequence[bytes]) -> None:
+    """Produce whole batches to partition 0 as they are, once it has a leader."""
+    trio.run(_wait_leader, site, topic)
+    # Only `addresses` is used, which both kinds of sites have.
+    daemon.append_batches(cast("RunningCluster", site), topic, batches)
+
+
+async def _wait_leader(site: Site, topic: str) -> None:
+    async with open_cluster(site.addresses, client_id="interop") as cluster:
+        with trio.fail_after(TIMEOUT_S):
+            await wait_leaders(cluster, topic, 1)
+
+
+def read_batches(site: Site, topic: str) -> list[daemon.StoredBatch]:
+    """Return all batches of partition 0."""
+    return daemon.read_batches(cast("RunningCluster", site), topic)
+
+
+Seen: TypeAlias = tuple[int, bytes | None, bytes | None]
+
+
+def read_committed(site: Site, topic: str, partition: int = 0) -> list[Seen]:
+    """Return (offset, key, value) of all committed records of a partition, as librdkafka does."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": site.bootstrap,
+            "group.id": "interop-reader",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            **QUIET,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: list[Seen] = []
+    while True:
+        message = consumer.poll(TIMEOUT_S)
+        assert message is not None, f"{topic}-{partition}: no end within {TIMEOUT_S} s"
+        if message.error() is not None:
+            break
+        found.append((message.offset() or 0, message.key(), message.value()))
+    consumer.close()
+    return found
+
+
+def end_of(site: Site, topic: str, partition: int = 0) -> int:
+    """Return the high watermark of a partition."""
+    consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": "interop-end", **QUIET})
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+    consumer.close()
+    return end
+
+
+def commit(site: Site, group: str, topic: str, offset: int, partition: int = 0) -> None:
+    """Set a group's position; asks again while the cluster makes its offsets topic."""
+    consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": group, **QUIET})
+    place = TopicPartition(topic, partition, offset)
+    deadline = monotonic() + TIMEOUT_S
+    while True:
+        try:
+            consumer.commit(offsets=[place], asynchronous=False)
+            break
+        except KafkaException as error:
+            if not _is_starting(error) or monotonic() > deadline:
+                raise
+        pause(0.2)
+    consumer.close()
+
+
+def _is_starting(error: KafkaException) -> bool:
+    fault = error.args[0]
+    return isinstance(fault, KafkaError) and fault.code() in {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError._WAIT_COORD,
+    }
+
+
+def committed(site: Site, group: str, topic: str, partition: int = 0) -> int:
+    """Return a group's position, negative for none."""
+    consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": group, **QUIET})
+    [found] = consumer.committed([TopicPartition(topic, partition)], timeout=TIMEOUT_S)
+    consumer.close()
+    return int(found.offset)
