@@ -34,6 +34,8 @@ class Client:
     member_id: str = ""
     joining: int | None = None
     syncing: int | None = None
+    lives: int = 0
+    """Of the group, when the SyncGroup was sent: a deleted group counts generations anew."""
     joined: JoinGroupResponse | None = None
     is_assigned: bool = False
     past: list[JoinGroupResponse] = field(default_factory=list)
@@ -57,7 +59,8 @@ class GroupMachine(RuleBasedStateMachine):
         super().__init__()
         self.driver = Driver(SETTINGS, now_ms=1)
         self.clients = [Client(instance_id) for instance_id in INSTANCES]
-        self.assigned: dict[tuple[int, str], bytes] = {}
+        self.lives = 0
+        self.assigned: dict[tuple[int, int, str], bytes] = {}
         self.acknowledged: dict[tuple[str, int], int] = {}
 
     # What clients do
@@ -130,7 +133,7 @@ class GroupMachine(RuleBasedStateMachine):
     def a_tool_deletes_the_group(self) -> None:
         if self.driver.delete_group() is ErrorCode.NONE:
             self.acknowledged.clear()
-            self.assigned.clear()  # generations count from 1 again
+            self.lives += 1
             for client in self.clients:
                 client.past.clear()
             assert self._group is None
@@ -264,6 +267,7 @@ class GroupMachine(RuleBasedStateMachine):
         names = [] if member.skip_assignment else [other.member_id for other in member.members]
         given = {name: f"{member.generation_id}:{name}".encode() for name in names}
         client.syncing = self.driver.sync(member, given, instance_id=client.instance_id)
+        client.lives = self.lives
 
     def _take_sync_answer(self, client: Client) -> None:
         answer = self.driver.answers.get(client.syncing or 0)
@@ -278,7 +282,8 @@ class GroupMachine(RuleBasedStateMachine):
         generation, name = client.joined.generation_id, client.instance_id or client.member_id
         # A generation gives each member one assignment, and never another generation's.
         assert answer.assignment.startswith(f"{generation}:{name}".encode())
-        assert self.assigned.setdefault((generation, name), answer.assignment) == answer.assignment
+        place = (client.lives, generation, name)
+        assert self.assigned.setdefault(place, answer.assignment) == answer.assignment
 
     def _beat(self, client: Client, member: JoinGroupResponse) -> None:
         error = self.driver.heartbeat(
