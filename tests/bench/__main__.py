@@ -1,0 +1,194 @@
+"""`make bench`: measure, write build/bench.json, and the page made of it.
+
+Exit status: 0 everything ran, 2 bad input or some row was not run (its reason stands in the row).
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic, process_time
+from typing import Any, Final
+
+import trio
+
+from tests.bench.brokers import run_brokers
+from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
+from tests.bench.catching_up import LOOK_S
+from tests.bench.latency import BENCHES as LATENCY_BENCHES
+from tests.bench.ledger import Cell, Ledger, cells, say, started
+from tests.bench.machine import ROOT, describe
+from tests.bench.mirrors import (
+    BUNDLED,
+    run_catching_up,
+    run_killing,
+    run_latency,
+    run_rereading,
+)
+from tests.bench.page import page
+from tests.bench.plans import RUNS, Extent, Plan, disk_mb, plan_for
+from tests.bench.processes import cpu_and_memory
+from tests.bench.rereading import LAGS, lag_name
+from tests.bench.results import DUPLICATES, OURS, REREAD, report, was_cut_short
+from tests.bench.stage import Stage, apache_stage, bundled_stage
+from tests.bench.workloads import Part, parse_parts
+
+BUILD: Final = ROOT / "build"
+OUTPUT: Final = BUILD / "bench.json"
+PAGE: Final = BUILD / "benchmarks.md"
+DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
+BAD_INPUT: Final = 2
+IDLE_S: Final = 1.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for and return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        parts = parse_parts(options.only)
+    except ValueError as error:
+        sys.stderr.write(f"bench: {error}\n")
+        return BAD_INPUT
+    plan = plan_for(options.extent, runs=options.runs, parts=parts)
+    bench = Bench(plan=plan, extent=options.extent, ledger=Ledger(), machine=describe())
+    bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
+    BUILD.mkdir(exist_ok=True)
+    began = monotonic()
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
+        for part in parts:
+            bench.run(part, Path(folder) / part.value)
+            bench.save()
+    bench.ledger.close()
+    content = bench.save()
+    say(f"{len(content['rows'])} rows in {monotonic() - began:.0f} s: {OUTPUT}")
+    if options.extent is not Extent.QUICK and len(parts) == len(Part):
+        DOCUMENT.parent.mkdir(exist_ok=True)
+        DOCUMENT.write_text(page(content))
+    return BAD_INPUT if was_cut_short(content) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One `make bench`."""
+
+    plan: Plan
+    extent: Extent
+    ledger: Ledger
+    machine: dict[str, Any]
+
+    def run(self, part: Part, folder: Path) -> None:
+        """Run one part; what cannot be run leaves its reason."""
+        match part:
+            case Part.MIRROR:
+                self._mirror(folder)
+                if self.plan.on_bundled:
+                    self._mirror_between_bundled(folder / "bundled")
+            case Part.OFFSETS:
+                self._offsets(folder)
+            case Part.BROKER:
+                run_brokers(folder, self.plan.brokers, self.ledger)
+
+    def save(self) -> dict[str, Any]:
+        """Write build/bench.json, and the page beside it; return the content."""
+        machine = {
+            **self.machine,
+            "extent": self.extent.value,
+            "rounds_wanted": self.plan.rounds.runs,
+            "harness": self.ledger.harness,
+        }
+        content = report(machine, self.ledger.measured, self.ledger.not_run)
+        OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
+        PAGE.write_text(page(content))
+        return content
+
+    def _mirror(self, folder: Path) -> None:
+        plan, ledger = self.plan, self.ledger
+        with self._stage(apache_stage(folder, disk_mb(plan)), Part.MIRROR) as stage:
+            if stage is None:
+                return
+            for workload in plan.catching_up:
+                run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
+                self.save()
+            for rate in plan.rates:
+                run_latency(stage, rate, plan.steady_systems, plan.steady_rounds, ledger)
+            for kill in plan.kills:
+                run_killing(stage, kill, plan.steady_systems, plan.steady_rounds, ledger)
+
+    def _mirror_between_bundled(self, folder: Path) -> None:
+        plan, ledger = self.plan, self.ledger
+        rows = [f"{workload.name}{BUNDLED}" for workload in plan.on_bundled]
+        missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
+        running = bundled_stage(folder, disk_mb(plan))
+        with started(running, partial(ledger.miss, OURS, missing)) as stage:
+            for row, workload in zip(rows, plan.on_bundled, strict=True):
+                if stage is not None:
+                    run_catching_up(stage, workload, (OURS,), plan.rounds, ledger, row)
+
+    def _offsets(self, folder: Path) -> None:
+        plan = self.plan
+        with self._stage(apache_stage(folder, disk_mb(plan)), Part.OFFSETS) as stage:
+            if stage is not None:
+                run_rereading(
+                    stage, plan.rereads, plan.reread_systems, plan.reread_rounds, self.ledger
+                )
+
+    def _stage(
+        self, running: AbstractContextManager[Stage], part: Part
+    ) -> AbstractContextManager[Stage | None]:
+        """Start the clusters of a part; without them each of its rows has the reason."""
+
+        def tell(fault: BaseException) -> None:
+            for system, rows in rows_of(self.plan, part).items():
+                self.ledger.miss(system, rows, fault)
+
+        return started(running, tell)
+
+
+def rows_of(plan: Plan, part: Part) -> dict[str, list[Cell]]:
+    """Return the rows of a part that need Apache Kafka, by system."""
+    if part is Part.OFFSETS:
+        return {system: [(lag_name(lag), REREAD) for lag in LAGS] for system in plan.reread_systems}
+    rows: dict[str, list[Cell]] = {system: [] for system in plan.catching_up_systems}
+    for workload in plan.catching_up:
+        for system in plan.catching_up_systems:
+            rows[system] += cells(workload.name, CATCH_UP_BENCHES)
+    for system in plan.steady_systems:
+        for rate in plan.rates:
+            rows[system] += cells(rate.name, LATENCY_BENCHES)
+        rows[system] += [(kill.name, DUPLICATES) for kill in plan.kills]
+    return rows
+
+
+def _idle_share() -> float:
+    """Return what the harness takes while it only waits and looks, as beside an empty run."""
+    used = process_time()
+    trio.run(_look_at_nothing)
+    return (process_time() - used) / IDLE_S
+
+
+async def _look_at_nothing() -> None:
+    deadline = trio.current_time() + IDLE_S
+    while trio.current_time() < deadline:
+        cpu_and_memory(os.getpid())
+        await trio.sleep(LOOK_S)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description="Measure ours beside the others.")
+    extent = parser.add_mutually_exclusive_group()
+    for each in (Extent.QUICK, Extent.ALL):
+        extent.add_argument(f"--{each.value}", dest="extent", action="store_const", const=each)
+    parser.set_defaults(extent=Extent.FULL)
+    parser.add_argument("--only", metavar="PART", help="mirror, broker or offsets; or two of them")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="rounds, at least 1")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""One broker under load: ours beside Apache Kafka, each alone with the same clients."""
+
+import shutil
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from tests.bench.figures import MEGABYTE
+from tests.bench.filling import drain, fill
+from tests.bench.latency import Rate, measure
+from tests.bench.ledger import Cell, Ledger, cells, started
+from tests.bench.processes import cpu_and_memory
+from tests.bench.results import (
+    APACHE,
+    BROKER_CONSUME,
+    BROKER_P99,
+    BROKER_PRODUCE,
+    BROKER_RSS,
+    OURS,
+)
+from tests.bench.rounds import Rounds, in_turns
+from tests.bench.served import Served, create_topic, delete_topics
+from tests.bench.stage import run_apache, run_bundled
+from tests.bench.workloads import BASE, KIB, MIB, Workload
+from wire.compression import Compression
+
+SYSTEMS: Final = (OURS, APACHE)
+RATE_BENCHES: Final = (BROKER_PRODUCE, BROKER_CONSUME, BROKER_RSS)
+LATENCY_BENCHES: Final = (BROKER_P99,)
+LATENCY_TOPIC: Final = "bench-latency"
+
+FULL: Final = (
+    replace(BASE, batch_bytes=100 * KIB),
+    replace(BASE, codec=Compression.LZ4),
+    replace(BASE, batch_bytes=0, data_bytes=64 * MIB),
+)
+QUICK: Final = (replace(BASE, batch_bytes=100 * KIB, data_bytes=256 * MIB),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPlan:
+    """What to run and how often."""
+
+    workloads: Sequence[Workload]
+    rates: Sequence[Rate]
+    rounds: Rounds
+
+
+def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
+    """Run the part `broker`."""
+
+    def attempt(system: str, turn: int) -> bool:
+        return _run_one(folder / f"round-{turn}", system, turn, plan, ledger)
+
+    in_turns("broker", SYSTEMS, plan.rounds, attempt)
+
+
+def all_cells(plan: BrokerPlan) -> list[Cell]:
+    """Return every row of the part."""
+    rows = [cells(workload.name, RATE_BENCHES) for workload in plan.workloads]
+    rows += [cells(rate.name, LATENCY_BENCHES) for rate in plan.rates]
+    return [cell for row in rows for cell in row]
+
+
+def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Ledger) -> bool:
+    """Run everything on one fresh broker; return whether to try this system again."""
+    run = run_bundled if system == OURS else run_apache
+    tell = partial(ledger.miss, system, all_cells(plan))
+    running: AbstractContextManager[Served] = run(folder, system)
+    with started(running, tell) as broker:
+        if broker is None:
+            return False
+        for workload in plan.workloads:
+            serve = partial(_rates, broker, workload, ledger)
+            ledger.try_run(system, turn, cells(workload.name, RATE_BENCHES), serve)
+        for rate in plan.rates:
+            answer = partial(_latency, broker, rate, ledger)
+            ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), answer)
+    shutil.rmtree(folder)
+    return True
+
+
+def _rates(broker: Served, workload: Workload, ledger: Ledger) -> dict[Cell, float]:
+    """Return what writing and then reading a topic gives; memory is looked at behind both."""
+    [pid] = broker.pids.values()
+    create_topic(broker, workload.topic, workload.partitions)
+    each = workload.records_per_batch * workload.batches_per_partition
+    try:
+        with ledger.own_cost():
+            written_s = trio.run(fill, broker, workload.topic, workload)
+            read_s = trio.run(drain, broker, workload.topic, [each] * workload.partitions)
+        _, resident = cpu_and_memory(pid)
+    finally:
+        delete_topics(broker)
+    return {
+        (workload.name, BROKER_PRODUCE): workload.value_bytes / MEGABYTE / written_s,
+        (workload.name, BROKER_CONSUME): workload.value_bytes / MEGABYTE / read_s,
+        (workload.name, BROKER_RSS): resident / MEGABYTE,
+    }
+
+
+def _latency(broker: Served, rate: Rate, ledger: Ledger) -> dict[Cell, float]:
+    create_topic(broker, LATENCY_TOPIC, 1)
+    try:
+        with ledger.own_cost():
+            found = trio.run(measure, rate, (broker, LATENCY_TOPIC), (broker, LATENCY_TOPIC))
+    finally:
+        delete_topics(broker)
+    return {(rate.name, BROKER_P99): found.p99}

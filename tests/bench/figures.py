@@ -1,0 +1,95 @@
+"""From samples to figures: rates over the steady part of a run, percentiles, spreads. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from statistics import median
+from typing import Final
+
+from tests.bench.workloads import GIB
+
+MEGABYTE: Final = 1_000_000
+STEADY_FROM: Final = 0.1
+"""The first tenth is start-up: connections, topic creation, the first compiled code."""
+
+
+class TooFewSamples(ValueError):
+    """A run ended before there were two samples behind its first tenth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One look at a running process and at how far its work has come."""
+
+    at_s: float
+    records: int
+    cpu_s: float
+    resident_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """One run's figures; MB are 10^6 bytes and GiB 2^30 bytes of record values."""
+
+    mb_s: float
+    cpu_s_per_gib: float
+    peak_resident_mb: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What several runs gave."""
+
+    minimum: float
+    median: float
+    maximum: float
+
+
+def throughput(samples: Sequence[Sample], *, records: int, value_bytes: int) -> Throughput:
+    """Return the figures between the first tenth and the end. Raises TooFewSamples.
+
+    Both systems are judged by the same window, so that neither a slow start nor a cheap one
+    counts: a daemon runs for months.
+    """
+    steady = [sample for sample in samples if sample.records >= records * STEADY_FROM]
+    last = next((place for place, each in enumerate(steady) if each.records >= records), None)
+    if last is None or last == 0:
+        raise TooFewSamples(f"{len(steady)} of {len(samples)} samples after the first tenth")
+    first, end = steady[0], steady[last]
+    moved = (end.records - first.records) * value_bytes / records
+    return Throughput(
+        mb_s=moved / MEGABYTE / (end.at_s - first.at_s),
+        cpu_s_per_gib=(end.cpu_s - first.cpu_s) / (moved / GIB),
+        peak_resident_mb=max(sample.resident_bytes for sample in samples) / MEGABYTE,
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least this share of all values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return minimum, median and maximum of at least one value."""
+    return Spread(minimum=min(values), median=median(values), maximum=max(values))
+
+
+def duplicates(found: Iterable[int]) -> int:
+    """Return how many records are there once more than they should be."""
+    return sum(count - 1 for count in Counter(found).values())
+
+
+def missing(found: Iterable[int], count: int) -> int:
+    """Return how many of the records 0 to `count` are not there."""
+    return count - len(set(found) & set(range(count)))
+
+
+def reread(*, position: int, translated: int | None) -> int:
+    """Return how many records a group reads again that goes on at `translated`.
+
+    `position` is where it would go on by rights. Without a translated position it starts at the
+    beginning. A negative result would be records that it never sees.
+    """
+    return position if translated is None else position - translated

@@ -1,0 +1,69 @@
+"""A mirror that is killed in mid-stream and started again: what is there twice afterwards."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from tests.bench.figures import duplicates
+from tests.bench.ledger import Ledger
+from tests.bench.served import Served, create_topic
+from tests.bench.stage import Mirror, Stage
+from tests.bench.steady import Stream, receive, send, wait_seen
+
+TOPIC: Final = "bench-kill"
+RECORD_BYTES: Final = 200
+RECORDS_PER_BATCH: Final = 50
+BATCHES_PER_S: Final = 50
+COMES_UP_S: Final = 120
+ARRIVES_S: Final = 180
+TRAILS_S: Final = 2.0
+"""Copies that are still on their way when the last record has arrived."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """SIGKILL after so many seconds of mirroring, and as much traffic again behind it."""
+
+    after_s: float
+
+    @property
+    def name(self) -> str:
+        return f"{RECORDS_PER_BATCH * BATCHES_PER_S:,}/s, SIGKILL after {self.after_s:g} s"
+
+
+def kill_and_count(stage: Stage, system: str, kill: Kill, ledger: Ledger) -> int:
+    """Return the records that are on the target once too often. Raises one of `ledger.FAULTS`."""
+    names = stage.next_names()
+    topic = f"{TOPIC}-{names.source}"
+    create_topic(stage.source, topic, 1)
+    mirror = stage.mirror(system, names, [topic])
+    on_target = names.topic_on_target(system, topic)
+    try:
+        mirror.start()
+        with ledger.own_cost():
+            stream = trio.run(_kill, mirror, kill, (stage.source, topic), (stage.target, on_target))
+        return duplicates(number for number, _ in stream.seen)
+    finally:
+        mirror.kill()
+        stage.clean()
+
+
+async def _kill(
+    mirror: Mirror, kill: Kill, source: tuple[Served, str], target: tuple[Served, str]
+) -> Stream:
+    stream = Stream(record_bytes=RECORD_BYTES, per_batch=RECORDS_PER_BATCH)
+    async with trio.open_nursery() as reading:
+        reading.start_soon(receive, stream, *target)
+        async with trio.open_nursery() as writing:
+            writing.start_soon(send, stream, *source, BATCHES_PER_S)
+            await wait_seen(stream, 1, COMES_UP_S)
+            await trio.sleep(kill.after_s)
+            mirror.kill()
+            await trio.to_thread.run_sync(mirror.start)
+            await trio.sleep(kill.after_s)
+            writing.cancel_scope.cancel()
+        await wait_seen(stream, len(stream.sent_at), ARRIVES_S)
+        await trio.sleep(TRAILS_S)
+        reading.cancel_scope.cancel()
+    return stream

@@ -1,0 +1,160 @@
+"""Everything measured so far, and everything that could not be, said aloud as it comes in."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from subprocess import TimeoutExpired
+from time import monotonic, process_time
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+from confluent_kafka import KafkaException
+
+from tests.bench.figures import TooFewSamples, spread
+from tests.bench.processes import ProcessGone
+from tests.bench.results import UNITS, Measured, NotRun, Place
+from tests.clusters import ClusterFailed
+from tests.interop.peers import PeerFailed, PeerUnavailable
+from wire.net import NetworkFault
+
+
+class RunFailed(RuntimeError):
+    """A run did not come to its end; the message says how far it came."""
+
+
+FAULTS: Final = (
+    ClusterFailed,
+    KafkaException,
+    NetworkFault,
+    OSError,
+    PeerFailed,
+    PeerUnavailable,
+    ProcessGone,
+    RunFailed,
+    TimeoutExpired,
+    TooFewSamples,
+    trio.TooSlowError,
+)
+"""What makes a row `not run`; anything else is a bug of the harness and ends it."""
+
+
+T = TypeVar("T")
+
+Cell: TypeAlias = tuple[str, str]
+"""Workload and bench: a row, as far as the system does not say."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The figures and reasons of one `make bench`."""
+
+    measured: list[Measured] = field(default_factory=list)
+    not_run: list[NotRun] = field(default_factory=list)
+    harness: dict[str, float] = field(default_factory=dict)
+    """The harness's own cost, by what was looked at."""
+    _own_shares: list[float] = field(default_factory=list)
+
+    def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:
+        """Take the figures of one run."""
+        for (workload, bench), value in values.items():
+            place = Place(bench=bench, workload=workload, system=system)
+            self.measured.append(Measured(place=place, run=run, value=value))
+        told = ", ".join(f"{value:.4g} {UNITS[bench]}" for (_, bench), value in values.items())
+        say(f"  {system:<12} {told}")
+
+    def miss(self, system: str, cells: Iterable[Cell], why: BaseException) -> None:
+        """Take the reason why a run gave nothing for these cells."""
+        reason = reason_of(why)
+        for workload, bench in cells:
+            place = Place(bench=bench, workload=workload, system=system)
+            self.not_run.append(NotRun(place=place, reason=reason))
+        say(f"  {system:<12} not run: {reason}")
+
+    def try_run(
+        self,
+        system: str,
+        run: int,
+        cells: Iterable[Cell],
+        measure: Callable[[], Mapping[Cell, float]],
+    ) -> bool:
+        """Take the figures of a run, or why there are none; return whether it may go on.
+
+        False means that this system cannot be had on this machine: no use in trying it again.
+        """
+        try:
+            values = measure()
+        except Exception as fault:
+            if not is_expected(fault):
+                raise
+            self.miss(system, cells, fault)
+            return not isinstance(fault, PeerUnavailable)
+        self.add(system, run, values)
+        return True
+
+    @contextmanager
+    def guard(self, systems: Iterable[str], cells: Sequence[Cell]) -> Iterator[None]:
+        """Let the rest go on when what several systems need fails: none of them was run."""
+        try:
+            yield
+        except Exception as fault:
+            if not is_expected(fault):
+                raise
+            for system in systems:
+                self.miss(system, cells, fault)
+
+    @contextmanager
+    def own_cost(self) -> Iterator[None]:
+        """Note which share of one processor the harness itself takes during the block."""
+        began, used = monotonic(), process_time()
+        yield
+        self._own_shares.append((process_time() - used) / max(monotonic() - began, 1e-9))
+
+    def close(self) -> None:
+        """Sum the harness's own cost up."""
+        if self._own_shares:
+            shares = spread(self._own_shares)
+            self.harness["own share of one processor, median"] = round(shares.median, 3)
+            self.harness["own share of one processor, max"] = round(shares.maximum, 3)
+        for what, value in self.harness.items():
+            say(f"harness: {what}: {value:g}")
+
+
+@contextmanager
+def started(
+    running: AbstractContextManager[T], tell: Callable[[BaseException], None]
+) -> Iterator[T | None]:
+    """Give what runs until the block ends, or None after telling why it did not start."""
+    with ExitStack() as stack:
+        value: T | None = None
+        try:
+            value = stack.enter_context(running)
+        except Exception as fault:
+            if not is_expected(fault):
+                raise
+            tell(fault)
+        yield value
+
+
+def cells(workload: str, benches: Iterable[str]) -> list[Cell]:
+    """Return the rows of one workload."""
+    return [(workload, bench) for bench in benches]
+
+
+def is_expected(fault: BaseException) -> bool:
+    """Return whether a fault, or each of those in a group, is one that a run may end by."""
+    if isinstance(fault, BaseExceptionGroup):
+        return all(is_expected(each) for each in fault.exceptions)
+    return isinstance(fault, FAULTS)
+
+
+def reason_of(fault: BaseException) -> str:
+    """Return one line that says what happened."""
+    while isinstance(fault, BaseExceptionGroup):
+        fault = fault.exceptions[0]
+    first = next(iter(str(fault).splitlines()), "")
+    return first.rstrip(":;") or type(fault).__name__
+
+
+def say(line: str) -> None:
+    """Tell whoever waits for the run."""
+    print(line, flush=True)

@@ -1,0 +1,119 @@
+"""The parts `mirror` and `offsets`: ours and MirrorMaker 2 by turns between the same clusters."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
+from tests.bench.catching_up import catch_up, figures
+from tests.bench.filling import fill
+from tests.bench.killing import Kill, kill_and_count
+from tests.bench.latency import BENCHES as LATENCY_BENCHES
+from tests.bench.latency import Rate, measure, mirror_latency
+from tests.bench.ledger import Cell, Ledger, cells
+from tests.bench.relay import run_relay
+from tests.bench.rereading import LAGS, lag_name, reread_after_failover
+from tests.bench.results import DUPLICATES, MIRROR_P50, MIRROR_P99, RELAY, REREAD
+from tests.bench.rounds import Rounds, in_turns
+from tests.bench.served import create_topic
+from tests.bench.stage import Stage
+from tests.bench.workloads import Workload
+
+BUNDLED: Final = ", bundled brokers"
+DIRECT: Final = "bench-direct"
+
+
+def run_catching_up(
+    stage: Stage,
+    workload: Workload,
+    systems: Sequence[str],
+    rounds: Rounds,
+    ledger: Ledger,
+    name: str | None = None,
+) -> None:
+    """Fill a topic once and let each system mirror it; `name` if it is not the workload's own."""
+    row = name or workload.name
+
+    def attempt(system: str, turn: int) -> bool:
+        def run() -> Mapping[Cell, float]:
+            if system == RELAY:
+                return figures(row, run_relay(stage.folder / "relay", workload, ledger))
+            return figures(row, catch_up(stage, system, workload, ledger))
+
+        return ledger.try_run(system, turn, cells(row, CATCH_UP_BENCHES), run)
+
+    with ledger.guard(systems, cells(row, CATCH_UP_BENCHES)), _filled(stage, workload):
+        in_turns(row, systems, rounds, attempt)
+
+
+def run_latency(
+    stage: Stage, rate: Rate, systems: Sequence[str], rounds: Rounds, ledger: Ledger
+) -> None:
+    """Measure each system's latency at a rate, and what of it is the harness and the brokers."""
+
+    def attempt(system: str, turn: int) -> bool:
+        def run() -> Mapping[Cell, float]:
+            found = mirror_latency(stage, system, rate, ledger)
+            return {(rate.name, MIRROR_P50): found.p50, (rate.name, MIRROR_P99): found.p99}
+
+        return ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), run)
+
+    with ledger.guard(systems, cells(rate.name, LATENCY_BENCHES)):
+        _measure_without_mirror(stage, rate, ledger)
+        in_turns(rate.name, systems, rounds, attempt)
+
+
+def run_killing(
+    stage: Stage, kill: Kill, systems: Sequence[str], rounds: Rounds, ledger: Ledger
+) -> None:
+    """Kill each system in mid-stream and count what is there twice."""
+
+    def attempt(system: str, turn: int) -> bool:
+        def run() -> Mapping[Cell, float]:
+            return {(kill.name, DUPLICATES): kill_and_count(stage, system, kill, ledger)}
+
+        return ledger.try_run(system, turn, [(kill.name, DUPLICATES)], run)
+
+    in_turns(kill.name, systems, rounds, attempt)
+
+
+def run_rereading(
+    stage: Stage, workload: Workload, systems: Sequence[str], rounds: Rounds, ledger: Ledger
+) -> None:
+    """Let groups fail over behind each system, at each lag."""
+
+    all_lags = [(lag_name(lag), REREAD) for lag in LAGS]
+
+    def attempt(system: str, turn: int) -> bool:
+        def run() -> Mapping[Cell, float]:
+            found = reread_after_failover(stage, system, workload, ledger)
+            return {(lag_name(lag), REREAD): records for lag, records in found.items()}
+
+        return ledger.try_run(system, turn, all_lags, run)
+
+    in_turns("re-read after failover", systems, rounds, attempt)
+
+
+def _measure_without_mirror(stage: Stage, rate: Rate, ledger: Ledger) -> None:
+    """Note what of every latency is the harness and one broker."""
+    create_topic(stage.source, DIRECT, 1)
+    at_source = (stage.source, DIRECT)
+    direct = trio.run(measure, rate, at_source, at_source)
+    ledger.harness[f"without a mirror, {rate.name}, p50 ms"] = round(direct.p50, 2)
+    ledger.harness[f"without a mirror, {rate.name}, p99 ms"] = round(direct.p99, 2)
+    stage.clean()
+
+
+@contextmanager
+def _filled(stage: Stage, workload: Workload) -> Iterator[None]:
+    """Keep a topic full of a workload on the source until the block ends."""
+    stage.kept.add(workload.topic)
+    try:
+        create_topic(stage.source, workload.topic, workload.partitions)
+        trio.run(fill, stage.source, workload.topic, workload)
+        yield
+    finally:
+        stage.kept.discard(workload.topic)
+        stage.clean()

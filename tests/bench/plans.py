@@ -1,0 +1,115 @@
+"""What `make bench`, `QUICK=1` and `ALL=1` do. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from tests.bench import brokers, rereading
+from tests.bench.brokers import BrokerPlan
+from tests.bench.killing import Kill
+from tests.bench.latency import Rate
+from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
+from tests.bench.rounds import Rounds
+from tests.bench.workloads import (
+    BASE,
+    MIB,
+    Part,
+    Workload,
+    every_combination,
+    one_at_a_time,
+    quick,
+)
+from wire.compression import Compression
+
+RUNS: Final = 3
+MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
+
+
+class Extent(Enum):
+    """How much is measured: minutes, about an hour and a half, a night."""
+
+    QUICK = "quick"
+    FULL = "full"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that is run, by whom, and how often."""
+
+    rounds: Rounds
+    catching_up: Sequence[Workload]
+    on_bundled: Sequence[Workload]
+    catching_up_systems: Sequence[str]
+    rates: Sequence[Rate]
+    kills: Sequence[Kill]
+    steady_systems: Sequence[str]
+    """Who takes part in latency and kills."""
+    steady_rounds: Rounds
+    rereads: Workload
+    reread_systems: Sequence[str]
+    reread_rounds: Rounds
+    brokers: BrokerPlan
+
+
+def plan_for(extent: Extent, *, runs: int = RUNS, parts: Sequence[Part] = tuple(Part)) -> Plan:
+    """Return the plan of that extent; each figure `runs` times, where time allows."""
+    return _quick(runs, parts) if extent is Extent.QUICK else _full(extent, runs)
+
+
+def _full(extent: Extent, runs: int) -> Plan:
+    rounds = Rounds(runs=runs)
+    return Plan(
+        rounds=rounds,
+        catching_up=every_combination() if extent is Extent.ALL else one_at_a_time(),
+        on_bundled=(BASE, replace(BASE, codec=Compression.LZ4)),
+        catching_up_systems=(*MIRRORS, RELAY),
+        rates=(Rate(per_s=100, measured_s=15), Rate(per_s=1000, measured_s=15)),
+        kills=(Kill(after_s=10),),
+        steady_systems=MIRRORS,
+        steady_rounds=rounds,
+        rereads=rereading.FULL,
+        reread_systems=MIRRORS,
+        reread_rounds=rounds,
+        brokers=BrokerPlan(
+            workloads=brokers.FULL, rates=(Rate(per_s=200, measured_s=15),), rounds=rounds
+        ),
+    )
+
+
+QUICK_S: Final = {Part.MIRROR: 130.0, Part.OFFSETS: 45.0, Part.BROKER: 45.0}
+"""What a part may take of the five minutes; starting and stopping clusters comes on top."""
+
+
+def _quick(runs: int, parts: Sequence[Part]) -> Plan:
+    """Return a plan whose further rounds are dropped when the first took too long.
+
+    MirrorMaker's defaults take no part where they would wait a minute for their own timers.
+    """
+    spare = sum(limit for part, limit in QUICK_S.items() if part not in parts)
+    limits = {part: limit + spare / len(parts) for part, limit in QUICK_S.items()}
+    return Plan(
+        rounds=Rounds(runs=runs, limit_s=limits[Part.MIRROR] * 0.6),
+        catching_up=quick(),
+        on_bundled=(),
+        catching_up_systems=(*MIRRORS, RELAY),
+        rates=(Rate(per_s=100, measured_s=4),),
+        kills=(Kill(after_s=3),),
+        steady_systems=(OURS,),
+        steady_rounds=Rounds(runs=runs, limit_s=limits[Part.MIRROR] * 0.2),
+        rereads=rereading.QUICK,
+        reread_systems=(OURS, MM2_TUNED),
+        reread_rounds=Rounds(runs=runs, limit_s=limits[Part.OFFSETS]),
+        brokers=BrokerPlan(
+            workloads=brokers.QUICK,
+            rates=(Rate(per_s=200, measured_s=3),),
+            rounds=Rounds(runs=runs, limit_s=limits[Part.BROKER]),
+        ),
+    )
+
+
+def disk_mb(plan: Plan) -> int:
+    """Return what lies on disk at once: a workload on both sides, and one run not yet deleted."""
+    largest = max(workload.value_bytes for workload in (*plan.catching_up, *plan.on_bundled))
+    return 4 * largest // MIB + 1000

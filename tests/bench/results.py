@@ -1,0 +1,169 @@
+"""What was measured, and build/bench.json made of it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.bench.figures import spread
+
+OURS: Final = "ours"
+MM2_DEFAULT: Final = "mm2-default"
+MM2_TUNED: Final = "mm2-tuned"
+RELAY: Final = "relay"
+APACHE: Final = "apache-kafka"
+SYSTEMS: Final = (OURS, MM2_DEFAULT, MM2_TUNED, RELAY, APACHE)
+
+MIRROR_CPU: Final = "mirror_cpu_s_per_gib"
+MIRROR_RATE: Final = "mirror_mb_s"
+MIRROR_P50: Final = "mirror_latency_ms_p50"
+MIRROR_P99: Final = "mirror_latency_ms_p99"
+MIRROR_RSS: Final = "mirror_rss_mb"
+DUPLICATES: Final = "mirror_duplicates_after_kill"
+REREAD: Final = "reread_after_failover"
+BROKER_PRODUCE: Final = "broker_produce_mb_s"
+BROKER_CONSUME: Final = "broker_consume_mb_s"
+BROKER_P99: Final = "broker_latency_ms_p99"
+BROKER_RSS: Final = "broker_rss_mb"
+
+UNITS: Final[Mapping[str, str]] = {
+    MIRROR_CPU: "CPU-s/GiB",
+    MIRROR_RATE: "MB/s",
+    MIRROR_P50: "ms",
+    MIRROR_P99: "ms",
+    MIRROR_RSS: "MB",
+    DUPLICATES: "records",
+    REREAD: "records",
+    BROKER_PRODUCE: "MB/s",
+    BROKER_CONSUME: "MB/s",
+    BROKER_P99: "ms",
+    BROKER_RSS: "MB",
+}
+"""All benches, in the order of the tables."""
+
+NOT_RUN: Final = "not run: "
+DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which row."""
+
+    bench: str
+    workload: str
+    system: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One figure of one run; figures of the same `run` were taken side by side."""
+
+    place: Place
+    run: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRun:
+    """A row that could not be measured, and why."""
+
+    place: Place
+    reason: str
+
+
+def report(
+    machine: Mapping[str, Any], measured: Sequence[Measured], not_run: Sequence[NotRun] = ()
+) -> dict[str, Any]:
+    """Return the content of build/bench.json.
+
+    A row that was not run has the reason in place of its median and no extremes. One that has
+    some runs shows those.
+    """
+    values = _by_place(measured)
+    reasons = {each.place: each.reason for each in not_run if each.place not in values}
+    places = sorted([*values, *reasons], key=_order)
+    return {
+        "machine": dict(machine),
+        "rows": [
+            _row(place, list(values[place].values()))
+            if place in values
+            else _reason_row(place, reasons[place])
+            for place in places
+        ],
+        "ratios": _ratios(values),
+    }
+
+
+def was_cut_short(content: Mapping[str, Any]) -> bool:
+    """Return whether a row was not run."""
+    return any(is_not_run(row) for row in content["rows"])
+
+
+def is_not_run(row: Mapping[str, Any]) -> bool:
+    """Return whether this row has a reason instead of figures."""
+    return isinstance(row["median"], str)
+
+
+def _by_place(measured: Iterable[Measured]) -> dict[Place, dict[int, float]]:
+    values: dict[Place, dict[int, float]] = {}
+    for each in measured:
+        values.setdefault(each.place, {})[each.run] = each.value
+    return values
+
+
+def _order(place: Place) -> tuple[int, str, int]:
+    return list(UNITS).index(place.bench), place.workload, SYSTEMS.index(place.system)
+
+
+def _row(place: Place, values: Sequence[float]) -> dict[str, Any]:
+    return {
+        "bench": place.bench,
+        "workload": place.workload,
+        "system": place.system,
+        "unit": UNITS[place.bench],
+        **_spread(values),
+    }
+
+
+def _reason_row(place: Place, reason: str) -> dict[str, Any]:
+    return {
+        "bench": place.bench,
+        "workload": place.workload,
+        "system": place.system,
+        "unit": UNITS[place.bench],
+        "min": None,
+        "median": f"{NOT_RUN}{reason}",
+        "max": None,
+    }
+
+
+def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]:
+    """Return ours against each other system, run by run; a run in which the other is 0 has none."""
+    found = []
+    for ours in sorted((place for place in values if place.system == OURS), key=_order):
+        for system in SYSTEMS:
+            other = Place(bench=ours.bench, workload=ours.workload, system=system)
+            quotients = [
+                value / values[other][run]
+                for run, value in values[ours].items()
+                if system != OURS and values.get(other, {}).get(run)
+            ]
+            if quotients:
+                found.append(
+                    {
+                        "bench": ours.bench,
+                        "workload": ours.workload,
+                        "of": OURS,
+                        "to": system,
+                        **_spread(quotients),
+                    }
+                )
+    return found
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    of_all = spread(values)
+    return {
+        "min": round(of_all.minimum, DIGITS),
+        "median": round(of_all.median, DIGITS),
+        "max": round(of_all.maximum, DIGITS),
+    }

@@ -1,0 +1,226 @@
+"""Two clusters and a witness, and a mirror of any system between them, fresh for each run."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from runtime.zookeeper_server import free_port
+from tests.bench.machine import KIND, MM2_VERSION
+from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS
+from tests.bench.served import PERISHABLE, Served, delete_topics
+from tests.clusters import RunningCluster
+from tests.interop.peers import (
+    FULL_SPEED,
+    SINGLE_COPY,
+    TUNED,
+    KafkaCluster,
+    MirrorMaker,
+    Site,
+)
+from tests.interop.peers.child import Child, start_child
+from tests.interop.peers.resources import require_disk
+
+BROKER_HEAP_MB: Final = 512
+MM2_HEAP_MB: Final = 2048
+"""What its start script gives it."""
+STOP_TIMEOUT_S: Final = 30
+WITNESS_TIMEOUT_S: Final = 60
+
+CONFIGURATION: Final = """\
+clusters:
+  {source}: {{bootstrap: "{source_bootstrap}"}}
+  {target}: {{bootstrap: "{target_bootstrap}"}}
+flows:
+  - source: {source}
+    target: {target}
+    topics: {{include: [{topics}]}}
+    groups: {{include: ["bench-.*"]}}
+    replication_factor: 1
+coordination: {{zookeeper: "{witness}", path: "/{source}-{target}"}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+class Mirror(Protocol):
+    """A mirror that has not been started, or runs, or was killed."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What both clusters are called in one run: nothing of another run is taken up again."""
+
+    source: str
+    target: str
+
+    def topic_on_target(self, system: str, topic: str) -> str:
+        """Return where a topic of the source goes."""
+        return topic if system == OURS else f"{self.source}.{topic}"
+
+
+@dataclass(slots=True, kw_only=True)
+class OurMirror:
+    """`mirror run` as a child process."""
+
+    folder: Path
+    configuration: str
+    _child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "it was not started"
+        return self._child.pid
+
+    def start(self) -> None:
+        """Start it; it comes up a moment later."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "dc.yaml"
+        file.write_text(self.configuration)
+        command = [sys.executable, "-m", "mirror.cli", "run", str(file)]
+        self._child = start_child("mirror", command, log=self.folder / "mirror.log")
+
+    def stop(self) -> None:
+        """End it as SIGTERM does."""
+        if self._child is not None:
+            self._child.stop(patience_s=STOP_TIMEOUT_S)
+            self._child = None
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """What runs; `kept` are the source's topics that outlive a run."""
+
+    folder: Path
+    source: Served
+    target: Served
+    witness: str
+    kept: set[str] = field(default_factory=set)
+    _runs: int = 0
+
+    def next_names(self) -> Names:
+        """Return names that no other run has."""
+        self._runs += 1
+        return Names(source=f"s{self._runs}", target=f"t{self._runs}")
+
+    def mirror(self, system: str, names: Names, topics: Sequence[str]) -> Mirror:
+        """Return a mirror of that system for these topics and the groups `bench-*`."""
+        folder = self.folder / names.source
+        if system == OURS:
+            return OurMirror(
+                folder=folder,
+                configuration=CONFIGURATION.format(
+                    source=names.source,
+                    target=names.target,
+                    source_bootstrap=self.source.bootstrap,
+                    target_bootstrap=self.target.bootstrap,
+                    witness=self.witness,
+                    topics=", ".join(f'"{topic}"' for topic in topics),
+                ),
+            )
+        assert system in {MM2_DEFAULT, MM2_TUNED}
+        return MirrorMaker(
+            version=MM2_VERSION,
+            folder=folder,
+            source=Site(alias=names.source, bootstrap=self.source.bootstrap),
+            target=Site(alias=names.target, bootstrap=self.target.bootstrap),
+            settings={
+                **SINGLE_COPY,
+                "topics": ",".join(topics),
+                "groups": "bench-.*",
+                **(TUNED if system == MM2_TUNED else {}),
+            },
+            heap_mb=MM2_HEAP_MB,
+            jvm_options=FULL_SPEED,
+        )
+
+    def clean(self) -> None:
+        """Delete what a run left on both clusters."""
+        delete_topics(self.target)
+        delete_topics(self.source, self.kept)
+
+
+@contextmanager
+def apache_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
+    """Run two single Apache Kafka brokers and a witness. Raises PeerUnavailable or PeerFailed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    require_disk(folder, disk_mb)
+    with ExitStack() as stack:
+        source = stack.enter_context(run_apache(folder, "dc1"))
+        target = stack.enter_context(run_apache(folder, "dc2"))
+        witness = stack.enter_context(run_witness(folder))
+        yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+
+
+@contextmanager
+def bundled_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
+    """Run two single bundled brokers, each with its ZooKeeper, and a witness."""
+    folder.mkdir(parents=True, exist_ok=True)
+    require_disk(folder, disk_mb)
+    with ExitStack() as stack:
+        source = stack.enter_context(run_bundled(folder, "dc1"))
+        target = stack.enter_context(run_bundled(folder, "dc2"))
+        witness = stack.enter_context(run_witness(folder))
+        yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+
+
+@contextmanager
+def run_apache(folder: Path, name: str) -> Iterator[KafkaCluster]:
+    """Run one Apache Kafka broker with the optimising compiler on."""
+    cluster = KafkaCluster(
+        name=name,
+        kind=KIND,
+        data=folder / name,
+        broker_count=1,
+        overrides=PERISHABLE,
+        heap_mb=BROKER_HEAP_MB,
+        jvm_options=FULL_SPEED,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.kill()  # its data is thrown away: nothing to close in order
+
+
+@contextmanager
+def run_bundled(folder: Path, name: str) -> Iterator[RunningCluster]:
+    """Run one bundled broker with its ZooKeeper. Raises ClusterFailed."""
+    cluster = RunningCluster(name=name, data=folder / name, broker_count=1, overrides=PERISHABLE)
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@contextmanager
+def run_witness(folder: Path) -> Iterator[str]:
+    """Run the ZooKeeper that the daemon coordinates by; its address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    command = [sys.executable, "-m", "runtime.zookeeper_server", "--data", str(folder / "witness")]
+    child = start_child("witness", [*command, "--port", str(port)], log=folder / "witness.log")
+    try:
+        child.wait_until(lambda: "ZooKeeper serves" in child.said(), timeout_s=WITNESS_TIMEOUT_S)
+        yield f"127.0.0.1:{port}"
+    finally:
+        child.kill()

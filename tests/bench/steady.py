@@ -1,0 +1,105 @@
+"""Records at a steady rate on one side, and when each of them is seen on the other."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from runtime.clock import now_ms
+from tests.bench.ledger import RunFailed
+from tests.bench.served import Served, ends
+from wire.compression import Compression
+from wire.errors import ErrorCode
+from wire.net import Cluster, open_cluster
+from wire.net.operations import append, read_partition
+from wire.record_batch import Record, build_batch, iterate_records
+
+NUMBER_BYTES: Final = 8
+FOREVER: Final = 2**62
+LOOK_S: Final = 0.05
+
+
+@dataclass(slots=True, kw_only=True)
+class Stream:
+    """Numbered records of one partition, on their way."""
+
+    record_bytes: int
+    per_batch: int = 1
+    sent_at: list[float] = field(default_factory=list)
+    """By number: when it was handed to the client."""
+    seen: list[tuple[int, float]] = field(default_factory=list)
+    """Number and time, in the order of the target's log."""
+    _arrived: set[int] = field(default_factory=set)
+
+    def next_batch(self, now_s: float) -> bytes:
+        """Return the next records as one batch; they are on their way from now on."""
+        first = len(self.sent_at)
+        stamp = now_ms()
+        padding = bytes(self.record_bytes - NUMBER_BYTES)
+        self.sent_at += [now_s] * self.per_batch
+        return build_batch(
+            [
+                Record(place, stamp, None, (first + place).to_bytes(NUMBER_BYTES) + padding, ())
+                for place in range(self.per_batch)
+            ],
+            compression=Compression.NONE,
+        )
+
+    def see(self, value: bytes, now_s: float) -> None:
+        """Note a record that came out."""
+        number = int.from_bytes(value[:NUMBER_BYTES])
+        self.seen.append((number, now_s))
+        self._arrived.add(number)
+
+    @property
+    def arrived(self) -> int:
+        """Return how many different records have been seen."""
+        return len(self._arrived)
+
+    def latencies_ms(self, numbers: range) -> list[float]:
+        """Return how long each of these records took that came out."""
+        return [1000 * (at - self.sent_at[place]) for place, at in self.seen if place in numbers]
+
+
+async def send(stream: Stream, source: Served, topic: str, batches_per_s: float) -> None:
+    """Append batches at that rate until cancelled; a late one does not delay those behind it."""
+    async with (
+        open_cluster(source.addresses, client_id="bench-source") as cluster,
+        trio.open_nursery() as nursery,
+    ):
+        await cluster.leader(topic, 0)
+        due = trio.current_time()
+        while True:
+            await trio.sleep_until(due)
+            batch = stream.next_batch(due)
+            nursery.start_soon(_append, cluster, topic, batch)
+            due += 1 / batches_per_s
+
+
+async def receive(stream: Stream, target: Served, topic: str) -> None:
+    """Read the topic, once it is there, until cancelled."""
+    async with open_cluster(target.addresses, client_id="bench-target") as cluster:
+        while True:
+            if sum(await ends(cluster, topic, 1)):
+                break
+            await trio.sleep(LOOK_S)
+        async for _, batch in read_partition(cluster, topic, 0, 0, FOREVER):
+            now = trio.current_time()
+            for record in iterate_records(batch):
+                stream.see(record.value or b"", now)
+
+
+async def wait_seen(stream: Stream, count: int, limit_s: float) -> None:
+    """Wait until so many different records have come out. Raises RunFailed."""
+    with trio.move_on_after(limit_s):
+        while True:
+            if stream.arrived >= count:
+                return
+            await trio.sleep(LOOK_S)
+    raise RunFailed(f"{stream.arrived} of {count} records within {limit_s:g} s")
+
+
+async def _append(cluster: Cluster, topic: str, batch: bytes) -> None:
+    answer = await append(cluster, topic, 0, batch)
+    if answer.error_code != ErrorCode.NONE:
+        raise RunFailed(f"produce to {topic}-0: {ErrorCode(answer.error_code).name}")

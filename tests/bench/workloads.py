@@ -1,0 +1,157 @@
+"""What is mirrored and served in a benchmark, and how often. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import product
+from typing import Final
+
+from wire.compression import Compression
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+
+RECORD_BYTES: Final = (100, KIB, 10 * KIB)
+CODECS: Final = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
+ONE_RECORD: Final = 0
+"""The batch size that means: each record in a batch of its own."""
+BATCH_BYTES: Final = (ONE_RECORD, 16 * KIB, 100 * KIB)
+PARTITIONS: Final = (1, 12, 120)
+
+SMALL_BATCH_SHARE: Final = 16
+"""Batches of one record, and partitions that get few of them, take this much less data."""
+FEWEST_BATCHES: Final = 4
+"""Per partition, so that the middle of a run is not its end."""
+
+
+class Part(Enum):
+    """What `ONLY=` picks."""
+
+    MIRROR = "mirror"
+    BROKER = "broker"
+    OFFSETS = "offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Records of one size in batches of one size, spread evenly; `data_bytes` of values in all."""
+
+    record_bytes: int = KIB
+    codec: Compression = Compression.NONE
+    batch_bytes: int = 16 * KIB
+    partitions: int = 12
+    data_bytes: int = GIB
+
+    @property
+    def name(self) -> str:
+        """Return how tables call it; the amount of data is not part of it."""
+        batch = "1 record" if self.batch_bytes == ONE_RECORD else size(self.batch_bytes)
+        codec = self.codec.name.lower()
+        return f"{size(self.record_bytes)}, {codec}, batch {batch}, {self.partitions}p"
+
+    @property
+    def topic(self) -> str:
+        """Return a topic's name that says the same."""
+        batch = self.batch_bytes or self.record_bytes
+        codec = self.codec.name.lower()
+        return f"bench-{self.record_bytes}-{codec}-{batch}-{self.partitions}"
+
+    @property
+    def records_per_batch(self) -> int:
+        return max(1, self.batch_bytes // self.record_bytes)
+
+    @property
+    def batches_per_partition(self) -> int:
+        wanted = self.data_bytes // (self.records_per_batch * self.record_bytes * self.partitions)
+        return max(FEWEST_BATCHES, wanted)
+
+    @property
+    def records(self) -> int:
+        """Return how many records there are in all partitions together."""
+        return self.records_per_batch * self.batches_per_partition * self.partitions
+
+    @property
+    def value_bytes(self) -> int:
+        """Return the bytes of all values before compression, which every figure counts in."""
+        return self.records * self.record_bytes
+
+
+BASE: Final = Workload()
+
+
+def one_at_a_time(base: Workload = BASE) -> list[Workload]:
+    """Return the base, and each workload that differs from it in one respect."""
+    varied = [replace(base, record_bytes=value) for value in RECORD_BYTES]
+    varied += [replace(base, codec=value) for value in CODECS]
+    varied += [replace(base, batch_bytes=value) for value in BATCH_BYTES]
+    varied += [replace(base, partitions=value) for value in PARTITIONS]
+    return [fitted(workload) for workload in dict.fromkeys([base, *varied])]
+
+
+def every_combination(base: Workload = BASE) -> list[Workload]:
+    """Return all 81: for a night."""
+    return [
+        fitted(
+            replace(
+                base, record_bytes=record, codec=codec, batch_bytes=batch, partitions=partitions
+            )
+        )
+        for record, codec, batch, partitions in product(
+            RECORD_BYTES, CODECS, BATCH_BYTES, PARTITIONS
+        )
+    ]
+
+
+def fitted(workload: Workload) -> Workload:
+    """Return it with less data where each batch is so small that requests, not bytes, count."""
+    is_small = workload.records_per_batch * workload.record_bytes < 8 * KIB
+    share = SMALL_BATCH_SHARE if is_small else 1
+    return replace(workload, data_bytes=workload.data_bytes // share)
+
+
+def quick(base: Workload = BASE) -> list[Workload]:
+    """Return what `QUICK=1` mirrors."""
+    return [replace(base, data_bytes=128 * MIB)]
+
+
+def size(count: int) -> str:
+    """Return `100 B`, `16 KiB`."""
+    return f"{count // KIB} KiB" if count >= KIB else f"{count} B"
+
+
+def rotated(systems: Sequence[str], turn: int) -> list[str]:
+    """Return the systems in another order each round: what a place costs, everyone pays once."""
+    shift = turn % len(systems) if systems else 0
+    return [*systems[shift:], *systems[:shift]]
+
+
+def wants_another_round(
+    done_s: Sequence[float], *, wanted: int, limit_s: float | None = None
+) -> bool:
+    """Return whether to start one more round, by how long those took that are done.
+
+    The first one is always started; another only if the slowest so far would fit into the limit.
+    """
+    if not done_s:
+        return True
+    if len(done_s) >= wanted:
+        return False
+    return limit_s is None or sum(done_s) + max(done_s) <= limit_s
+
+
+def parse_parts(only: str | None) -> list[Part]:
+    """Return the parts that `ONLY=` names, all without it; ValueError names what is unknown."""
+    if not only:
+        return list(Part)
+    names = [name.strip() for name in only.split(",")]
+    known = {part.value: part for part in Part}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"ONLY={only}: unknown part {unknown[0]!r}; there are {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def total_bytes(workloads: Iterable[Workload]) -> int:
+    """Return the most bytes that lie on disk at once: the largest workload, on both sides."""
+    return 2 * max((workload.value_bytes for workload in workloads), default=0)
