@@ -1,0 +1,193 @@
+"""The tree in a real ZooKeeper: who may write what, when two want to."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import trio
+
+from broker.config import Listener
+from broker.zookeeper import tree
+from broker.zookeeper.controller_store import (
+    ControllerStore,
+    Reigning,
+    try_become_controller,
+)
+from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
+from broker.zookeeper.tree import PartitionState, TopicAssignment
+from runtime.zookeeper import BadVersion, ZooKeeper, open_zookeeper
+from runtime.zookeeper_server import run_zookeeper
+
+pytestmark = pytest.mark.integration
+
+HERE = Listener(name="PLAINTEXT", host="here", port=1)
+ELSEWHERE = Listener(name="PLAINTEXT", host="elsewhere", port=1)
+TOPIC = TopicAssignment(topic_id=UUID(int=9), replicas={0: (0,), 1: (0,)})
+
+
+@asynccontextmanager
+async def two_sessions(folder: Path) -> AsyncIterator[tuple[ZooKeeper, ZooKeeper]]:
+    async with (
+        run_zookeeper(folder) as server,
+        open_zookeeper(server.address, session_timeout_ms=10_000) as one,
+        open_zookeeper(server.address, session_timeout_ms=10_000) as other,
+    ):
+        await ClusterStore(one).prepare()
+        yield one, other
+
+
+async def reign(zookeeper: ZooKeeper, broker_id: int) -> Reigning:
+    reigning = await try_become_controller(zookeeper, broker_id, 1)
+    assert reigning is not None
+    return reigning
+
+
+async def test_the_cluster_id_is_made_once(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, other):
+        assert await ClusterStore(one).prepare() == await ClusterStore(other).prepare()
+
+
+async def test_there_is_one_controller_at_a_time(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, other):
+        first = await reign(one, 0)
+        assert first.epoch == 1
+        assert await try_become_controller(other, 1, 1) is None
+        assert await ClusterStore(other).controller() == 0
+        again = await reign(one, 0)
+        assert again.epoch == 2
+
+
+async def test_a_deposed_controller_changes_nothing(tmp_path: Path) -> None:
+    """It looked away while another took over: each of its writes is refused as a whole."""
+    async with two_sessions(tmp_path) as (one, other):
+        deposed = ControllerStore(one, await reign(one, 0))
+        await deposed.create_topic("t", TOPIC, {})
+        await one.delete(tree.CONTROLLER)
+        new = ControllerStore(other, await reign(other, 1))
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        writes: tuple[Callable[[], Awaitable[None]], ...] = (
+            lambda: deposed.create_topic("u", TOPIC, {}),
+            lambda: deposed.grow_topic("t", TOPIC),
+            lambda: deposed.write_states([(("t", 0), state)]),
+            lambda: deposed.request_deletion("t"),
+            lambda: deposed.remove_topic("t"),
+        )
+        for write in writes:
+            with pytest.raises(BadVersion, match=tree.CONTROLLER_EPOCH):
+                await write()
+        assert await new.read_states([("t", 0)]) == {}
+        assert await new.read_topics(["t", "u"]) == {"t": TOPIC}
+        assert await new.read_deletions() == []
+
+
+async def test_a_state_is_written_over_the_one_that_was_known(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        await store.create_topic("t", TOPIC, {})
+        states = [
+            PartitionState(
+                leader=0, leader_epoch=epoch, isr=(0,), controller_epoch=1, version=version
+            )
+            for epoch, version in ((0, 0), (1, 1), (5, 5))
+        ]
+        await store.write_states([(("t", 0), states[0]), (("t", 1), states[0])])
+        await store.write_states([(("t", 0), states[1])])
+        assert await store.read_states([("t", 0), ("t", 1), ("t", 2)]) == {
+            ("t", 0): states[1],
+            ("t", 1): states[0],
+        }
+        with pytest.raises(BadVersion):
+            await store.write_states([(("t", 0), states[2])])
+
+
+async def test_many_states_are_written_at_once(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        big = TopicAssignment(topic_id=UUID(int=9), replicas=dict.fromkeys(range(250), (0,)))
+        await store.create_topic("t", big, {})
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        partitions = [("t", index) for index in big.replicas]
+        await store.write_states([(partition, state) for partition in partitions])
+        assert list(await store.read_states(partitions)) == partitions
+
+
+async def test_a_removed_topic_leaves_no_node(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        await store.create_topic("t", TOPIC, {"retention.ms": "5"})
+        await store.request_deletion("t")
+        await store.request_deletion("t")
+        assert await store.read_deletions() == ["t"]
+        await store.remove_topic("t")
+        await store.remove_topic("t")
+        for path in (
+            tree.topic_path("t"),
+            tree.topic_config_path("t"),
+            tree.delete_topic_path("t"),
+        ):
+            assert not await one.exists(path)
+
+
+async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as sessions:
+        first_ids: list[int] = []
+
+        async def take(zookeeper: ZooKeeper, broker_id: int) -> None:
+            for _ in range(10):
+                block = await ClusterStore(zookeeper).allocate_producer_ids(broker_id)
+                assert block.last == block.first + 999
+                first_ids.append(block.first)
+
+        async with trio.open_nursery() as nursery:
+            for broker_id, session in enumerate(sessions):
+                nursery.start_soon(take, session, broker_id)
+        assert sorted(first_ids) == list(range(0, 20_000, 1_000))
+
+
+async def test_changes_by_two_at_once_both_hold(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as sessions:
+
+        async def change(zookeeper: ZooKeeper, name: str) -> None:
+            store = ClusterStore(zookeeper)
+            for number in range(10):
+                await store.change_default_broker_config(
+                    lambda present, number=number: {**present, f"{name}.{number}": "1"}  # type: ignore[misc]
+                )
+
+        async with trio.open_nursery() as nursery:
+            for name, session in zip("ab", sessions, strict=True):
+                nursery.start_soon(change, session, name)
+        held = await ClusterStore(sessions[0]).default_broker_config()
+        assert set(held) == {f"{name}.{number}" for name in "ab" for number in range(10)}
+
+
+async def test_old_notifications_are_tidied_away(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ClusterStore(one)
+        for _ in range(KEPT_CHANGES + 5):
+            await store.change_topic_config("t", lambda _: {"retention.ms": "5"})
+        names = await one.children(tree.CONFIG_CHANGES) or []
+        numbers = sorted(map(change_number, names))
+        assert numbers == list(range(5, KEPT_CHANGES + 5))
+        assert await store.changed_entity(numbers[-1]) == "topics/t"
+        assert await store.changed_entity(0) is None
+
+
+async def test_a_broker_replaces_its_dead_self_but_nobody_else(tmp_path: Path) -> None:
+    """The first session is still open in ZooKeeper's eyes, as after a SIGKILL."""
+    async with two_sessions(tmp_path) as (dead, alive):
+        before = await ClusterStore(dead).register(0, HERE, None, now_ms=1)
+        await reign(dead, 0)
+        with pytest.raises(BrokerIdTaken, match=r"broker\.id 0 is in use by a broker at here:1"):
+            await ClusterStore(alive).register(0, ELSEWHERE, None, now_ms=1)
+        after = await ClusterStore(alive).register(0, HERE, "rack", now_ms=1)
+        assert after.epoch > before.epoch
+        assert after.rack == "rack"
+        assert await ClusterStore(alive).controller() is None
+        assert await ClusterStore(alive).register(0, HERE, "rack", now_ms=2) == after
+        await ClusterStore(dead).unregister(0)
+        assert await ClusterStore(alive).brokers(["0", "1"]) == {0: after}
+        await ClusterStore(alive).unregister(0)
+        assert await ClusterStore(alive).brokers(["0"]) == {}
