@@ -48,7 +48,8 @@ async def serve_metrics(
     try:
         listeners = await trio.open_tcp_listeners(port, host=host, backlog=MAX_CONNECTIONS)
     except OSError as error:
-        raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {error}") from error
+        reason = error.strerror or str(error)
+        raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
     limit = trio.CapacityLimiter(MAX_CONNECTIONS)
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(partial(_serve_connection, answers, ready, limit), listeners)

@@ -91,7 +91,8 @@ def _reason(fault: OSError) -> str:
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]
     known = cause if isinstance(cause, OSError) else fault
-    return known.strerror or str(known)
+    # trio adds the address to the text; numbers below zero are the resolver's, with their own.
+    return os.strerror(known.errno) if (known.errno or 0) > 0 else known.strerror or str(known)
 
 
 async def dial_tcp(address: Address) -> Transport:
