@@ -6,6 +6,7 @@
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
+<path>/groups/<group>/<member>               ephemeral, of failover.client.handover
 """
 
 import json

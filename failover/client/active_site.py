@@ -11,7 +11,7 @@ from threading import Condition
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
@@ -21,6 +21,7 @@ from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 _LOG = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 15.0
+ANSWER_TIMEOUT_S: Final = 2.0
 
 
 class WitnessUnreachable(ConnectionError):
@@ -66,6 +67,31 @@ class ActiveSiteWatch:
             assert self._current is not None, "the constructor waits for the first value"
             return self._current
 
+    def post(self, path: str, data: bytes) -> None:
+        """Write an ephemeral node of this client's own; raises WitnessUnreachable."""
+        try:
+            self._client.set_async(path, data).get(timeout=ANSWER_TIMEOUT_S)
+        except NoNodeError:
+            self._create_own(path, data)
+        except (KazooException, KazooTimeoutError) as error:
+            raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
+
+    def posted(self, path: str) -> dict[str, bytes]:
+        """Return the nodes below a path by name; raises WitnessUnreachable."""
+        found: dict[str, bytes] = {}
+        try:
+            for name in self._client.get_children_async(path).get(timeout=ANSWER_TIMEOUT_S):
+                try:
+                    data, _ = self._client.get_async(f"{path}/{name}").get(timeout=ANSWER_TIMEOUT_S)
+                except NoNodeError:
+                    continue  # its client has just gone
+                found[name] = data
+        except NoNodeError:
+            return {}
+        except (KazooException, KazooTimeoutError) as error:
+            raise WitnessUnreachable(f"the witness did not show {path}: {error!r}") from error
+        return found
+
     def drop_later(self, holder: list[Any]) -> None:
         """Empty a list in a thread of kazoo's: what it holds may block while it ends."""
         self._client.handler.spawn(holder.clear)
@@ -74,6 +100,14 @@ class ActiveSiteWatch:
         """End the session; the last value stays readable."""
         self._client.stop()
         self._client.close()
+
+    def _create_own(self, path: str, data: bytes) -> None:
+        try:
+            self._client.create_async(path, data, ephemeral=True, makepath=True).get(
+                timeout=ANSWER_TIMEOUT_S
+            )
+        except (KazooException, KazooTimeoutError) as error:
+            raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
 
     def _ensure(self, path: str, initial_active: str) -> None:
         """The first program that finds no active site writes the configured one."""

@@ -17,7 +17,9 @@ of the following happens inside poll() and consume().
 
 In the partitions it owned before, a member starts on the new site at the further of two positions:
 the group's own one there, and its own one from the old site, translated through the offset map. So
-it never reads again what it had processed, even if its last commit did not get across.
+it never reads again what it had processed, even if its last commit did not get across. When the
+site was lost, the members first tell each other how far they got (see handover), so that holds for
+partitions that move between members too.
 """
 
 import logging
@@ -28,11 +30,19 @@ from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
+from uuid import uuid4
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from failover.client.active_site import ActiveSiteWatch
+from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.carried import Carried, starts_on
+from failover.client.handover import (
+    Handover,
+    HandoverGarbled,
+    group_path,
+    is_complete,
+    merge,
+)
 from failover.client.membership import Membership, Terms
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.config import Configuration, load
@@ -46,6 +56,9 @@ FOREVER: Final = float("inf")
 SLICE_S: Final = 0.1
 """How long a change in the witness may go unnoticed while records are waited for."""
 RETRY_S: Final = 0.5
+HAND_OVER_TIMEOUT_S: Final = 3.0
+"""How long to wait for members that were there and do not say how far they got."""
+HAND_OVER_LOOK_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +100,10 @@ class SiteConsumer:
         self._membership: Membership | None = None
         self._carried = Carried(site=self._seen.site)
         self._retry_at = 0.0
+        self._group_id = group_id
+        self._member = uuid4().hex
+        self._told_epoch = -1
+        self._hand_over_until = 0.0
         self._is_closed = False
 
     def _agree(
@@ -215,6 +232,8 @@ class SiteConsumer:
         return self._membership
 
     def _join(self, active: ActiveSite) -> None:
+        if not self._hand_over(active):
+            return
         cluster = self._configuration.clusters[active.site]
         try:
             starts = self._starts_on(active.site, cluster.bootstrap_servers)
@@ -229,6 +248,29 @@ class SiteConsumer:
             is_left_behind=lambda: self._watch.current().site != active.site,
         )
         self._carried = Carried(site=active.site, positions=starts)
+
+    def _hand_over(self, active: ActiveSite) -> bool:
+        """Tell the group what this member carries and learn what the others do; False: wait.
+
+        Only members whose site was lost wait: a planned promotion has moved every commit.
+        """
+        group = group_path(self._configuration.coordination.path, self._group_id)
+        try:
+            if self._told_epoch != active.epoch:
+                told = Handover(epoch=active.epoch, carried=self._carried)
+                self._watch.post(f"{group}/{self._member}", told.encode())
+                self._told_epoch = active.epoch
+            if self._carried.site == active.site:
+                return True
+            others = [Handover.decode(data) for data in self._watch.posted(group).values()]
+        except (WitnessUnreachable, HandoverGarbled) as error:
+            _LOG.warning("joining without the other members' positions: %s", error)
+            return True
+        if not is_complete(others, active.epoch) and monotonic() < self._hand_over_until:
+            self._retry_at = monotonic() + HAND_OVER_LOOK_S
+            return False
+        self._carried = merge(self._carried, others, active.epoch)
+        return True
 
     def _starts_on(self, site: str, bootstrap_servers: str) -> dict[tuple[str, int], int]:
         carried = self._carried
@@ -252,6 +294,7 @@ class SiteConsumer:
         membership = self._membership
         if membership is not None:
             self._watch.drop_later([membership.abandon()])
+            self._hand_over_until = monotonic() + HAND_OVER_TIMEOUT_S
             self._let_go(membership)
 
     def _let_go(self, membership: Membership) -> None:

@@ -1,0 +1,72 @@
+"""What the members of a group tell each other, through the witness, when their site is lost.
+
+Commits of the last moments may not have reached the other site, and the first member to join there
+is given the partitions of all. So every member writes down how far it got, and waits a moment for
+those that it knows of, before it joins: nothing that any living member had committed is read again.
+
+    <path>/groups/<group>/<member>      Handover, ephemeral; the group's name is percent-encoded
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import quote
+
+from failover.client.carried import Carried, Place
+
+
+class HandoverGarbled(ValueError):
+    """A member's node holds something else than its JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """How far one member got on `site` when the site of `epoch` became active."""
+
+    epoch: int
+    carried: Carried
+
+    def encode(self) -> bytes:
+        """Return the JSON of the member's node."""
+        positions = [[*place, offset] for place, offset in sorted(self.carried.positions.items())]
+        node = {"epoch": self.epoch, "site": self.carried.site, "positions": positions}
+        return json.dumps(node, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return the value of a member's node; raises HandoverGarbled."""
+        try:
+            node = json.loads(data)
+            positions = {
+                (str(topic), int(partition)): int(offset)
+                for topic, partition, offset in node["positions"]
+            }
+            carried = Carried(site=str(node["site"]), positions=positions)
+            return cls(epoch=int(node["epoch"]), carried=carried)
+        except (ValueError, KeyError, TypeError) as error:
+            raise HandoverGarbled(f"witness: not a handover: {data[:200]!r}") from error
+
+
+def group_path(root: str, group_id: str) -> str:
+    """Return the parent of a group's members in the witness."""
+    return f"{root}/groups/{quote(group_id, safe='')}"
+
+
+def is_complete(handovers: Iterable[Handover], epoch: int) -> bool:
+    """Tell whether every member has told what it carries to the site of this epoch."""
+    return all(handover.epoch >= epoch for handover in handovers)
+
+
+def merge(own: Carried, handovers: Iterable[Handover], epoch: int) -> Carried:
+    """Return the furthest position of any member, in the offsets of the site that was left."""
+    positions: dict[Place, int] = dict(own.positions)
+    for handover in handovers:
+        if handover.epoch == epoch and handover.carried.site == own.site:
+            _advance(positions, handover.carried.positions)
+    return Carried(site=own.site, positions=positions)
+
+
+def _advance(positions: dict[Place, int], others: Mapping[Place, int]) -> None:
+    for place, offset in others.items():
+        positions[place] = max(offset, positions.get(place, offset))
