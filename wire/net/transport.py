@@ -92,7 +92,8 @@ def _reason(fault: OSError) -> str:
         cause = cause.exceptions[-1]
     known = cause if isinstance(cause, OSError) else fault
     # trio adds the address to the text; numbers below zero are the resolver's, with their own.
-    return os.strerror(known.errno) if (known.errno or 0) > 0 else known.strerror or str(known)
+    number = known.errno or 0
+    return os.strerror(number) if number > 0 else known.strerror or str(known)
 
 
 async def dial_tcp(address: Address) -> Transport:
