@@ -54,7 +54,7 @@ async def test_a_fence_closes_every_partition_and_a_probe_writes_nothing(tmp_pat
             assert failure_of(cluster, "somebody") is not None
             assert failure_of(cluster, "mirror-dc2-dc1") is None
             with pytest.raises(FenceDoesNotHold, match=r"^other-0 answers a foreign write with CO"):
-                await wait_holds(site.cluster, [*PLACES, ("other", 0)])
+                await wait_holds(site.cluster, [*PLACES, ("other", 0)], timeout_s=0.5)
             await set_fence(site.cluster, Fence())
             await set_fence(site.cluster, Fence())
             produce(cluster, "orders", [2])

@@ -212,6 +212,44 @@ def test_two_members_share_the_group_on_both_sites(sites: Sites, tmp_path: Path)
         assert sorted(p.partition for p in one.assignment() + other.assignment()) == [0, 1]
 
 
+def test_a_member_takes_over_where_another_one_was_when_the_site_was_lost(
+    sites: Sites, tmp_path: Path
+) -> None:
+    mirror = prepare(sites, "handed", 100)
+    mirror.copy(100)
+    file = sites.configure(tmp_path, "/handed")
+    with (
+        sites.active_site("/handed") as active,
+        SiteConsumer(file, "g-handed", ["handed"], consumer_config=CONSUMER) as owner,
+    ):
+        assert take(owner, 60) == list(range(60))
+        with SiteConsumer(file, "g-handed", ["handed"], consumer_config=CONSUMER) as other:
+            assert other.consume(10, 0.2) == []
+            active.set("dc2", 1)
+            first = values_of(other.consume(100, 0.5))
+            found = [*first, *values_of(owner.consume(100, 0.2))]
+            deadline = monotonic() + 20
+            while len(found) < 40 and monotonic() < deadline:
+                found += values_of(other.consume(100, 0.1)) + values_of(owner.consume(100, 0.1))
+    assert first == []
+    assert sorted(found) == list(range(60, 100))
+
+
+def test_a_member_that_says_nothing_is_not_waited_for_long(sites: Sites, tmp_path: Path) -> None:
+    mirror = prepare(sites, "silent", 20)
+    mirror.copy(20)
+    file = sites.configure(tmp_path, "/silent")
+    with (
+        sites.active_site("/silent") as active,
+        SiteConsumer(file, "g-silent", ["silent"], consumer_config=CONSUMER) as silent,
+        SiteConsumer(file, "g-silent", ["silent"], consumer_config=CONSUMER) as other,
+    ):
+        assert silent.consume(0, 0.1) == []
+        assert other.consume(0, 0.1) == []
+        active.set("dc2", 1)
+        assert take(other, 20) == list(range(20))
+
+
 def test_a_commit_that_waits_for_a_lost_site_ends_with_the_switch(
     sites: Sites, tmp_path: Path
 ) -> None:
