@@ -4,13 +4,14 @@ from collections.abc import Container
 from time import monotonic
 from typing import Any, Final, Protocol
 
+import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.ledger import RunFailed
 from tests.interop.peers.child import pause
 from wire.errors import ErrorCode
-from wire.net import Cluster
+from wire.net import Cluster, open_cluster
 from wire.net.operations import list_offsets
 
 TIMEOUT_S: Final = 30
@@ -33,14 +34,23 @@ class Served(Protocol):
 
 
 def create_topic(cluster: Served, name: str, partitions: int) -> None:
-    """Create a topic and wait until each partition has a leader."""
+    """Create a topic and wait until each partition's leader answers for it."""
     admin = _admin(cluster)
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(TIMEOUT_S)
-    deadline = monotonic() + TIMEOUT_S
-    while not _has_leaders(admin, name, partitions):
-        if monotonic() > deadline:
-            raise RunFailed(f"topic {name} has no leaders after {TIMEOUT_S} s")
-        pause(PAUSE_S)
+    trio.run(_wait_led, cluster, name, partitions)
+
+
+async def _wait_led(cluster: Served, name: str, partitions: int) -> None:
+    """Wait for the leaders themselves: brokers tell of them before they know of it."""
+    places = [(name, partition) for partition in range(partitions)]
+    async with open_cluster(cluster.addresses, client_id="bench") as client:
+        with trio.move_on_after(TIMEOUT_S):
+            while True:
+                found = await list_offsets(client, places)
+                if not any(isinstance(end, ErrorCode) for end in found.values()):
+                    return
+                await trio.sleep(PAUSE_S)
+    raise RunFailed(f"topic {name} has no leaders after {TIMEOUT_S} s")
 
 
 def delete_topics(cluster: Served, keep: Container[str] = ()) -> None:
@@ -68,13 +78,6 @@ async def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
 def _admin(cluster: Served) -> AdminClient:
     settings: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
     return AdminClient(settings)
-
-
-def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
-    topic = admin.list_topics(timeout=TIMEOUT_S).topics.get(name)
-    if topic is None or len(topic.partitions) < partitions:
-        return False
-    return all(partition.leader >= 0 for partition in topic.partitions.values())
 
 
 def _perishable(admin: AdminClient, keep: Container[str]) -> list[str]:
