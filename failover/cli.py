@@ -98,7 +98,9 @@ def exit_status(journal: Journal) -> int:
 
 async def plan(configuration: Configuration, options: argparse.Namespace) -> int:
     """Print what promote would do."""
-    for line in await plan_lines(configuration, _request(options)):
+    request = _request(options)
+    _require_known(configuration, request.site)
+    for line in await plan_lines(configuration, request):
         show(line)
     return DONE
 

@@ -98,14 +98,16 @@ async def set_fence(cluster: Cluster, fence: Fence) -> None:
         raise RequestRefused(reason, ErrorCode(answer.error_code))
 
 
-async def wait_holds(cluster: Cluster, places: Sequence[Place]) -> None:
+async def wait_holds(
+    cluster: Cluster, places: Sequence[Place], *, timeout_s: float = VERIFY_TIMEOUT_S
+) -> None:
     """Return once every partition refuses our probe as a fenced one does.
 
-    Raises FenceDoesNotHold naming a partition after VERIFY_TIMEOUT_S, and NetworkFault.
+    Raises FenceDoesNotHold naming a partition after `timeout_s`, and NetworkFault.
     """
     answers: dict[Place, ErrorCode] = {}
     open_places = tuple(places)
-    with trio.move_on_after(VERIFY_TIMEOUT_S):
+    with trio.move_on_after(timeout_s):
         while open_places:
             answers = await probe(cluster, open_places)
             open_places = tuple(
