@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.admin import ensure_topic
+from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.group_offsets import GroupReader, SourceGroups, SourcePosition
 from mirror.links import Links
@@ -27,6 +28,7 @@ from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import append, commit_group_offsets, fetch_group_offsets
+from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
 
 _LOG = logging.getLogger(__name__)
@@ -71,7 +73,7 @@ class GroupSync:
         self.groups: Final = SourceGroups(flow)
         self.reader: Final = GroupReader(flow, links, self.groups)
         self.status: dict[Place, GroupStatus] = {}
-        self.fault: str | None = None
+        self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow
         self._links = links
         self._topic: Final = checkpoint_topic_name(flow.config.source)
@@ -110,9 +112,10 @@ class GroupSync:
             try:
                 await self._read_checkpoints()
             except NetworkFault as fault:
-                self._note(str(fault))
+                self.fault.note(str(fault))
                 await trio.sleep(FAULT_LOOK_MS / 1000)
             else:
+                self.fault.clear()
                 self._is_loaded = True
 
     async def _read_checkpoints(self) -> None:
@@ -136,11 +139,6 @@ class GroupSync:
             _LOG.debug("%s: offset %d: %s", self._topic, record.offset, fault)
             return
         self._applied[one.group, one.topic, one.partition] = one
-
-    def _note(self, fault: str) -> None:
-        if self.fault != fault:
-            _LOG.warning("%s: group positions: %s", self._flow.config.name, fault)
-        self.fault = fault
 
     def _due(self) -> set[str]:
         """Return the groups with news, those whose time has come, and those now exact."""
@@ -182,10 +180,10 @@ class GroupSync:
             try:
                 await self._apply_group(group)
             except NetworkFault as fault:
-                self._note(f"group {group}: {fault}")
+                self.fault.note(f"group {group}: {fault}", group)
                 self._retry_at_ms[group] = now_ms() + FAULT_LOOK_MS
             else:
-                self.fault = None
+                self.fault.clear(group)
 
     async def _apply_group(self, group: str) -> None:
         """Compare one group's positions with the target's and commit what is due."""
@@ -292,11 +290,12 @@ class GroupSync:
         try:
             answer = await append(self._links.target_admin, self._topic, 0, build_batch(records))
         except NetworkFault as fault:
-            self._note(f"{self._topic}: {fault}")
+            self.fault.note(f"{self._topic}: {fault}", self._topic)
             return
         if answer.error_code != ErrorCode.NONE:
-            self._note(f"{self._topic}: error {answer.error_code}")
+            self.fault.note(f"{self._topic}: {code_of(answer.error_code).name}", self._topic)
             return
+        self.fault.clear(self._topic)
         for place, one in writing.items():
             if self._unwritten.get(place) is one:
                 del self._unwritten[place]

@@ -7,13 +7,13 @@
 An engine is made anew whenever the flow starts; everything it knows it reads off the two clusters.
 """
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
 
 from mirror.checkpoints import GroupSync
+from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.loops import LoopWatch
@@ -29,8 +29,6 @@ from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from wire.net.errors import NetworkFault
 
-_LOG = logging.getLogger(__name__)
-
 RETRY_S: Final = 0.5
 LOOK_S: Final = 0.2
 
@@ -44,7 +42,7 @@ class Engine:
         self.map_log = MapLog(links.target_admin, config.source, config.replication_factor)
         self.groups = GroupSync(self.flow, links)
         self.discovery = Discovery(self.flow, links, self.map_log)
-        self.starting_fault: str | None = None
+        self.starting_fault = FaultNote(f"{config.name}: cannot start yet")
         """What keeps the flow from starting."""
         self.is_started = False
         self._links = links
@@ -106,12 +104,10 @@ class Engine:
             try:
                 await step()
             except NetworkFault as fault:
-                if str(fault) != self.starting_fault:
-                    _LOG.warning("%s: cannot start yet: %s", self.flow.config.name, fault)
-                self.starting_fault = str(fault)
+                self.starting_fault.note(str(fault))
                 await trio.sleep(RETRY_S)
             else:
-                self.starting_fault = None
+                self.starting_fault.clear()
                 return
 
     async def _follow_leaders(self) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState, Wakeup
 from mirror.links import Links
 from mirror.routing import Aborted, CommittedFilter
@@ -101,7 +102,7 @@ class GroupReader:
         self._next: dict[int, int] = {}
         self._first_ends: dict[int, int] = {}
         self._nodes: set[int] = set()
-        self.fault: str | None = None
+        self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
         self.is_loaded = False
         """Whether the stream has reached the end that the topic had at the start."""
 
@@ -109,10 +110,7 @@ class GroupReader:
         """Read for ever."""
         async with trio.open_nursery() as nursery:
             while True:
-                try:
-                    await self._look()
-                except NetworkFault as fault:
-                    self._note(str(fault))
+                if not await self._look():
                     await trio.sleep(PAUSE_S)
                     continue
                 for node in self._leaders() - self._nodes:
@@ -120,18 +118,22 @@ class GroupReader:
                     nursery.start_soon(self._read_node, node)
                 await trio.sleep(LOOK_S if self._topic is not None else ABSENT_LOOK_S)
 
-    def _note(self, fault: str) -> None:
-        if self.fault != fault:
-            _LOG.warning("%s: %s: %s", self._flow.config.name, OFFSETS_TOPIC, fault)
-        self.fault = fault
-
     def _leaders(self) -> set[int]:
         if self._topic is None:
             return set()
         return {view.leader for view in self._topic.partitions.values() if view.leader >= 0}
 
-    async def _look(self) -> None:
-        """Learn the leaders, and where reading begins."""
+    async def _look(self) -> bool:
+        """Learn the leaders, and where reading begins; return whether that could be."""
+        try:
+            await self._learn()
+        except NetworkFault as fault:
+            self.fault.note(str(fault))
+            return False
+        self.fault.clear()
+        return True
+
+    async def _learn(self) -> None:
         view = await self._links.source_groups.metadata([OFFSETS_TOPIC], refresh=True)
         topic = view.topics.get(OFFSETS_TOPIC)
         if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -167,16 +169,18 @@ class GroupReader:
                 connection = await self._links.source_groups.connection(node)
                 answer = await connection.request(request)
             except NetworkFault as fault:
-                self._note(str(fault))
+                self.fault.note(str(fault), f"broker {node}")
                 await trio.sleep(PAUSE_S)
                 continue
             codes = [
-                await self._take(data) for topic in answer.responses for data in topic.partitions
+                await self._take(node, data)
+                for topic in answer.responses
+                for data in topic.partitions
             ]
             if any(code is not ErrorCode.NONE for code in (*codes, code_of(answer.error_code))):
                 await trio.sleep(PAUSE_S)
             else:
-                self.fault = None
+                self.fault.clear(f"broker {node}")
 
     def _request(self, node: int) -> FetchRequest | None:
         topic = self._topic
@@ -203,13 +207,13 @@ class GroupReader:
             ),
         )
 
-    async def _take(self, data: FetchPartitionData) -> ErrorCode:
+    async def _take(self, node: int, data: FetchPartitionData) -> ErrorCode:
         code = code_of(data.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._next.pop(data.partition_index, None)  # compaction went by: begin again
         if code is not ErrorCode.NONE:
-            self._note(f"partition {data.partition_index}: {code.name}")
-            await self._relook()
+            self.fault.note(f"partition {data.partition_index}: {code.name}", f"broker {node}")
+            await self._look()
             return code
         records = one_view(data.records)
         if records is not None and len(records):
@@ -224,12 +228,6 @@ class GroupReader:
             self._groups.news.wake()
         self._note_loaded()
         return code
-
-    async def _relook(self) -> None:
-        try:
-            await self._look()
-        except NetworkFault as fault:
-            self._note(str(fault))
 
     def _replay(self, index: int, records: memoryview, aborted: Sequence[Aborted]) -> None:
         position = self._next[index]

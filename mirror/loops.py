@@ -4,19 +4,16 @@ The reverse flow keeps its producer ids in ``<target>.offset-map.internal`` on o
 carries one came from our target and is not sent back.
 """
 
-import logging
 from typing import Final
 
 import trio
 
+from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.tail_reader import TailReader, topic_exists
 from offset_translation.map_records import MapState, map_topic_name
-from runtime.clock import now_ms
 from wire.net import NetworkFault
-
-_LOG = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 3.0
 
@@ -30,7 +27,7 @@ class LoopWatch:
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
         self._state = MapState()
-        self._complained_ms = 0
+        self.fault = FaultNote(f"{flow.config.name}: loops")
 
     async def run(self) -> None:
         """Look again every interval."""
@@ -39,9 +36,9 @@ class LoopWatch:
             try:
                 await self.look()
             except NetworkFault as fault:
-                if now_ms() - self._complained_ms > 60_000:
-                    self._complained_ms = now_ms()
-                    _LOG.warning("%s: loops: %s", self._flow.config.name, fault)
+                self.fault.note(str(fault))
+            else:
+                self.fault.clear()
 
     async def look(self) -> None:
         """Read what is new; raises NetworkFault."""

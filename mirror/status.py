@@ -105,7 +105,7 @@ def _faults(engine: Engine) -> list[str]:
         "group positions, source": engine.groups.reader.fault,
         "group positions, target": engine.groups.fault,
     }
-    return [f"{part}: {fault}" for part, fault in named.items() if fault is not None]
+    return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]
 
 
 def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionReport:

@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from mirror.admin import TopicRefused, apply, topic_configs
+from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
@@ -40,7 +41,7 @@ class Discovery:
         self._configs_read_ms = 0
         self._complaints: dict[str, str] = {}
         self._created: set[str] = set()
-        self.fault: str | None = None
+        self.fault = FaultNote(f"{flow.config.name}: discovery")
         """What keeps discovery from working at present."""
 
     async def run(self) -> None:
@@ -50,16 +51,11 @@ class Discovery:
             try:
                 await self.look()
             except NetworkFault as fault:
-                self._note_fault(str(fault))
+                self.fault.note(str(fault))
             else:
-                self.fault = None
+                self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
             await self._flow.refresh.wait(interval_s)
-
-    def _note_fault(self, fault: str) -> None:
-        if fault != self.fault:
-            _LOG.warning("%s: discovery: %s", self._flow.config.name, fault)
-        self.fault = fault
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""

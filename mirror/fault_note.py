@@ -1,0 +1,42 @@
+"""Faults that last: shown while they do, logged when they begin and then once a minute."""
+
+import logging
+from typing import Final
+
+from runtime.clock import monotonic_ms
+
+_LOG = logging.getLogger(__name__)
+
+AGAIN_MS: Final = 60_000
+
+
+class FaultNote:
+    """What keeps one part of a flow from working at present, by whom it meets (a broker, a group).
+
+    The wording may change from try to try; that it goes on is the same fault.
+    """
+
+    def __init__(self, part: str) -> None:
+        """Name the part in every line logged."""
+        self._part = part
+        self._texts: dict[str, str] = {}
+        self._logged_ms: dict[str, int] = {}
+
+    @property
+    def text(self) -> str | None:
+        """What is wrong at present; None when nothing is."""
+        return "; ".join(dict.fromkeys(self._texts.values())) or None
+
+    def note(self, text: str, where: str = "") -> None:
+        """Take note of a fault there."""
+        self._texts[where] = text
+        now, logged = monotonic_ms(), self._logged_ms.get(where)
+        if logged is None or now - logged >= AGAIN_MS:
+            self._logged_ms[where] = now
+            _LOG.warning("%s: %s", self._part, text)
+
+    def clear(self, where: str = "") -> None:
+        """It works there."""
+        if self._texts.pop(where, None) is not None:
+            del self._logged_ms[where]
+            _LOG.info("%s: works again%s", self._part, f" ({where})" if where else "")
