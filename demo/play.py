@@ -1,9 +1,9 @@
 """`make demo`: the whole story by itself, from an empty folder to a judged failover."""
 
 import json
-import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Final
 import trio
 
 from demo import verdict
+from demo.folder import empty_folder
 from demo.ledger import read_acknowledgements, read_commits, read_deliveries
 from demo.measure import Reader, create_topic, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
@@ -46,18 +47,27 @@ class Narrator:
 
 async def play(folder: Path, *, disaster: bool) -> int:
     """Play the story in an empty `folder`; returns 0 only if every promise held."""
-    shutil.rmtree(folder, ignore_errors=True)
     narrator = Narrator()
     narrator.say("starting two clusters of three brokers and the witness")
-    with trio.fail_after(STORY_TIMEOUT_S):
-        async with run_stack(folder, FREE) as stack:
-            ending = await _story(stack, narrator, disaster=disaster)
-    result = _judge(folder, ending)
+    with empty_folder(folder):
+        with _time_limit():
+            async with run_stack(folder, FREE) as stack:
+                ending = await _story(stack, narrator, disaster=disaster)
+        result = _judge(folder, ending)
     broken = verdict.broken_promises(result, disaster=disaster)
     for sentence in broken:
         narrator.say(f"PROMISE BROKEN: {sentence}")
     print(result.json(), flush=True)
     return 1 if broken else 0
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    try:
+        with trio.fail_after(STORY_TIMEOUT_S):
+            yield
+    except trio.TooSlowError as error:
+        raise StackFailed(f"the story did not end within {STORY_TIMEOUT_S} s") from error
 
 
 async def _story(stack: Stack, narrator: Narrator, *, disaster: bool) -> Ending:
@@ -174,9 +184,10 @@ async def _audit(stack: Stack, narrator: Narrator) -> dict[str, Any]:
     status = await stack.run_program("audit", "spark-audit", "run", str(stack.configuration))
     for line in (stack.folder / "audit.log").read_text().splitlines():
         print(f"             {line}")
-    if status not in (0, 1):
+    verdict_file = stack.folder / "audit" / "verdict.json"
+    if status not in (0, 1) or not verdict_file.exists():
         raise StackFailed(f"spark-audit could not tell: {stack.last_words('audit')}")
-    found: dict[str, Any] = json.loads((stack.folder / "audit" / "verdict.json").read_text())
+    found: dict[str, Any] = json.loads(verdict_file.read_text())
     return found
 
 

@@ -1,11 +1,11 @@
 """`make run`: the service on this machine, with traffic, until Ctrl-C."""
 
-import shutil
 import time
 from pathlib import Path
 
 import trio
 
+from demo.folder import empty_folder
 from demo.measure import create_topic
 from demo.stack import GROUP, PARTITIONS, TOPIC, WELL_KNOWN, Stack, StackFailed, run_stack
 from runtime.config import load
@@ -16,14 +16,15 @@ RATE = 200
 async def run(folder: Path) -> None:
     """Start everything in an empty `folder`, say what is where, and stay; raises StackFailed."""
     started = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)
     print("starting two clusters of three brokers, three ZooKeepers, the mirror and traffic ...")
-    async with run_stack(folder, WELL_KNOWN) as stack:
-        await trio.to_thread.run_sync(create_topic, stack.sites["dc1"].bootstrap, TOPIC, PARTITIONS)
-        await _start_programs(stack)
-        await _wait_ready(stack)
-        print(_directions(stack, time.monotonic() - started), flush=True)
-        await _watch(stack)
+    with empty_folder(folder):
+        async with run_stack(folder, WELL_KNOWN) as stack:
+            bootstrap = stack.sites["dc1"].bootstrap
+            await trio.to_thread.run_sync(create_topic, bootstrap, TOPIC, PARTITIONS)
+            await _start_programs(stack)
+            await _wait_ready(stack)
+            print(_directions(stack, time.monotonic() - started), flush=True)
+            await _watch(stack)
 
 
 async def _start_programs(stack: Stack) -> None:
