@@ -17,6 +17,7 @@ from broker.config import BrokerConfig, parse_config
 from broker.log.config import InvalidConfig
 from broker.log.results import StorageError
 from broker.node import run_broker
+from broker.parent import cancel_without_parent
 from broker.ports import PortWishes
 from broker.properties import ConfigurationError, parse_override, read_properties
 from broker.server import CannotListen
@@ -62,12 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run one broker in the foreground")
     run.add_argument("properties", type=Path, help="a server.properties in Kafka's format")
-    _add_overrides(run)
-    run.add_argument(
-        "--end-with-stdin",
-        action="store_true",
-        help="end when standard input ends: a child does not outlive its parent",
-    )
+    _add_common(run)
     up = commands.add_parser("up", help="run a whole local cluster and its ZooKeeper")
     up.add_argument("--brokers", type=_count, default=3, metavar="N")
     up.add_argument("--data", type=Path, default=Path("broker-data"), metavar="DIR")
@@ -77,11 +73,16 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--cluster-name", default="dc1", metavar="NAME")
     up.add_argument("--metrics-port", type=_port, metavar="N", help="of the first broker")
     up.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON, written when ready")
-    _add_overrides(up)
+    _add_common(up)
     return parser
 
 
-def _add_overrides(parser: argparse.ArgumentParser) -> None:
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--end-with-stdin",
+        action="store_true",
+        help="end when standard input ends: a child does not outlive its parent",
+    )
     parser.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
     )
@@ -123,17 +124,8 @@ async def _run_until_signal(config: BrokerConfig, ends_with_stdin: bool) -> None
     async with trio.open_nursery() as nursery:
         await nursery.start(cancel_on_signal, nursery.cancel_scope)
         if ends_with_stdin:
-            nursery.start_soon(_cancel_at_end_of_stdin, nursery.cancel_scope)
+            nursery.start_soon(cancel_without_parent, nursery.cancel_scope)
         await nursery.start(run_broker, config)
-
-
-async def _cancel_at_end_of_stdin(scope: trio.CancelScope) -> None:
-    """End when the parent, which holds the other end of the pipe, is gone in whatever way."""
-    async with trio.lowlevel.FdStream(sys.stdin.fileno()) as pipe:
-        async for _ in pipe:
-            continue
-    _LOG.info("the parent process is gone, stopping")
-    scope.cancel()
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -154,6 +146,7 @@ def _up(options: argparse.Namespace) -> int:
         ),
         ready_file=options.ready_file,
         overrides=overrides,
+        ends_with_stdin=options.end_with_stdin,
     )
     return _guarded(partial(trio.run, bring_up, wanted), what="broker up")
 

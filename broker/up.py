@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from broker.parent import cancel_without_parent
 from broker.ports import Ports, PortWishes, choose_ports
 from runtime.signals import cancel_on_signal
 from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
@@ -53,6 +54,7 @@ class UpOptions:
     ports: PortWishes
     ready_file: Path | None
     overrides: Mapping[str, str]
+    ends_with_stdin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ async def bring_up(options: UpOptions) -> None:
     ports = _choose_ports(options)
     async with trio.open_nursery() as nursery:
         await nursery.start(cancel_on_signal, nursery.cancel_scope)
+        if options.ends_with_stdin:
+            nursery.start_soon(cancel_without_parent, nursery.cancel_scope)
         folder = options.data / "zookeeper"
         async with run_zookeeper(folder, host=host, port=ports.zookeeper) as zookeeper:
             children: list[Child] = []

@@ -76,13 +76,24 @@ class RunningCluster:
         """Start the cluster and wait until it is ready."""
         ready_file = self.data.parent / f"{self.data.name}.ready.json"
         ready_file.unlink(missing_ok=True)
+        self._ready = {}  # the process ids of an earlier run may be somebody else's by now
         settings = [f"--override={key}={value}" for key, value in self.overrides.items()]
         arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
         arguments += ["--port", "0", "--zookeeper-port", "0", "--metrics-port", "0"]
-        arguments += ["--cluster-name", self.name, "--ready-file", str(ready_file), *settings]
+        arguments += [
+            "--end-with-stdin",
+            "--cluster-name",
+            self.name,
+            "--ready-file",
+            str(ready_file),
+            *settings,
+        ]
         with self._log_path.open("ab") as log:
             self._up = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli", *arguments], stdout=log, stderr=log
+                [sys.executable, "-m", "broker.cli", *arguments],
+                stdin=subprocess.PIPE,  # a test that is killed takes its cluster along
+                stdout=log,
+                stderr=log,
             )
         deadline = monotonic() + READY_TIMEOUT_S
         while not ready_file.exists():
@@ -104,6 +115,7 @@ class RunningCluster:
         except subprocess.TimeoutExpired as error:
             self.kill()
             raise ClusterFailed(f"cluster {self.name} did not stop:\n{self.log}") from error
+        _forget(self._up)
         self._up = None
 
     def kill(self) -> None:
@@ -114,22 +126,30 @@ class RunningCluster:
             return
         children = [broker["pid"] for broker in self._ready.get("brokers", ())]
         children += [self._ready["zookeeper"]["pid"]] if self._ready else []
-        # The parent first, so that it reports no dead children; while it is unreaped its
-        # children's ids cannot have been given to somebody else, except to orphans just ended.
-        self._up.kill()
-        for pid in children:
+        self._up.kill()  # the parent first, so that it reports no dead children
+        for pid in filter(self._is_ours, children):
             _kill_quietly(pid)
         self._up.wait()
         deadline = monotonic() + STOP_TIMEOUT_S
-        while any(is_alive(pid) for pid in children) and monotonic() < deadline:
+        while any(map(self._is_ours, children)) and monotonic() < deadline:
             _pause(0.02)
+        _forget(self._up)
         self._up = None
+
+    def _is_ours(self, pid: int) -> bool:
+        """Return whether a process still is what we started: its id may have a new owner."""
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return os.fsencode(self.data) in command
 
     def kill_parent_only(self) -> None:
         """End `broker up` itself by SIGKILL; its children have to notice by themselves."""
         assert self._up is not None, "it runs"
         self._up.kill()
         self._up.wait()
+        _forget(self._up)
         self._up = None
 
     def restart(self) -> None:
@@ -153,7 +173,8 @@ class RunningCluster:
         properties = self.data / f"broker-{broker}" / "server.properties"
         with self._log_path.open("ab") as log:
             self._single_brokers[broker] = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli", "run", str(properties)],
+                [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
@@ -171,6 +192,7 @@ class RunningCluster:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        _forget(child)
 
 
 @contextmanager
@@ -220,6 +242,12 @@ def _kill_quietly(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return  # it ended with its parent
+
+
+def _forget(child: subprocess.Popen[bytes]) -> None:
+    """Close our end of an ended child's pipe."""
+    if child.stdin is not None:
+        child.stdin.close()
 
 
 def _pause(seconds: float) -> None:
