@@ -22,9 +22,7 @@ from spark_audit.store import Result, ResultUnusable
 from spark_audit.verdict import Answer, Verdict, decode
 
 BAD_INPUT: Final = Answer.UNKNOWN.exit_status
-INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
-_TERMINATED: Final = 143
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,15 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(sys.argv[1:] if arguments is None else arguments)
     configure("spark-audit")
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it announces each closed connection
-    # Unwinding stops the JVM and removes its files; the default would leave both behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Unwinding ends the JVM and removes its files; the default would leave both behind.
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         status: int = options.command(options)
     except (ConfigurationError, ResultUnusable, AddressInUse) as problem:
         _complain(str(problem))
         return BAD_INPUT
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # The reader of a long report has seen enough (`| head`); nothing more can be printed, not
         # even by the interpreter when it ends.

@@ -78,8 +78,8 @@ def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -
     """Add `hole`: the reason of a hole where the other side should have the record, else null.
 
     The other side's offsets between the record's neighbours are looked at. Retention explains any
-    number of records, what compaction left as many as it has offsets. Holes that explain nothing by
-    themselves (a corrupt batch, an aborted transaction) are named too.
+    number of records, compaction and a corrupt batch as many as they have offsets. An aborted
+    transaction explains nothing, but is named.
     """
     was_mirrored = f.col("unmirrored_by").isNull()
     side = f.when((f.col("kind") == Kind.LOST.value) & was_mirrored, Side.TARGET.value).when(
@@ -108,7 +108,7 @@ def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -
         .groupBy(*key)
         .agg(f.min(f.struct("rank", "hole_reason", "capacity")).alias("best"))
     )
-    is_enough = (f.col("best.hole_reason") != HoleReason.GAP.name) | (
+    is_enough = ~f.col("best.hole_reason").isin(HoleReason.GAP.name, HoleReason.CORRUPT.name) | (
         f.col("best.capacity") >= f.col("unmatched")
     )
     return placed.join(best, on=key, how="left").select(
@@ -148,8 +148,15 @@ def _named_holes(holes: DataFrame, bounds: DataFrame) -> DataFrame:
 
 
 def judge(outcomes: DataFrame) -> DataFrame:
-    """Return `JUDGED` for records: what each is, and why in words."""
-    explained = f.col("hole").isin([reason.name for reason in _EXPLAINS])
+    """Return `JUDGED` for records: what each is, and why in words.
+
+    What stands on the target where the source is corrupt cannot be compared: the corrupt batch is
+    the finding. Where the target is corrupt, the source's record cannot be read there: it is lost.
+    """
+    is_phantom = f.col("kind") == Kind.PHANTOM.value
+    explained = f.col("hole").isin([reason.name for reason in _EXPLAINS]) | (
+        is_phantom & (f.col("hole") == HoleReason.CORRUPT.name)
+    )
     kind = f.when(explained, Kind.EXPLAINED.value).otherwise(f.col("kind"))
     return outcomes.select(
         *PARTITION,

@@ -4,7 +4,7 @@ The only place that collects: which windows differ decides what is read next.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -59,24 +59,24 @@ def audit_flow(
     Raises CannotTell for a log that cannot be read to its end, from here or when the result is
     computed.
     """
-    with ExitStack() as kept:
-        run = _Run(spark=spark, scan=scan, kept=kept)
-        bounds = spark.createDataFrame(list(snapshot.rows()), BOUNDS)
-        ranges = run.read(planner.ranges())
-        marked = mark_waiting(differing_windows(ranges), bounds).collect()
-        waiting = spark.createDataFrame([row for row in marked if row.waits], _MARKED)
-        differing = [row for row in marked if not row.waits]
-        judged = judge_holes(_holes(ranges), bounds)
-        if differing:
-            records = run.judge_windows(planner, bounds, ranges, differing)
-            judged = judged.unionByName(records)
-        judged = run.keep(judged)
-        yield FlowFrames(
-            findings=findings(judged).withColumn("flow", f.lit(snapshot.flow)),
-            summary=partition_summary(bounds, ranges, judged, waiting).withColumn(
-                "flow", f.lit(snapshot.flow)
-            ),
-        )
+    run = _Run(spark=spark, scan=scan, kept=[])
+    bounds = spark.createDataFrame(list(snapshot.rows()), BOUNDS)
+    ranges = run.read(planner.ranges())
+    marked = mark_waiting(differing_windows(ranges), bounds).collect()
+    waiting = spark.createDataFrame([row for row in marked if row.waits], _MARKED)
+    differing = [row for row in marked if not row.waits]
+    judged = judge_holes(holes_of(ranges), bounds)
+    if differing:
+        judged = judged.unionByName(run.judge_windows(planner, bounds, ranges, differing))
+    judged = run.keep(judged)
+    flow = f.lit(snapshot.flow)
+    yield FlowFrames(
+        findings=findings(judged).withColumn("flow", flow),
+        summary=partition_summary(bounds, ranges, judged, waiting).withColumn("flow", flow),
+    )
+    # Not after a failure: then the session ends, and a signal may have made it unusable.
+    for frame in run.kept:
+        frame.unpersist()
 
 
 _MARKED = f"{WINDOWS}, waits boolean"
@@ -88,13 +88,12 @@ class _Run:
 
     spark: SparkSession
     scan: Scan
-    kept: ExitStack
+    kept: list[DataFrame]
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Compute a frame once, for all steps that use it."""
-        cached = frame.persist()
-        self.kept.callback(cached.unpersist)
-        return cached
+        self.kept.append(frame.persist())
+        return self.kept[-1]
 
     def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
         """Scan now, and raise CannotTell with the first reason why some log cannot be read."""
@@ -115,8 +114,8 @@ class _Run:
         tails = {row.topic for row in differing if row.is_last and row.source_records}
         native = self.read(planner.native(tails))
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))
-        aged = _holes(records).where(f.col("reason") == HoleReason.RETENTION.name)
-        holes = _holes(ranges).unionByName(aged).unionByName(holes_before_start(bounds))
+        aged = holes_of(records).where(f.col("reason") == HoleReason.RETENTION.name)
+        holes = holes_of(ranges).unionByName(aged).unionByName(holes_before_start(bounds))
         return judge(explain_by_holes(settled, holes, bounds))
 
     def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:
@@ -125,7 +124,8 @@ class _Run:
         return originals(self.read(planner.sources(partitions)), kept)
 
 
-def _holes(scan: DataFrame) -> DataFrame:
+def holes_of(scan: DataFrame) -> DataFrame:
+    """Return the holes of a scan."""
     return scan.where(f.col("kind") == RowKind.HOLE.value).select(
         *PARTITION, "side", "start_offset", "stop_offset", "records", "reason", "detail"
     )

@@ -7,8 +7,10 @@ JAVA_HOME whose `java` is a script that drops this one argument.
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,13 +25,27 @@ from pyspark.sql import SparkSession
 
 from runtime.java import java_command
 
-LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+_LOG_SETTINGS: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} spark-audit %p %c{1}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+"""Only what went wrong, on standard error. Spark's gateway counts as a shell, which prints how to
+change the level unless it finds its own to be the root's."""
 JVM_STOP_TIMEOUT_S: Final = 20
 PANDAS_COMPLAINT: Final = "PySpark does not yet fully support pandas"
 """Spark says so of pandas 3 whenever it meets Arrow; nothing here touches pandas."""
 _SHORT_JOBS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """The JVM lives for seconds: the optimising compiler would not earn its time back."""
+_PID_FILE: Final = "pid"
 _WRAPPER: Final = """#!/bin/bash
+echo $$ > {pid_file}
 arguments=()
 for argument in "$@"; do
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("$argument")
@@ -51,36 +67,53 @@ def open_session(
     `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what Spark
     raises, to start or in the block. One at a time in a process.
     """
-    with TemporaryDirectory(prefix="spark-audit-") as folder:
+    with TemporaryDirectory(prefix="spark-audit-") as folder, _quiet_pandas():
         home = wrap_java(java or java_command(), Path(folder) / "java")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
+        try:
             with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}):
                 session = _start(Path(folder), cores, driver_memory)
             try:
                 yield session
-            except (PySparkException, Py4JError) as fault:
-                raise SparkFailed(f"Spark: {_first_line(fault)}") from fault
             finally:
-                _stop(session)
+                # Not for signals: one may have cut a call to the JVM in two.
+                if not isinstance(sys.exception(), SystemExit | KeyboardInterrupt):
+                    _stop(session, home)
+        except (PySparkException, Py4JError) as fault:
+            raise SparkFailed(f"Spark: {_first_line(fault)}") from fault
+        finally:
+            _kill_java(home)
+
+
+@contextmanager
+def _quiet_pandas() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
+        yield
 
 
 def wrap_java(java: Path, home: Path) -> Path:
-    """Make `home` a JAVA_HOME whose `java` runs the given one without the incubator module."""
+    """Make `home` a JAVA_HOME whose `java` runs the given one without the incubator module.
+
+    It writes its process id into `home`: while Spark starts there is no other way to know it.
+    """
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True)
-    script.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
+    script.write_text(
+        _WRAPPER.format(java=shlex.quote(str(java)), pid_file=shlex.quote(str(home / _PID_FILE)))
+    )
     script.chmod(0o755)
     return home
 
 
 def _start(folder: Path, cores: int, driver_memory: str) -> SparkSession:
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOG_SETTINGS)
     settings = {
         "spark.driver.memory": driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": (
-            f"{_SHORT_JOBS} -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()} "
+            f"{_SHORT_JOBS} -Dlog4j2.configurationFile={logging.as_uri()} "
             f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder}"
         ),
         "spark.local.dir": str(folder),
@@ -93,18 +126,25 @@ def _start(folder: Path, cores: int, driver_memory: str) -> SparkSession:
     builder = SparkSession.builder.master(f"local[{cores}]").appName("spark-audit")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    try:
+    with _own_interrupt_handler():
         return builder.getOrCreate()
-    except (PySparkException, Py4JError) as fault:
-        raise SparkFailed(f"Spark does not start: {_first_line(fault)}") from fault
+
+
+@contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Keep our handler of SIGINT: Spark's asks the JVM, in the middle of another question."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
 def _first_line(fault: Exception) -> str:
     return str(fault).strip().partition("\n")[0] or type(fault).__name__
 
 
-def _stop(session: SparkSession) -> None:
-    """Stop Spark and wait for its JVM, which otherwise lives as long as this process."""
+def _stop(session: SparkSession, home: Path) -> None:
+    """Stop Spark, and its JVM, which otherwise lives as long as this process."""
     gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM has no public handle
     assert gateway is not None, "a session that was started has a gateway"
     session.stop()
@@ -114,8 +154,18 @@ def _stop(session: SparkSession) -> None:
     try:
         gateway.proc.wait(JVM_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-        gateway.proc.wait()
+        return  # it will be killed
+    (home / _PID_FILE).unlink()  # the number is free for others now
+
+
+def _kill_java(home: Path) -> None:
+    """Kill the JVM if it still runs, and wait: it would go on writing into the folder."""
+    try:
+        pid = int((home / _PID_FILE).read_text())
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (FileNotFoundError, ValueError, ProcessLookupError, ChildProcessError):
+        return  # it never started, or it has ended and was waited for
 
 
 @contextmanager

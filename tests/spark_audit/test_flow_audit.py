@@ -107,12 +107,21 @@ def a_loss_beside_a_copy(pair: Pair) -> set[Found]:
 
 def corrupt_on_target(pair: Pair) -> set[Found]:
     missing = pair.source.append("x", "y")
-    broken = bytearray(build_batch([Record(pair.target.stop, 1, b"k", b"v" * 9)] * 1))
-    broken[-1] ^= 1
-    broken[0:8] = pair.target.stop.to_bytes(8, "big")
-    place = pair.target.stop
-    pair.target.append_bytes(bytes(broken), 1)
+    place = _append_corrupt(pair.target, "x", "y")
     return {("corrupt", None, place), *(("lost", offset, None) for offset in missing)}
+
+
+def corrupt_on_source(pair: Pair) -> set[Found]:
+    place = _append_corrupt(pair.source, "x", "y")
+    pair.target.append("x", "y")
+    return {("corrupt", place, None)}
+
+
+def _append_corrupt(log: Log, *contents: str) -> int:
+    place, _ = log.append(*contents)
+    behind, batch = log.batches.pop()
+    log.batches.append((behind, batch[:-1] + bytes([batch[-1] ^ 1])))
+    return place
 
 
 def gap_on_source(pair: Pair) -> set[Found]:
@@ -134,6 +143,7 @@ FAULTS: Mapping[str, Scenario] = {
         phantom,
         a_loss_beside_a_copy,
         corrupt_on_target,
+        corrupt_on_source,
         gap_on_source,
     )
 }
@@ -238,6 +248,7 @@ def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
 
 def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
     assert audited.numbers("explained", *OTHERS[3:]) == (3, 3, 2)
+    assert audited.numbers("explained", "corrupt_on_source") == (2,)
 
 
 def test_a_loss_where_the_targets_batch_is_corrupt_says_so(audited: Audited) -> None:

