@@ -75,18 +75,18 @@ async def ensure_topic(
     raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")
 
 
-async def apply(cluster: Cluster, action: TopicAction) -> None:
-    """Do one thing to a topic; that it is done already is fine. Raises TopicRefused."""
+async def apply(cluster: Cluster, action: TopicAction) -> bool:
+    """Do one thing to a topic; return False if it was done already. Raises TopicRefused."""
     match action:
         case CreateTopic():
-            await _create(cluster, action)
+            return await _create(cluster, action)
         case GrowTopic():
-            await _grow(cluster, action)
+            return await _grow(cluster, action)
         case SetConfigs():
-            await _set_configs(cluster, action)
+            return await _set_configs(cluster, action)
 
 
-async def _create(cluster: Cluster, action: CreateTopic) -> None:
+async def _create(cluster: Cluster, action: CreateTopic) -> bool:
     answer = await cluster.request_controller(
         CreateTopicsRequest(
             topics=(
@@ -107,9 +107,10 @@ async def _create(cluster: Cluster, action: CreateTopic) -> None:
     result = answer.topics[0]
     if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
         raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+    return result.error_code == ErrorCode.NONE
 
 
-async def _grow(cluster: Cluster, action: GrowTopic) -> None:
+async def _grow(cluster: Cluster, action: GrowTopic) -> bool:
     answer = await cluster.request_controller(
         CreatePartitionsRequest(
             topics=(
@@ -124,9 +125,10 @@ async def _grow(cluster: Cluster, action: GrowTopic) -> None:
     result = answer.results[0]
     if result.error_code not in {ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS}:
         raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+    return result.error_code == ErrorCode.NONE
 
 
-async def _set_configs(cluster: Cluster, action: SetConfigs) -> None:
+async def _set_configs(cluster: Cluster, action: SetConfigs) -> bool:
     answer = await cluster.request(
         IncrementalAlterConfigsRequest(
             resources=(
@@ -147,6 +149,7 @@ async def _set_configs(cluster: Cluster, action: SetConfigs) -> None:
     result = answer.responses[0]
     if result.error_code != ErrorCode.NONE:
         raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+    return True
 
 
 async def _refused(cluster: Cluster, topic: str, code: int, message: str | None) -> TopicRefused:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from mirror.partition_state import FLOWING, STOPPED, PartitionState, Status, move
+from mirror.partition_state import ALLOWED, FLOWING, STOPPED, PartitionState, Status, move
 from mirror.routing import Cursor, Forward
 from offset_translation.offset_map import OffsetMap
 
@@ -141,11 +141,17 @@ class MirroredPartition:
         self.move(PartitionState.WAITING, now_ms, reason)
 
     def stop(self, state: PartitionState, reason: str, now_ms: int) -> None:
-        """Stop until somebody decides."""
+        """Stop until somebody decides; what is stopped already only for a reason that says more."""
         assert state in STOPPED, f"{state} does not stop a partition"
         self._abandon()
-        if self.state not in STOPPED:
+        if self.state not in STOPPED or state in ALLOWED[self.state]:
             self.move(state, now_ms, reason)
+
+    def come_back(self, now_ms: int) -> None:
+        """The source topic that was gone is there again, and is the same."""
+        assert self.state is PartitionState.SOURCE_GONE, f"{self.state} does not end by itself"
+        self.retry_at_ms = now_ms
+        self.move(PartitionState.WAITING, now_ms, "the topic is on the source again")
 
     def pause(self, reason: str, now_ms: int) -> None:
         """Stop by a command; a stopped partition keeps its own state, which says more."""

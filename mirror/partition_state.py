@@ -48,7 +48,7 @@ STOPPED: Final = frozenset(
         _S.NOT_AUTHORISED,
     }
 )
-"""States that end only with the daemon or by somebody's decision."""
+"""States that end only with the daemon or by somebody's decision, but for a topic that is back."""
 
 FLOWING: Final = frozenset({_S.CATCHING_UP, _S.STREAMING})
 """States in which records are fetched."""
@@ -63,6 +63,8 @@ ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
     _S.WAITING: _INTERRUPTIONS | {_S.POSITIONING},
     _S.PAUSED: frozenset({_S.POSITIONING, _S.SOURCE_GONE}),
     **{state: frozenset({_S.PAUSED}) for state in STOPPED},
+    _S.SOURCE_GONE: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
+    _S.SOURCE_WENT_BACK: frozenset({_S.PAUSED, _S.TOPIC_RECREATED}),
 }
 
 ADVICE: Final[dict[PartitionState, str]] = {

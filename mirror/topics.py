@@ -27,6 +27,7 @@ from wire.net.operations import list_offsets
 _LOG = logging.getLogger(__name__)
 
 LEAST_PAUSE_S: Final = 0.1
+GONE_AFTER_MS: Final = 5_000
 CONFIG_INTERVAL_MS: Final = 30_000
 
 
@@ -41,6 +42,7 @@ class Discovery:
         self._configs_read_ms = 0
         self._complaints: dict[str, str] = {}
         self._created: set[str] = set()
+        self._missing_since_ms: dict[str, int] = {}
         self.fault = FaultNote(f"{flow.config.name}: discovery")
         """What keeps discovery from working at present."""
 
@@ -103,13 +105,14 @@ class Discovery:
         )
         for action in actions:
             try:
-                await apply(self._links.target_admin, action)
+                was_done = await apply(self._links.target_admin, action)
             except TopicRefused as refused:
                 self._complain(action.topic, str(refused))
                 continue
             self._complaints.pop(action.topic, None)
-            _LOG.info("%s: %s", self._flow.config.name, action)
-            if isinstance(action, CreateTopic):
+            if was_done:
+                _LOG.info("%s: %s", self._flow.config.name, action)
+            if was_done and isinstance(action, CreateTopic):
                 self._created.add(action.topic)
         if is_due:
             self._configs_read_ms = now_ms()
@@ -125,9 +128,15 @@ class Discovery:
         self._complaints[topic] = complaint
 
     def _note_missing(self, source: ClusterView) -> None:
+        """Stop what has been missing for a while: a broker knows no topics when it has started."""
         now = now_ms()
+        missing = {topic for topic, _ in self._flow.partitions if topic not in source.topics}
+        self._missing_since_ms = {
+            topic: self._missing_since_ms.get(topic, now) for topic in missing
+        }
         for (topic, _), partition in self._flow.partitions.items():
-            if topic in source.topics or partition.state in STOPPED:
+            since_ms = self._missing_since_ms.get(topic)
+            if since_ms is None or now - since_ms < GONE_AFTER_MS or partition.state in STOPPED:
                 continue
             with self._flow.accounting(partition):
                 partition.stop(PartitionState.SOURCE_GONE, "the topic is not on the source", now)
@@ -172,6 +181,8 @@ class Discovery:
                         f"topic id {source.topic_id} is not {known_id}, which was mirrored",
                         now,
                     )
+            elif partition.state is PartitionState.SOURCE_GONE:
+                partition.come_back(now)
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
 

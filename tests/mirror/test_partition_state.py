@@ -121,3 +121,14 @@ def test_a_stopped_partition_is_not_started_by_an_interruption_or_a_pause() -> N
     assert partition.status == Status(
         state=PartitionState.TARGET_DIVERGED, since_ms=5, reason="somebody"
     )
+
+
+def test_a_topic_that_is_back_goes_on_and_one_made_again_does_not() -> None:
+    partition = flowing()
+    partition.stop(PartitionState.SOURCE_GONE, "gone", 5)
+    partition.come_back(6)
+    states = [partition.state.value]
+    partition.stop(PartitionState.SOURCE_GONE, "gone", 7)
+    partition.stop(PartitionState.TOPIC_RECREATED, "another id", 8)
+    states.append(partition.state.value)
+    assert states == ["waiting", "topic recreated"]
