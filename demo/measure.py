@@ -52,7 +52,7 @@ def resident_mb(pid: int) -> float:
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Create the topic; raises KafkaException."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     made = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
     made[topic].result(READ_TIMEOUT_S)
 

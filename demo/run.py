@@ -1,7 +1,10 @@
 """`make run`: the service on this machine, with traffic, until Ctrl-C."""
 
+import signal
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import trio
 
@@ -10,7 +13,8 @@ from demo.measure import create_topic
 from demo.stack import GROUP, PARTITIONS, TOPIC, WELL_KNOWN, Stack, StackFailed, run_stack
 from runtime.config import load
 
-RATE = 200
+RATE: Final = 200
+RESTART_DELAY_S: Final = 1.0
 
 
 async def run(folder: Path) -> None:
@@ -21,35 +25,26 @@ async def run(folder: Path) -> None:
         async with run_stack(folder, WELL_KNOWN) as stack:
             bootstrap = stack.sites["dc1"].bootstrap
             await trio.to_thread.run_sync(create_topic, bootstrap, TOPIC, PARTITIONS)
-            await _start_programs(stack)
+            programs = _programs(stack)
+            for name, arguments in programs.items():
+                await stack.start_program(name, *arguments)
             await _wait_ready(stack)
             print(_directions(stack, time.monotonic() - started), flush=True)
-            await _watch(stack)
+            await _stay(stack, programs)
 
 
-async def _start_programs(stack: Stack) -> None:
-    config = ["--config", str(stack.configuration)]
-    await stack.start_program("mirror", "mirror", "run", str(stack.configuration))
-    await stack.start_program("failover", "failover", "serve", str(stack.configuration))
-    await stack.start_program(
-        "consumer",
-        "demo.consumer",
-        *config,
-        "--deliveries",
-        str(stack.folder / "deliveries.csv"),
-        "--commits",
-        str(stack.folder / "commits.csv"),
-    )
-    await stack.start_program(
-        "producer",
-        "demo.producer",
-        *config,
-        "--forever",
-        "--rate",
-        str(RATE),
-        "--ledger",
-        str(stack.folder / "acknowledged.csv"),
-    )
+def _programs(stack: Stack) -> dict[str, Sequence[str]]:
+    """Return the command of each program by its name."""
+    file = str(stack.configuration)
+    board = ["--deliveries", str(stack.folder / "deliveries.csv")]
+    board += ["--commits", str(stack.folder / "commits.csv")]
+    replay = ("--forever", "--rate", str(RATE), "--ledger", str(stack.folder / "acknowledged.csv"))
+    return {
+        "mirror": ("mirror", "run", file),
+        "failover": ("failover", "serve", file),
+        "consumer": ("demo.consumer", "--config", file, *board),
+        "producer": ("demo.producer", "--config", file, *replay),
+    }
 
 
 async def _wait_ready(stack: Stack) -> None:
@@ -60,10 +55,25 @@ async def _wait_ready(stack: Stack) -> None:
         await trio.sleep(0.05)
 
 
-async def _watch(stack: Stack) -> None:
+async def _stay(stack: Stack, programs: Mapping[str, Sequence[str]]) -> None:
+    """Start again what ends by itself; a site that ends stays lost, as in a disaster."""
     while True:
-        _require_all(stack)
-        await trio.sleep(0.5)
+        for name in [name for name, child in stack.children.items() if child.poll() is not None]:
+            how = _how_it_ended(stack, name)
+            await stack.end(name)
+            if name in programs:
+                print(f"{name} ended {how}; starting it again", flush=True)
+                await stack.start_program(name, *programs[name])
+            else:
+                print(f"{name} is lost: it ended {how}", flush=True)
+        await trio.sleep(RESTART_DELAY_S)
+
+
+def _how_it_ended(stack: Stack, name: str) -> str:
+    status = stack.children[name].returncode or 0
+    if status < 0:  # it had no time for last words
+        return f"by {signal.Signals(-status).name}"
+    return f"with status {status}: {stack.last_words(name)}"
 
 
 def _require_all(stack: Stack) -> None:
@@ -98,7 +108,7 @@ ready after {seconds:.1f} s; Ctrl-C stops everything
 def _broker_metrics(stack: Stack) -> str:
     ports = [
         str(broker["metrics_port"])
-        for site in stack.sites.values()
+        for _, site in sorted(stack.sites.items())
         for broker in site.ready["brokers"]
     ]
     return f"http://127.0.0.1:{{{','.join(ports)}}}/metrics"
