@@ -81,11 +81,6 @@ def duplicates(found: Iterable[int]) -> int:
     return sum(count - 1 for count in Counter(found).values())
 
 
-def missing(found: Iterable[int], count: int) -> int:
-    """Return how many of the records 0 to `count` are not there."""
-    return count - len(set(found) & set(range(count)))
-
-
 def reread(*, position: int, translated: int | None) -> int:
     """Return how many records a group reads again that goes on at `translated`.
 

@@ -37,9 +37,16 @@ from one socket and gives them to another and does nothing else: the limit. Syst
 within a round, in an order that changes; ratios are taken within a round.
 """
 
+NOTHING_YET: Final = """\
+No full run has been recorded yet: `make bench` measures (about an hour and a half on two processors
+with nothing else to do) and writes this page.
+"""
+
 
 def page(content: Mapping[str, Any]) -> str:
     """Return the page."""
+    if not content["rows"]:
+        return f"{HEAD}\n{NOTHING_YET}"
     parts = [HEAD, _machine(content["machine"])]
     for bench in UNITS:
         rows = [row for row in content["rows"] if row["bench"] == bench]

@@ -6,10 +6,12 @@ from typing import Final
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_STATE: Final = 0
 _UTIME: Final = 11
 _STIME: Final = 12
 _RSS: Final = 21
 """Places in /proc/PID/stat counted behind the name, which may hold blanks and brackets."""
+ZOMBIE: Final = "Z"
 
 
 class ProcessGone(RuntimeError):
@@ -22,15 +24,22 @@ def cpu_and_memory(pid: int) -> tuple[float, int]:
     Raises ProcessGone. The kernel counts in ticks, 10 ms as a rule.
     """
     try:
-        return parse_stat(Path(f"/proc/{pid}/stat").read_text())
+        text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError) as error:
         raise ProcessGone(f"process {pid} is gone") from error
+    if _fields(text)[_STATE] == ZOMBIE:
+        raise ProcessGone(f"process {pid} has ended")
+    return parse_stat(text)
 
 
 def parse_stat(
     text: str, *, ticks_per_s: int = _TICKS_PER_S, page_bytes: int = _PAGE_BYTES
 ) -> tuple[float, int]:
     """Return CPU-seconds and resident bytes out of a line of /proc/PID/stat."""
-    fields = text.rpartition(")")[2].split()
+    fields = _fields(text)
     ticks = int(fields[_UTIME]) + int(fields[_STIME])
     return ticks / ticks_per_s, int(fields[_RSS]) * page_bytes
+
+
+def _fields(text: str) -> list[str]:
+    return text.rpartition(")")[2].split()

@@ -1,6 +1,6 @@
 """What is mirrored and served in a benchmark, and how often. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -150,8 +150,3 @@ def parse_parts(only: str | None) -> list[Part]:
     if unknown:
         raise ValueError(f"ONLY={only}: unknown part {unknown[0]!r}; there are {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names)]
-
-
-def total_bytes(workloads: Iterable[Workload]) -> int:
-    """Return the most bytes that lie on disk at once: the largest workload, on both sides."""
-    return 2 * max((workload.value_bytes for workload in workloads), default=0)

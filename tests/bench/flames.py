@@ -1,0 +1,126 @@
+"""`make profile WHAT=mirror|broker`: a flame graph of our own process under the base workload.
+
+py-spy looks at the process from outside, a few hundred times a second; on Linux that takes the
+right to trace it, which its own user has where ptrace_scope is 0, and root always.
+"""
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from tests.bench.catching_up import watch
+from tests.bench.filling import drain, fill
+from tests.bench.ledger import RunFailed, is_expected, reason_of, say, started
+from tests.bench.machine import ROOT
+from tests.bench.plans import Extent, disk_mb, plan_for
+from tests.bench.results import OURS
+from tests.bench.served import create_topic
+from tests.bench.stage import Stage, apache_stage, bundled_stage, run_bundled
+from tests.bench.workloads import BASE, MIB, Workload
+
+SAMPLES_PER_S: Final = 250
+PATIENCE_S: Final = 60
+NO_PICTURE: Final = 2
+BEGIN: Final = 0.05
+"""The mirror is looked at from here on: its start is another story."""
+
+
+class ProfilerFailed(RunFailed):
+    """py-spy did not write its picture; the message has its own words."""
+
+
+@contextmanager
+def profiled(pid: int, picture: Path) -> Iterator[None]:
+    """Look at a process during the block and leave a flame graph. Raises ProfilerFailed."""
+    py_spy = Path(sys.executable).with_name("py-spy")
+    command = [str(py_spy), "record", "--pid", str(pid), "--output", str(picture)]
+    command += ["--rate", str(SAMPLES_PER_S), "--duration", "unlimited", "--nonblocking"]
+    picture.unlink(missing_ok=True)
+    profiler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        profiler.send_signal(signal.SIGINT)
+        said, _ = profiler.communicate(timeout=PATIENCE_S)
+    if not picture.exists():
+        raise ProfilerFailed(f"py-spy: {said.decode(errors='replace').strip()}")
+
+
+def profile_mirror(folder: Path, workload: Workload, picture: Path) -> None:
+    """Mirror a full topic between two Apache Kafka brokers, or bundled ones without those."""
+    needed_mb = disk_mb(plan_for(Extent.FULL))
+
+    def tell(fault: BaseException) -> None:
+        say(f"between bundled brokers, as Apache Kafka cannot be had: {reason_of(fault)}")
+
+    with started(apache_stage(folder / "apache", needed_mb), tell) as stage:
+        if stage is not None:
+            _profile_mirror(stage, workload, picture)
+            return
+    with bundled_stage(folder / "bundled", needed_mb) as bundled:
+        _profile_mirror(bundled, workload, picture)
+
+
+def profile_broker(folder: Path, workload: Workload, picture: Path) -> None:
+    """Write a topic to one bundled broker and read it."""
+    with run_bundled(folder, "profiled") as broker:
+        [pid] = broker.pids.values()
+        create_topic(broker, workload.topic, workload.partitions)
+        each = workload.records_per_batch * workload.batches_per_partition
+        with profiled(pid, picture):
+            trio.run(fill, broker, workload.topic, workload)
+            trio.run(drain, broker, workload.topic, [each] * workload.partitions)
+
+
+def _profile_mirror(stage: Stage, workload: Workload, picture: Path) -> None:
+    create_topic(stage.source, workload.topic, workload.partitions)
+    trio.run(fill, stage.source, workload.topic, workload)
+    names = stage.next_names()
+    mirror = stage.mirror(OURS, names, [workload.topic])
+    mirror.start()
+    try:
+        trio.run(watch, stage.target, workload.topic, workload, mirror.pid, BEGIN)
+        with profiled(mirror.pid, picture):
+            trio.run(watch, stage.target, workload.topic, workload, mirror.pid)
+    finally:
+        mirror.kill()
+
+
+PROFILES: Final[Mapping[str, Callable[[Path, Workload, Path], None]]] = {
+    "mirror": profile_mirror,
+    "broker": profile_broker,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Profile what the command line asks for; exit status 0, or 2 when there is no picture."""
+    parser = argparse.ArgumentParser(prog="profile", description="Flame graphs of our processes.")
+    parser.add_argument("what", choices=sorted(PROFILES))
+    parser.add_argument("--megabytes", type=int, default=BASE.data_bytes // MIB, metavar="N")
+    options = parser.parse_args(arguments)
+    picture = ROOT / "build" / f"profile-{options.what}.svg"
+    picture.parent.mkdir(exist_ok=True)
+    workload = replace(BASE, data_bytes=options.megabytes * MIB)
+    try:
+        with tempfile.TemporaryDirectory(prefix="profile-", dir=picture.parent) as folder:
+            PROFILES[options.what](Path(folder), workload, picture)
+    except Exception as fault:
+        if not is_expected(fault):
+            raise
+        sys.stderr.write(f"profile: {reason_of(fault)}\n")
+        return NO_PICTURE
+    say(str(picture))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

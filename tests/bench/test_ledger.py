@@ -1,0 +1,78 @@
+"""A run that fails leaves its reason, and the rest goes on; a bug of the harness does not."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from tests.bench.ledger import Cell, Ledger, RunFailed, cells, is_expected, reason_of, started
+from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MM2_TUNED, OURS
+from tests.interop.peers import PeerFailed, PeerUnavailable
+
+ROWS = cells("w", (MIRROR_CPU, MIRROR_RATE))
+
+
+def failing_with(fault: Exception) -> Mapping[Cell, float]:
+    raise fault
+
+
+def test_a_run_fills_its_rows() -> None:
+    ledger = Ledger()
+    assert ledger.try_run(OURS, 0, ROWS, lambda: {("w", MIRROR_CPU): 0.5})
+    [one] = ledger.measured
+    assert (one.place.bench, one.place.workload, one.place.system) == (MIRROR_CPU, "w", OURS)
+
+
+def test_a_peer_that_fails_is_tried_again_and_one_that_cannot_be_had_is_not() -> None:
+    ledger = Ledger()
+    assert ledger.try_run(MM2_TUNED, 0, ROWS, lambda: failing_with(PeerFailed("it died:\nlog")))
+    assert not ledger.try_run(MM2_TUNED, 0, ROWS, lambda: failing_with(PeerUnavailable("no Maven")))
+    assert [(each.place.bench, each.reason) for each in ledger.not_run] == [
+        (MIRROR_CPU, "it died"),
+        (MIRROR_RATE, "it died"),
+        (MIRROR_CPU, "no Maven"),
+        (MIRROR_RATE, "no Maven"),
+    ]
+
+
+def test_a_bug_of_the_harness_is_not_taken_for_a_result() -> None:
+    with pytest.raises(KeyError):
+        Ledger().try_run(OURS, 0, ROWS, lambda: failing_with(KeyError("oops")))
+    with pytest.raises(KeyError), Ledger().guard([OURS], ROWS):
+        failing_with(KeyError("oops"))
+
+
+def test_what_several_systems_need_and_do_not_get_is_told_for_each() -> None:
+    ledger = Ledger()
+    with ledger.guard([OURS, MM2_TUNED], ROWS):
+        failing_with(RunFailed("no topic"))
+    assert {(each.place.system, each.reason) for each in ledger.not_run} == {
+        (OURS, "no topic"),
+        (MM2_TUNED, "no topic"),
+    }
+
+
+@contextmanager
+def starting(fault: Exception | None) -> Iterator[str]:
+    if fault is not None:
+        raise fault
+    yield "it runs"
+
+
+def test_what_does_not_start_is_told_and_what_fails_later_is_raised() -> None:
+    told: list[BaseException] = []
+    with started(starting(None), told.append) as running:
+        assert running == "it runs"
+    with started(starting(PeerUnavailable("no Java")), told.append) as nothing:
+        assert nothing is None
+    assert [reason_of(fault) for fault in told] == ["no Java"]
+    with pytest.raises(RunFailed), started(starting(None), told.append):
+        raise RunFailed("later")
+
+
+def test_a_group_of_faults_is_expected_only_if_all_are() -> None:
+    good, bad = RunFailed("17 of 20 records"), KeyError("oops")
+    assert is_expected(ExceptionGroup("nursery", [good]))
+    assert not is_expected(ExceptionGroup("nursery", [good, bad]))
+    assert reason_of(ExceptionGroup("nursery", [ExceptionGroup("inner", [good])])) == str(good)
+    assert reason_of(TimeoutError()) == "TimeoutError"

@@ -1,0 +1,98 @@
+"""build/bench.json: its schema, its ratios, what was not run."""
+
+from tests.bench.results import (
+    BROKER_RSS,
+    DUPLICATES,
+    MIRROR_CPU,
+    MM2_TUNED,
+    OURS,
+    UNITS,
+    Measured,
+    NotRun,
+    Place,
+    report,
+    was_cut_short,
+)
+
+
+def measured(bench: str, system: str, *values: float, workload: str = "w") -> list[Measured]:
+    place = Place(bench=bench, workload=workload, system=system)
+    return [Measured(place=place, run=run, value=value) for run, value in enumerate(values)]
+
+
+def test_rows_and_ratios_have_the_fields_of_the_schema() -> None:
+    content = report(
+        {"processors": 2},
+        [*measured(MIRROR_CPU, OURS, 0.5, 1.0, 0.75), *measured(MIRROR_CPU, MM2_TUNED, 10, 10, 15)],
+    )
+    assert content == {
+        "machine": {"processors": 2},
+        "rows": [
+            {
+                "bench": "mirror_cpu_s_per_gib",
+                "workload": "w",
+                "system": "ours",
+                "unit": "CPU-s/GiB",
+                "min": 0.5,
+                "median": 0.75,
+                "max": 1.0,
+            },
+            {
+                "bench": "mirror_cpu_s_per_gib",
+                "workload": "w",
+                "system": "mm2-tuned",
+                "unit": "CPU-s/GiB",
+                "min": 10,
+                "median": 10,
+                "max": 15,
+            },
+        ],
+        "ratios": [
+            {
+                "bench": "mirror_cpu_s_per_gib",
+                "workload": "w",
+                "of": "ours",
+                "to": "mm2-tuned",
+                "min": 0.05,
+                "median": 0.05,
+                "max": 0.1,
+            }
+        ],
+    }
+    assert not was_cut_short(content)
+
+
+def test_a_ratio_is_taken_within_each_run_and_only_where_both_ran() -> None:
+    ours = measured(MIRROR_CPU, OURS, 1.0, 2.0, 3.0)
+    other = measured(MIRROR_CPU, MM2_TUNED, 2.0, 8.0)
+    [ratio] = report({}, [*ours, *other])["ratios"]
+    assert (ratio["min"], ratio["median"], ratio["max"]) == (0.25, 0.375, 0.5)
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    ours = measured(DUPLICATES, OURS, 0.0, 0.0)
+    other = measured(DUPLICATES, MM2_TUNED, 0.0, 500.0)
+    [ratio] = report({}, [*ours, *other])["ratios"]
+    assert (ratio["min"], ratio["max"]) == (0.0, 0.0)
+    assert report({}, [*ours, *measured(DUPLICATES, MM2_TUNED, 0.0, 0.0)])["ratios"] == []
+
+
+def test_a_row_that_was_not_run_says_why_and_cuts_the_report_short() -> None:
+    place = Place(bench=MIRROR_CPU, workload="w", system=MM2_TUNED)
+    content = report({}, measured(MIRROR_CPU, OURS, 1.0), [NotRun(place=place, reason="no Maven")])
+    assert content["rows"][1]["median"] == "not run: no Maven"
+    assert (content["rows"][1]["min"], content["rows"][1]["max"]) == (None, None)
+    assert set(content["rows"][0]) == set(content["rows"][1])
+    assert was_cut_short(content)
+
+
+def test_a_row_with_some_runs_shows_those() -> None:
+    [one] = measured(MIRROR_CPU, OURS, 1.0)
+    content = report({}, [one], [NotRun(place=one.place, reason="one run did not end")])
+    assert content["rows"][0]["median"] == 1.0
+
+
+def test_rows_stand_in_the_order_of_the_benches() -> None:
+    content = report({}, [*measured(BROKER_RSS, OURS, 1.0), *measured(MIRROR_CPU, OURS, 1.0)])
+    assert [row["bench"] for row in content["rows"]] == [MIRROR_CPU, BROKER_RSS]
+    assert next(iter(UNITS)) == MIRROR_CPU
