@@ -325,7 +325,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
         file = sites.configure(tmp_path, "/p-disaster", topic)
         application = Application(file, topic, "g-disaster")
         with (
-            run_mirror(file),
+            run_mirror(file) as daemon,
             SiteProducer(file, producer_config=QUIET) as producer,
             SiteConsumer(file, "g-disaster", [topic], consumer_config=CONSUMER) as consumer,
         ):
@@ -334,7 +334,14 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
             if begun:
                 with open_witness(sites, "/p-disaster") as witness:
                     kill_at(witness, failover("promote", "dc2", str(file)), StepName.FENCE)
+            else:
+                os.kill(daemon.pid, signal.SIGSTOP)  # so that dc1 acknowledges what dc2 never sees
+                goal = len(application.delivered) + 300
+                application.work_until(
+                    producer, consumer, lambda: len(application.delivered) > goal
+                )
             sites.dc1.kill()
+            os.kill(daemon.pid, signal.SIGCONT)
             refused = finish(failover("plan", "dc2", str(file)))
             if not begun:
                 assert refused.status == 2
@@ -343,9 +350,9 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
             application.work_until(producer, consumer, lambda: program.poll() is not None)
             ended = finish(program)
             assert ended.status == 0, ended
-            goal = application.sent + 1_000
+            more = application.sent + 1_000
             application.work_until(
-                producer, consumer, lambda: application.sent > goal and consumer.site == "dc2"
+                producer, consumer, lambda: application.sent > more and consumer.site == "dc2"
             )
             application.catch_up(producer, consumer)
         on_dc2 = numbers_in_order_per_partition(sites, topic)
@@ -362,6 +369,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(tmp_path: Path, *, b
         if site == "dc1" and offset >= mirrored_to[partition]
     }
     assert set(range(application.sent)) - set(on_dc2) == lost
+    assert begun or len(lost) > 100
     assert len(application.read) == len(set(application.read)), "nothing processed is read again"
     assert set(on_dc2) <= set(application.read)
     assert "warning  dc1 could not be fenced" in ended.output
