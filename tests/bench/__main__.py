@@ -4,6 +4,7 @@ Exit status: 0 everything ran, 2 bad input or some row was not run (its reason s
 """
 
 import argparse
+import fcntl
 import json
 import os
 import sys
@@ -55,10 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         sys.stderr.write(f"bench: {error}\n")
         return BAD_INPUT
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "bench.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.stderr.write("bench: another benchmark runs here; two would measure each other\n")
+            return BAD_INPUT
+        return _run(options, parts)
+
+
+def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     plan = plan_for(options.extent, runs=options.runs, parts=parts)
     bench = Bench(plan=plan, extent=options.extent, ledger=Ledger(), machine=describe())
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
-    BUILD.mkdir(exist_ok=True)
     began = monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         for part in parts:

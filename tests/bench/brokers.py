@@ -25,7 +25,7 @@ from tests.bench.results import (
 )
 from tests.bench.rounds import Rounds, in_turns
 from tests.bench.served import Served, create_topic, delete_topics
-from tests.bench.stage import run_apache, run_bundled
+from tests.bench.stage import run_apache, run_bundled, warm
 from tests.bench.workloads import BASE, KIB, MIB, Workload
 from wire.compression import Compression
 
@@ -72,7 +72,7 @@ def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Led
     run = run_bundled if system == OURS else run_apache
     tell = partial(ledger.miss, system, all_cells(plan))
     running: AbstractContextManager[Served] = run(folder, system)
-    with started(running, tell) as broker:
+    with started(warm(running), tell) as broker:
         if broker is None:
             return False
         for workload in plan.workloads:

@@ -34,7 +34,9 @@ threads, user and system; speed and processor time are taken from the first tent
 the last, so that nobody's start counts. `ours` is `mirror run` or `broker run`; `mm2-default` and
 `mm2-tuned` are MirrorMaker 2 at its defaults and tuned by people who know it; `relay` takes bytes
 from one socket and gives them to another and does nothing else: the limit. Systems take turns
-within a round, in an order that changes; ratios are taken within a round.
+within a round, in an order that changes; ratios are taken within a round. Brokers are single ones,
+without a disk's sync, and have worked a little before. MirrorMaker writes what it read without
+compression unless told otherwise, which neither setting does; ours writes the bytes that it read.
 """
 
 NOTHING_YET: Final = """\

@@ -2,15 +2,19 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+import trio
+
 from runtime.zookeeper_server import free_port
+from tests.bench.filling import drain, fill
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS
-from tests.bench.served import PERISHABLE, Served, delete_topics
+from tests.bench.served import PERISHABLE, Served, create_topic, delete_topics
+from tests.bench.workloads import KIB, MIB, Workload
 from tests.clusters import RunningCluster
 from tests.interop.peers import (
     FULL_SPEED,
@@ -27,6 +31,8 @@ BROKER_HEAP_MB: Final = 512
 MM2_HEAP_MB: Final = 2048
 """What its start script gives it."""
 STOP_TIMEOUT_S: Final = 30
+WARM_UP: Final = Workload(batch_bytes=4 * KIB, data_bytes=64 * MIB)
+"""Many small batches: what counts is how often a path is taken."""
 WITNESS_TIMEOUT_S: Final = 60
 
 CONFIGURATION: Final = """\
@@ -165,6 +171,8 @@ def apache_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
         source = stack.enter_context(run_apache(folder, "dc1"))
         target = stack.enter_context(run_apache(folder, "dc2"))
         witness = stack.enter_context(run_witness(folder))
+        for cluster in (source, target):
+            warm_up(cluster)
         yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
 
 
@@ -177,7 +185,26 @@ def bundled_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
         source = stack.enter_context(run_bundled(folder, "dc1"))
         target = stack.enter_context(run_bundled(folder, "dc2"))
         witness = stack.enter_context(run_witness(folder))
+        for cluster in (source, target):
+            warm_up(cluster)
         yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+
+
+@contextmanager
+def warm(running: AbstractContextManager[Served]) -> Iterator[Served]:
+    """Run a broker that has worked a little: Java compiles what it sees often."""
+    with running as broker:
+        warm_up(broker)
+        yield broker
+
+
+def warm_up(broker: Served) -> None:
+    """Write and read a topic, and delete it."""
+    create_topic(broker, WARM_UP.topic, WARM_UP.partitions)
+    trio.run(fill, broker, WARM_UP.topic, WARM_UP)
+    each = WARM_UP.records_per_batch * WARM_UP.batches_per_partition
+    trio.run(drain, broker, WARM_UP.topic, [each] * WARM_UP.partitions)
+    delete_topics(broker)
 
 
 @contextmanager
