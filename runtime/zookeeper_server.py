@@ -1,12 +1,13 @@
 """A real single ZooKeeper server as a child process, from the jars inside the PySpark package."""
 
 import argparse
+import fcntl
 import importlib.util
 import logging
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -148,27 +149,36 @@ async def run_zookeeper(
 ) -> AsyncIterator[ZooKeeperServer]:
     """Run a server on `data` (kept across runs) until the block ends; port 0 takes a free one.
 
-    Raises JavaMissing or ZooKeeperServerFailed. The server ends with this process, even when that
-    is killed by SIGKILL.
+    Raises JavaMissing or ZooKeeperServerFailed: ZooKeeper itself would let two servers write into
+    one folder, so it is locked. The server ends with this process, even when that is killed by
+    SIGKILL.
     """
     chosen = port or free_port(host)
     _require_free(host, chosen)
-    try:
-        data.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as opened:
         configuration = data / "zoo.cfg"
-        configuration.write_text(_configuration(data, host, chosen))
         output = data / "zookeeper.out"
-        sink = output.open("wb")
-    except OSError as error:
-        raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {error.strerror}") from error
-    with sink:
+        try:
+            data.mkdir(parents=True, exist_ok=True)
+            lock = opened.enter_context((data / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            configuration.write_text(_configuration(data, host, chosen))
+            sink = opened.enter_context(output.open("wb"))
+        except OSError as error:
+            raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {_why(error)}") from error
         process = await open_child(_command(configuration), output=sink)
-    server = ZooKeeperServer(host=host, port=chosen, process=process)
-    try:
-        await _wait_serving(server, output)
-        yield server
-    finally:
-        await end_child(process, patience_s=STOP_TIMEOUT_S)
+        server = ZooKeeperServer(host=host, port=chosen, process=process)
+        try:
+            await _wait_serving(server, output)
+            yield server
+        finally:
+            await end_child(process, patience_s=STOP_TIMEOUT_S)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, BlockingIOError):
+        return "in use by another ZooKeeper server"
+    return error.strerror or str(error)
 
 
 async def _serve(data: Path, host: str, port: int) -> None:

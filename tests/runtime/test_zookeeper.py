@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -108,10 +109,9 @@ async def test_a_session_that_is_cut_off_for_its_timeout_is_lost(tmp_path: Path)
 
 async def test_watches_and_nodes_survive_a_restart_of_the_server(tmp_path: Path) -> None:
     port = free_port()
-    async with (
-        run_zookeeper(tmp_path, port=port) as server,
-        open_zookeeper(server.address, session_timeout_ms=20000) as zookeeper,
-    ):
+    first = AsyncExitStack()
+    server = await first.enter_async_context(run_zookeeper(tmp_path, port=port))
+    async with first, open_zookeeper(server.address, session_timeout_ms=20000) as zookeeper:
         await zookeeper.create("/a", b"1")
         async with zookeeper.watch_data("/a") as data, zookeeper.watch_state() as states:
             with trio.fail_after(30):
@@ -119,6 +119,7 @@ async def test_watches_and_nodes_survive_a_restart_of_the_server(tmp_path: Path)
                 await states.receive()
                 server.process.kill()
                 await server.process.wait()
+                await first.aclose()
                 assert await states.receive() is SessionState.SUSPENDED
                 async with run_zookeeper(tmp_path, port=port):
                     assert await states.receive() is SessionState.CONNECTED
@@ -141,6 +142,9 @@ async def test_a_port_in_use_and_a_folder_that_is_a_file_are_named(tmp_path: Pat
     async with run_zookeeper(tmp_path / "one") as server:
         with pytest.raises(ZooKeeperServerFailed, match=f"cannot listen on {server.address}"):
             async with run_zookeeper(tmp_path / "two", port=server.port):
+                pass
+        with pytest.raises(ZooKeeperServerFailed, match="one: in use by another ZooKeeper server"):
+            async with run_zookeeper(tmp_path / "one"):
                 pass
     (tmp_path / "file").write_text("")
     with pytest.raises(ZooKeeperServerFailed, match=f"{tmp_path}/file"):
