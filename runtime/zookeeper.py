@@ -20,36 +20,39 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 from runtime.tasks import background_tasks
+from runtime.zookeeper_faults import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    ZooKeeperFault,
+    ZooKeeperUnreachable,
+    fault_of,
+)
+
+__all__ = [
+    "BadVersion",
+    "Check",
+    "Create",
+    "Delete",
+    "NoNode",
+    "Node",
+    "NodeExists",
+    "NotEmpty",
+    "Operation",
+    "SessionState",
+    "SetData",
+    "ZooKeeper",
+    "ZooKeeperFault",
+    "ZooKeeperUnreachable",
+    "open_zookeeper",
+]
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 CLOSE_TIMEOUT_S: Final = 3
 RECONNECT_DELAY_S: Final = 1.0  # kazoo's own default backs off up to an hour
-
-
-class ZooKeeperFault(Exception):
-    """ZooKeeper did not do what was asked; the message names the path or the servers."""
-
-
-class ZooKeeperUnreachable(ZooKeeperFault):
-    """No server answered, or the session or connection was lost before the answer came."""
-
-
-class NoNode(ZooKeeperFault):
-    """The path, or its parent, does not exist."""
-
-
-class NodeExists(ZooKeeperFault):
-    """The path exists already."""
-
-
-class BadVersion(ZooKeeperFault):
-    """The node changed since the version that was given."""
-
-
-class NotEmpty(ZooKeeperFault):
-    """The node to delete has children."""
 
 
 class SessionState(Enum):
@@ -106,25 +109,6 @@ class Check:
 
 
 Operation = Create | SetData | Delete | Check
-
-_FAULTS: Final[tuple[tuple[type[Exception], type[ZooKeeperFault]], ...]] = (
-    (kazoo_errors.NoNodeError, NoNode),
-    (kazoo_errors.NodeExistsError, NodeExists),
-    (kazoo_errors.BadVersionError, BadVersion),
-    (kazoo_errors.NotEmptyError, NotEmpty),
-    (kazoo_errors.ConnectionLoss, ZooKeeperUnreachable),
-    (kazoo_errors.SessionExpiredError, ZooKeeperUnreachable),
-    (kazoo_errors.ConnectionClosedError, ZooKeeperUnreachable),
-    (kazoo_errors.OperationTimeoutError, ZooKeeperUnreachable),
-    (KazooTimeoutError, ZooKeeperUnreachable),
-)
-
-
-def _fault(error: Exception, what: str) -> ZooKeeperFault:
-    for kazoo_type, ours in _FAULTS:
-        if isinstance(error, kazoo_type):
-            return ours(f"{what}: {type(error).__name__}")
-    return ZooKeeperFault(f"{what}: {error!r}")
 
 
 def _node(data: bytes, stat: ZnodeStat) -> Node:
@@ -233,7 +217,7 @@ class ZooKeeper:
             rolled_back = isinstance(result, kazoo_errors.RolledBackError)
             follows = isinstance(result, kazoo_errors.RuntimeInconsistency)
             if isinstance(result, Exception) and not (rolled_back or follows):
-                raise _fault(result, operation.path)
+                raise fault_of(result, operation.path)
 
     def watch_data(
         self, path: str
@@ -284,7 +268,7 @@ class ZooKeeper:
         try:
             return result.get(block=False)
         except (kazoo_errors.KazooException, KazooTimeoutError) as error:
-            raise _fault(error, f"ZooKeeper {self._hosts} {what}") from error
+            raise fault_of(error, f"ZooKeeper {self._hosts} {what}") from error
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Run in the trio loop from a thread of kazoo's; nothing to do when the loop has ended."""

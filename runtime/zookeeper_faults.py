@@ -1,0 +1,51 @@
+"""What can go wrong with ZooKeeper, and what kazoo calls it."""
+
+from typing import Final
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.handlers.threading import KazooTimeoutError
+
+
+class ZooKeeperFault(Exception):
+    """ZooKeeper did not do what was asked; the message names the path or the servers."""
+
+
+class ZooKeeperUnreachable(ZooKeeperFault):
+    """No server answered, or the session or connection was lost before the answer came."""
+
+
+class NoNode(ZooKeeperFault):
+    """The path, or its parent, does not exist."""
+
+
+class NodeExists(ZooKeeperFault):
+    """The path exists already."""
+
+
+class BadVersion(ZooKeeperFault):
+    """The node changed since the version that was given."""
+
+
+class NotEmpty(ZooKeeperFault):
+    """The node to delete has children."""
+
+
+_FAULTS: Final[tuple[tuple[type[Exception], type[ZooKeeperFault]], ...]] = (
+    (kazoo_errors.NoNodeError, NoNode),
+    (kazoo_errors.NodeExistsError, NodeExists),
+    (kazoo_errors.BadVersionError, BadVersion),
+    (kazoo_errors.NotEmptyError, NotEmpty),
+    (kazoo_errors.ConnectionLoss, ZooKeeperUnreachable),
+    (kazoo_errors.SessionExpiredError, ZooKeeperUnreachable),
+    (kazoo_errors.ConnectionClosedError, ZooKeeperUnreachable),
+    (kazoo_errors.OperationTimeoutError, ZooKeeperUnreachable),
+    (KazooTimeoutError, ZooKeeperUnreachable),
+)
+
+
+def fault_of(error: Exception, what: str) -> ZooKeeperFault:
+    """Return our fault for an error of kazoo's; `what` names the servers and the path."""
+    for kazoo_type, ours in _FAULTS:
+        if isinstance(error, kazoo_type):
+            return ours(f"{what}: {type(error).__name__}")
+    return ZooKeeperFault(f"{what}: {error!r}")
