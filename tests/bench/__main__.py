@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     plan = plan_for(options.extent, runs=options.runs, parts=parts)
-    bench = Bench(plan=plan, extent=options.extent, ledger=Ledger(), machine=describe())
+    ledger = Ledger(ends_at=monotonic() + plan.limit_s)
+    bench = Bench(plan=plan, extent=options.extent, ledger=ledger, machine=describe())
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
     began = monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
@@ -158,7 +159,7 @@ class Bench:
             for system, rows in rows_of(self.plan, part).items():
                 self.ledger.miss(system, rows, fault)
 
-        return started(running, tell)
+        return started(running, tell, self.ledger.require_time)
 
 
 def rows_of(plan: Plan, part: Part) -> dict[str, list[Cell]]:

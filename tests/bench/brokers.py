@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import trio
-
 from tests.bench.figures import MEGABYTE
 from tests.bench.filling import drain, fill
 from tests.bench.latency import Rate, measure
@@ -72,7 +70,7 @@ def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Led
     run = run_bundled if system == OURS else run_apache
     tell = partial(ledger.miss, system, all_cells(plan))
     running: AbstractContextManager[Served] = run(folder, system)
-    with started(warm(running), tell) as broker:
+    with started(warm(running), tell, ledger.require_time) as broker:
         if broker is None:
             return False
         for workload in plan.workloads:
@@ -91,9 +89,8 @@ def _rates(broker: Served, workload: Workload, ledger: Ledger) -> dict[Cell, flo
     create_topic(broker, workload.topic, workload.partitions)
     each = workload.records_per_batch * workload.batches_per_partition
     try:
-        with ledger.own_cost():
-            written_s = trio.run(fill, broker, workload.topic, workload)
-            read_s = trio.run(drain, broker, workload.topic, [each] * workload.partitions)
+        written_s = ledger.run(fill, broker, workload.topic, workload)
+        read_s = ledger.run(drain, broker, workload.topic, [each] * workload.partitions)
         _, resident = cpu_and_memory(pid)
     finally:
         delete_topics(broker)
@@ -107,8 +104,7 @@ def _rates(broker: Served, workload: Workload, ledger: Ledger) -> dict[Cell, flo
 def _latency(broker: Served, rate: Rate, ledger: Ledger) -> dict[Cell, float]:
     create_topic(broker, LATENCY_TOPIC, 1)
     try:
-        with ledger.own_cost():
-            found = trio.run(measure, rate, (broker, LATENCY_TOPIC), (broker, LATENCY_TOPIC))
+        found = ledger.run(measure, rate, (broker, LATENCY_TOPIC), (broker, LATENCY_TOPIC))
     finally:
         delete_topics(broker)
     return {(rate.name, BROKER_P99): found.p99}

@@ -28,8 +28,7 @@ def catch_up(stage: Stage, system: str, workload: Workload, ledger: Ledger) -> T
     topic = names.topic_on_target(system, workload.topic)
     try:
         mirror.start()
-        with ledger.own_cost():
-            samples = trio.run(watch, stage.target, topic, workload, mirror.pid)
+        samples = ledger.run(watch, stage.target, topic, workload, mirror.pid)
         return throughput(samples, records=workload.records, value_bytes=workload.value_bytes)
     finally:
         mirror.kill()

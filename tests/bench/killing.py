@@ -41,8 +41,7 @@ def kill_and_count(stage: Stage, system: str, kill: Kill, ledger: Ledger) -> int
     on_target = names.topic_on_target(system, topic)
     try:
         mirror.start()
-        with ledger.own_cost():
-            stream = trio.run(_kill, mirror, kill, (stage.source, topic), (stage.target, on_target))
+        stream = ledger.run(_kill, mirror, kill, (stage.source, topic), (stage.target, on_target))
         return duplicates(number for number, _ in stream.seen)
     finally:
         mirror.kill()

@@ -50,8 +50,7 @@ def mirror_latency(stage: Stage, system: str, rate: Rate, ledger: Ledger) -> Lat
     on_target = names.topic_on_target(system, topic)
     try:
         mirror.start()
-        with ledger.own_cost():
-            return trio.run(measure, rate, (stage.source, topic), (stage.target, on_target))
+        return ledger.run(measure, rate, (stage.source, topic), (stage.target, on_target))
     finally:
         mirror.kill()
         stage.clean()

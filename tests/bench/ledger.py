@@ -1,8 +1,9 @@
 """Everything measured so far, and everything that could not be, said aloud as it comes in."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from subprocess import TimeoutExpired
 from time import monotonic, process_time
 from typing import Final, TypeAlias, TypeVar
@@ -40,6 +41,9 @@ FAULTS: Final = (
 
 T = TypeVar("T")
 
+GRACE_S: Final = 60.0
+"""What a run that began in time may take beyond it."""
+
 Cell: TypeAlias = tuple[str, str]
 """Workload and bench: a row, as far as the system does not say."""
 
@@ -52,6 +56,8 @@ class Ledger:
     not_run: list[NotRun] = field(default_factory=list)
     harness: dict[str, float] = field(default_factory=dict)
     """The harness's own cost, by what was looked at."""
+    ends_at: float = inf
+    """On the monotonic clock: no run begins later."""
     _own_shares: list[float] = field(default_factory=list)
 
     def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:
@@ -82,6 +88,7 @@ class Ledger:
         False means that this system cannot be had on this machine: no use in trying it again.
         """
         try:
+            self.require_time()
             values = measure()
         except Exception as fault:
             if not is_expected(fault):
@@ -90,6 +97,11 @@ class Ledger:
             return not isinstance(fault, PeerUnavailable)
         self.add(system, run, values)
         return True
+
+    def require_time(self) -> None:
+        """Raise RunFailed when no run may begin any more."""
+        if monotonic() > self.ends_at:
+            raise RunFailed("the time that this benchmark may take was over before its turn")
 
     @contextmanager
     def guard(self, systems: Iterable[str], cells: Sequence[Cell]) -> Iterator[None]:
@@ -102,12 +114,21 @@ class Ledger:
             for system in systems:
                 self.miss(system, cells, fault)
 
-    @contextmanager
-    def own_cost(self) -> Iterator[None]:
-        """Note which share of one processor the harness itself takes during the block."""
+    def run(self, task: Callable[..., Awaitable[T]], *arguments: object) -> T:
+        """Run an async task to its end and return its result; RunFailed when the time is over.
+
+        What the harness itself takes of a processor meanwhile is noted.
+        """
+
+        async def limited() -> T:
+            with trio.move_on_after(max(0.0, self.ends_at + GRACE_S - monotonic())):
+                return await task(*arguments)
+            raise RunFailed("the time that this benchmark may take was over in mid-run")
+
         began, used = monotonic(), process_time()
-        yield
+        result = trio.run(limited)
         self._own_shares.append((process_time() - used) / max(monotonic() - began, 1e-9))
+        return result
 
     def close(self) -> None:
         """Sum the harness's own cost up."""
@@ -121,12 +142,18 @@ class Ledger:
 
 @contextmanager
 def started(
-    running: AbstractContextManager[T], tell: Callable[[BaseException], None]
+    running: AbstractContextManager[T],
+    tell: Callable[[BaseException], None],
+    require: Callable[[], None] = lambda: None,
 ) -> Iterator[T | None]:
-    """Give what runs until the block ends, or None after telling why it did not start."""
+    """Give what runs until the block ends, or None after telling why it did not start.
+
+    `require` is called first and may refuse by raising a fault as well.
+    """
     with ExitStack() as stack:
         value: T | None = None
         try:
+            require()
             value = stack.enter_context(running)
         except Exception as fault:
             if not is_expected(fault):

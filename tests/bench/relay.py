@@ -28,8 +28,7 @@ LIMIT_S: Final = 120
 
 def run_relay(folder: Path, workload: Workload, ledger: Ledger) -> Throughput:
     """Relay a workload's batches over loopback and return the figures per value byte."""
-    with ledger.own_cost():
-        return trio.run(_run_relay, folder, workload)
+    return ledger.run(_run_relay, folder, workload)
 
 
 async def _run_relay(folder: Path, workload: Workload) -> Throughput:

@@ -22,9 +22,9 @@ from wire.record_batch import iterate_records
 
 LAGS: Final = (0, 1_000, 10_000, 100_000)
 TOPIC: Final = "bench-reread"
-FULL: Final = Workload(record_bytes=100, batch_bytes=16 * KIB, partitions=4, data_bytes=100 * MIB)
-"""A quarter of a million records in each partition."""
-QUICK: Final = replace(FULL, partitions=1, data_bytes=12 * MIB)
+FULL: Final = Workload(record_bytes=100, batch_bytes=16 * KIB, partitions=4, data_bytes=400 * MIB)
+"""A million records in each partition."""
+QUICK: Final = replace(FULL, partitions=1, data_bytes=24 * MIB)
 LOOK_S: Final = 0.25
 SETTLES_S: Final[Mapping[str, float]] = {MM2_DEFAULT: 150.0}
 SETTLES_ELSE_S: Final = 30.0
@@ -72,9 +72,8 @@ def reread_after_failover(
     trio.run(fill, stage.source, topic, workload)
     try:
         mirror.start()
-        with ledger.own_cost():
-            trio.run(watch, stage.target, scene.topic_on_target, workload, mirror.pid)
-            return trio.run(_move_groups, scene)
+        ledger.run(watch, stage.target, scene.topic_on_target, workload, mirror.pid)
+        return ledger.run(_move_groups, scene)
     finally:
         mirror.kill()
         stage.clean()

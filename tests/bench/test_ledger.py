@@ -35,6 +35,19 @@ def test_a_peer_that_fails_is_tried_again_and_one_that_cannot_be_had_is_not() ->
     ]
 
 
+def test_no_run_begins_when_the_time_is_over() -> None:
+    ledger = Ledger(ends_at=0.0)
+    assert ledger.try_run(OURS, 0, ROWS, lambda: {("w", MIRROR_CPU): 0.5})
+    assert not ledger.measured
+    assert {each.reason for each in ledger.not_run} == {
+        "the time that this benchmark may take was over before its turn"
+    }
+    told: list[BaseException] = []
+    with started(starting(None), told.append, ledger.require_time) as nothing:
+        assert nothing is None
+    assert len(told) == 1
+
+
 def test_a_bug_of_the_harness_is_not_taken_for_a_result() -> None:
     with pytest.raises(KeyError):
         Ledger().try_run(OURS, 0, ROWS, lambda: failing_with(KeyError("oops")))
