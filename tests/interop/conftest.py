@@ -30,7 +30,7 @@ from tests.interop.peers import (
     PeerUnavailable,
     run_kafka,
 )
-from tests.interop.sites import Pair
+from tests.interop.sites import PAIRS, Pair, Sites, run_sites
 
 HERE: Final = Path(__file__).parent
 ROWS: Final = pytest.StashKey[list[Row]]()
@@ -103,6 +103,16 @@ def kafka(
     kind: Kind = request.param
     with run_kafka(tmp_path_factory.mktemp(kind.label), kind) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids=str)
+def sites(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sites]:
+    """Two clusters of each pair of kinds, and a witness, shared by the tests of a module."""
+    pair: Pair = request.param
+    with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:
+        yield running
 
 
 def _peer_fault(call: pytest.CallInfo[None]) -> PeerFailed | PeerUnavailable | None:

@@ -1,11 +1,11 @@
 """Two sites of any kind, bundled or Apache Kafka, and a witness: what mirror and failover need."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -28,6 +28,7 @@ from tests.mirror import daemon
 from wire.net import open_cluster
 
 Site: TypeAlias = RunningCluster | KafkaCluster
+T = TypeVar("T")
 
 BUNDLED: Final = Peer(name="bundled", version="broker")
 TIMEOUT_S: Final = 30
@@ -129,11 +130,12 @@ def create_topic(site: Site, name: str, partitions: int = 1, **settings: str) ->
     admin.create_topics([topic])[name].result(TIMEOUT_S)
 
 
-def write(site: Site, topic: str, first: int, count: int, **settings: Any) -> None:
-    """Produce numbered records, key `number % 10`, and wait for all."""
-    producer = Producer({"bootstrap.servers": site.bootstrap, **QUIET, **settings})
+def write(site: Site, topic: str, first: int, count: int, *, value_bytes: int = 0) -> None:
+    """Produce numbered records of at least this size, key `number % 10`, and wait for all."""
+    producer = Producer({"bootstrap.servers": site.bootstrap, **QUIET})
     for number in range(first, first + count):
-        producer.produce(topic, str(number).encode(), str(number % 10).encode())
+        value = str(number).encode().ljust(value_bytes, b".")
+        producer.produce(topic, value, str(number % 10).encode())
         producer.poll(0)
     assert producer.flush(TIMEOUT_S) == 0
 
@@ -210,19 +212,32 @@ def end_of(site: Site, topic: str, partition: int = 0) -> int:
 
 
 def commit(site: Site, group: str, topic: str, offset: int, partition: int = 0) -> None:
-    """Set a group's position; asks again while the cluster makes its offsets topic."""
+    """Set a group's position."""
     consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": group, **QUIET})
     place = TopicPartition(topic, partition, offset)
+    _patiently(lambda: consumer.commit(offsets=[place], asynchronous=False))
+    consumer.close()
+
+
+def committed(site: Site, group: str, topic: str, partition: int = 0) -> int:
+    """Return a group's position, negative for none."""
+    consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": group, **QUIET})
+    place = TopicPartition(topic, partition)
+    [found] = _patiently(lambda: consumer.committed([place], timeout=TIMEOUT_S))
+    consumer.close()
+    return int(found.offset)
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask again while the cluster makes its offsets topic."""
     deadline = monotonic() + TIMEOUT_S
     while True:
         try:
-            consumer.commit(offsets=[place], asynchronous=False)
-            break
+            return ask()
         except KafkaException as error:
             if not _is_starting(error) or monotonic() > deadline:
                 raise
         pause(0.2)
-    consumer.close()
 
 
 def _is_starting(error: KafkaException) -> bool:
@@ -233,11 +248,3 @@ def _is_starting(error: KafkaException) -> bool:
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError._WAIT_COORD,
     }
-
-
-def committed(site: Site, group: str, topic: str, partition: int = 0) -> int:
-    """Return a group's position, negative for none."""
-    consumer = Consumer({"bootstrap.servers": site.bootstrap, "group.id": group, **QUIET})
-    [found] = consumer.committed([TopicPartition(topic, partition)], timeout=TIMEOUT_S)
-    consumer.close()
-    return int(found.offset)

@@ -8,6 +8,8 @@ from typing import Final
 from tests.interop.peers.kinds import Mode
 
 HOST: Final = "127.0.0.1"
+SESSION_TIMEOUT_MS: Final = 4_000
+"""A broker that was killed cannot register again before its old session is over."""
 COMMON: Final = {
     "num.network.threads": "2",
     "num.io.threads": "4",
@@ -61,6 +63,7 @@ def _with_zookeeper(seat: Seat, zookeeper: str) -> dict[str, str]:
     return {
         "broker.id": str(seat.number),
         "zookeeper.connect": zookeeper,
+        "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
         "listeners": f"PLAINTEXT://{HOST}:{seat.port}",
     }
 

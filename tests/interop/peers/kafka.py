@@ -15,6 +15,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from kazoo.client import KazooClient
 
 from runtime.zookeeper_server import free_port
 from tests.interop.peers.broker_settings import HOST, Seat, broker_settings
@@ -31,6 +32,7 @@ HEAP_MB: Final = 512
 RESIDENT_MB: Final = 700
 """What one broker may come to: its heap, code, threads and buffers outside the heap."""
 DISK_MB: Final = 500
+BROKER_IDS: Final = "/brokers/ids"
 CLUSTER_ID: Final = "aW50ZXJvcC1jbHVzdGVyIQ"
 """Any 16 bytes in unpadded base64: the clusters of one test never meet."""
 SETTINGS: Final = "kafka.properties"
@@ -166,6 +168,17 @@ class KafkaCluster:
             log=self.data / "zookeeper.out",
         )
         child.wait_until(lambda: "ZooKeeper serves" in child.said(), timeout_s=ZOOKEEPER_TIMEOUT_S)
+        child.wait_until(self._is_nobody_registered, timeout_s=ZOOKEEPER_TIMEOUT_S)
+
+    def _is_nobody_registered(self) -> bool:
+        """Say whether the sessions of brokers that were killed are over."""
+        client = KazooClient(hosts=self.zookeeper)
+        client.start(timeout=ZOOKEEPER_TIMEOUT_S)
+        try:
+            return not client.exists(BROKER_IDS) or not client.get_children(BROKER_IDS)
+        finally:
+            client.stop()
+            client.close()
 
     def _prepare(self, seat: Seat) -> None:
         """Write the broker's settings, and format its KRaft log at the first start."""

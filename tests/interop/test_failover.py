@@ -1,0 +1,116 @@
+"""`failover` and `spark-audit` with Apache Kafka on either side.
+
+Apache Kafka does not know the setting that closes a site for writes: where it is the source, a
+planned promotion must find that out, say so and take everything back. A lost source needs no
+fence.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interop.peers import Kind
+from tests.interop.sites import (
+    Sites,
+    append_batches,
+    commit,
+    committed,
+    create_topic,
+    end_of,
+    read_committed,
+    write,
+    write_transactions,
+)
+from tests.mirror.daemon import run_mirror, wait_until
+from wire.record_batch import Record, build_batch
+
+pytestmark = pytest.mark.matrix(subject="Failover and audit between kinds of clusters")
+
+PROGRAM_TIMEOUT_S = 180
+
+
+def run_program(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run one of our programs to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_TIMEOUT_S,
+        check=False,
+    )
+
+
+def active_site(configuration: Path) -> str:
+    """Return the site that `failover status` calls active."""
+    told = run_program("failover.cli", "status", "--json", str(configuration))
+    assert told.returncode == 0, told.stderr
+    site: str = json.loads(told.stdout)["active"]["site"]
+    return site
+
+
+def test_a_planned_promotion_closes_the_source_or_takes_all_back(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "planned", 2)
+    write(sites.dc1, "planned", 0, 500)
+    commit(sites.dc1, "planners", "planned", 100)
+    configuration = sites.configure(tmp_path, "planned")
+    with run_mirror(configuration) as mirror:
+        mirror.wait_state("planned", "streaming")
+        ended = run_program("failover.cli", "promote", "dc2", str(configuration))
+        said = ended.stdout + ended.stderr
+        if sites.pair.has_apache_source:
+            assert ended.returncode == 2, said
+            assert "fence" in said
+            assert active_site(configuration) == "dc1"
+            write(sites.dc1, "planned", 500, 10)
+            mirror.wait_mirrored("planned", end_of(sites.dc1, "planned"))
+        else:
+            assert ended.returncode == 0, said
+            assert active_site(configuration) == "dc2"
+            assert committed(sites.dc2, "planners", "planned") == 100
+            write(sites.dc2, "planned", 500, 10)
+
+
+def test_a_promotion_after_the_source_was_lost_takes_place(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "lost")
+    write(sites.dc1, "lost", 0, 500)
+    commit(sites.dc1, "losers", "lost", 123)
+    configuration = sites.configure(tmp_path, "lost")
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("lost", 500)
+        wait_until("123", lambda: committed(sites.dc2, "losers", "lost") == 123)
+        sites.dc1.kill()
+        try:
+            ended = run_program(
+                "failover.cli", "promote", "--source-lost", "dc2", str(configuration)
+            )
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+            assert active_site(configuration) == "dc2"
+            assert committed(sites.dc2, "losers", "lost") == 123
+            write(sites.dc2, "lost", 500, 10)
+        finally:
+            sites.dc1.start()
+
+
+def test_the_audit_finds_both_logs_equal_and_a_planted_phantom(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "audited")
+    write(sites.dc1, "audited", 0, 300)
+    if isinstance(sites.pair.source, Kind):
+        write_transactions(sites.dc1, "audited", count=6, each=5)
+    configuration = sites.configure(tmp_path, "audited")
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("audited", end_of(sites.dc1, "audited"))
+        assert mirror.stop() == 0
+    assert len(read_committed(sites.dc2, "audited")) == len(read_committed(sites.dc1, "audited"))
+    clean = run_program("spark_audit.cli", "run", str(configuration))
+    assert clean.returncode == 0, clean.stdout + clean.stderr
+    phantom = Record(offset=0, timestamp_ms=1_700_000_000_000, key=b"k", value=b"phantom")
+    append_batches(sites.dc2, "audited", [build_batch([phantom])])
+    found = run_program("spark_audit.cli", "run", str(configuration))
+    assert found.returncode == 1, found.stdout + found.stderr
