@@ -1,0 +1,24 @@
+"""Who asks a witness that does not answer is told so; nothing is done."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.programs import NOWHERE, complaint, start, write_configuration
+
+pytestmark = pytest.mark.integration
+
+PROGRAMS = [
+    ("mirror", "check"),
+    ("failover", "promote", "dc2"),
+    ("failover", "plan", "dc2"),
+    ("failover", "abort"),
+    ("failover", "status"),
+]
+
+
+def test_every_program_that_needs_the_witness_names_it(tmp_path: Path) -> None:
+    file = write_configuration(tmp_path)
+    runs = {name: start(f"{name[0]}.cli", *name[1:], file) for name in PROGRAMS}
+    for (program, *_), run in runs.items():
+        assert complaint(run, 2) == f"{program}: ZooKeeper {NOWHERE} did not answer within 10 s"
