@@ -39,7 +39,7 @@ _OUTCOME: Final = [
 
 
 def recognise_rewritten(outcomes: DataFrame, bounds: DataFrame, native: DataFrame) -> DataFrame:
-    """Settle the unmirrored end of sealed partitions, and add `promotion`.
+    """Settle the unmirrored end of sealed partitions, and add `unmirrored_by`, the promotion.
 
     Behind a promotion nothing is in flight any more: a record beyond the mirrored end is lost,
     unless applications wrote the same record (time included) to the new site, `native`, in any

@@ -26,7 +26,7 @@ from wire.net import Cluster, NetworkFault, TopicView, open_cluster
 from wire.net.operations import list_offsets
 
 CLIENT_ID: Final = "spark-audit"
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 10.0
 """So long a cluster may fail to answer one question before it counts as down."""
 _RETRY_S: Final = 0.5
 _EARLIEST: Final = -2

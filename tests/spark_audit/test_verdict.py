@@ -7,12 +7,14 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry
 
+from runtime.config import load
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
 from spark_audit.exporter import StoredVerdict
 from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
 from spark_audit.report import finding_line, long_report, short_report
+from spark_audit.run import run_audit
 from spark_audit.store import VERDICT, Result, ResultUnusable, replace_result
 from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, decode, encode
 
@@ -159,6 +161,21 @@ def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
 def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
     with pytest.raises(ResultUnusable, match=r"verdict\.json"):
         Result(tmp_path).verdict_text()
+
+
+def test_flows_in_both_directions_cannot_be_told_yet(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(
+        "clusters: {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}}\n"
+        "flows: [{source: dc1, target: dc2}, {source: dc2, target: dc1}]\n"
+        "coordination: {zookeeper: ['h:3']}\n"
+        "failover: {initial_active: dc1}\n"
+    )
+    verdict = run_audit(load(file), [], tmp_path / "out")
+    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.problem is not None
+    assert "both directions" in verdict.problem
+    assert decode(Result(tmp_path / "out").verdict_text()) == verdict
 
 
 async def test_the_stored_verdict_is_served(tmp_path: Path) -> None:
