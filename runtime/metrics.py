@@ -66,7 +66,7 @@ async def _serve_connection(
         try:
             with trio.move_on_after(REQUEST_TIMEOUT_S):
                 await _answer(answers, ready, stream)
-        except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
+        except (trio.BrokenResourceError, h11.ProtocolError) as error:
             _LOG.debug("metrics request dropped: %s", error)
 
 
@@ -77,7 +77,7 @@ async def _answer(
     request = await _receive_request(connection, stream)
     if request is None:
         return
-    status, content_type, body = _respond(answers, ready, request)
+    status, content_type, body = _guarded_respond(answers, ready, request)
     head = h11.Response(
         status_code=status,
         headers=[
@@ -86,7 +86,9 @@ async def _answer(
             ("Connection", "close"),
         ],
     )
-    parts = [connection.send(head), connection.send(h11.Data(data=body))]
+    parts = [connection.send(head)]
+    if request.method != b"HEAD":
+        parts.append(connection.send(h11.Data(data=body)))
     parts.append(connection.send(h11.EndOfMessage()))
     await stream.send_all(b"".join(part for part in parts if part))
 
@@ -101,6 +103,17 @@ async def _receive_request(
         if event is not h11.NEED_DATA:
             return None
         connection.receive_data(await stream.receive_some())
+
+
+def _guarded_respond(
+    answers: Mapping[str, Route], ready: Callable[[], bool], request: h11.Request
+) -> tuple[int, str, bytes]:
+    """Answer 500 for a mistake of ours: being watched must not end what is watched."""
+    try:
+        return _respond(answers, ready, request)
+    except Exception:  # noqa: BLE001
+        _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
+        return 500, "text/plain", b"this page failed; the program's log says why\n"
 
 
 def _respond(

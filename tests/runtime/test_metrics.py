@@ -1,6 +1,7 @@
 """The HTTP endpoint that every program serves."""
 
 import socket
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -46,12 +47,39 @@ async def test_metrics_health_and_own_routes_are_served(nursery: trio.Nursery) -
     assert posted.startswith(b"HTTP/1.1 405")
 
 
-async def test_garbage_closes_the_connection_and_nothing_else(nursery: trio.Nursery) -> None:
-    serve = partial(serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry())
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET /metrics HTTP/9.9\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n\r\n",  # no Host
+        b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12",
+        b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+async def test_a_bad_request_and_a_broken_page_disturb_nothing(
+    nursery: trio.Nursery, request_bytes: bytes
+) -> None:
+    routes = {"/broken": lambda: ("text/plain", f"{1 // 0}".encode())}
+    serve = partial(serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry(), routes=routes)
     port: int = await nursery.start(serve)
-    assert await exchange(port, b"\x00\x01\x02\r\n\r\n") == b""
+    with suppress(trio.BrokenResourceError):  # closed before all of it was read
+        await exchange(port, request_bytes)
     alive = await exchange(port, b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
     assert alive.endswith(b"alive\n")
+
+
+async def test_head_is_answered_without_the_page(nursery: trio.Nursery) -> None:
+    serve = partial(serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry())
+    port: int = await nursery.start(serve)
+    answer = await exchange(port, b"HEAD /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"Content-Length: 6\r\n" in answer.replace(b"content-length", b"Content-Length")
+    assert answer.endswith(b"\r\n\r\n")
 
 
 async def test_a_port_in_use_is_named() -> None:
