@@ -15,7 +15,7 @@ STEADY_FROM: Final = 0.1
 
 
 class TooFewSamples(ValueError):
-    """A run ended before there were two samples behind its first tenth."""
+    """A run was over so soon behind its first tenth that nothing can be said of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,8 @@ def throughput(samples: Sequence[Sample], *, records: int, value_bytes: int) -> 
     if last is None or last == 0:
         raise TooFewSamples(f"{len(steady)} of {len(samples)} samples after the first tenth")
     first, end = steady[0], steady[last]
+    if end.cpu_s == first.cpu_s:
+        raise TooFewSamples("it was over within a tick of the kernel's clock")
     moved = (end.records - first.records) * value_bytes / records
     return Throughput(
         mb_s=moved / MEGABYTE / (end.at_s - first.at_s),

@@ -26,7 +26,8 @@ HEAD: Final = """\
 # Benchmarks
 
 Made by `make bench` out of `build/bench.json`; do not edit. `make bench QUICK=1` takes under five
-minutes, `ONLY=mirror|broker|offsets` picks a part, `ALL=1` mirrors every combination.
+minutes, `ONLY=mirror|broker|offsets` picks a part, `ALL=1` mirrors every combination, `RUNS=5`
+takes more rounds. `make profile WHAT=mirror|broker` draws flame graphs of ours under `build/`.
 
 Figures are minimum / **median** / maximum over the runs. MB are 10^6 and GiB 2^30 bytes of record
 values before compression. Processor time is what the kernel accounts to the process itself, all

@@ -20,8 +20,8 @@ from tests.interop.peers.child import start_child
 
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = MIB
-LEAST_WIRE_BYTES: Final = GIB // 2
-"""It is quick: with less, a run would be over between two ticks of the kernel's clock."""
+LEAST_WIRE_BYTES: Final = 2 * GIB
+"""It is quick: with less, a run would take but a few ticks of the kernel's clock."""
 LOOK_S: Final = 0.02
 LIMIT_S: Final = 120
 

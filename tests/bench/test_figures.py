@@ -42,9 +42,16 @@ def test_what_a_mirror_does_behind_the_last_record_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "samples", [[], [sample(0, 0, 0)], [sample(0, 0, 0), sample(1, 10, 1)], [sample(0, 10, 0)]]
+    "samples",
+    [
+        [],
+        [sample(0, 0, 0)],
+        [sample(0, 0, 0), sample(1, 10, 1)],
+        [sample(0, 10, 0)],
+        [sample(0, 5, 0.5), sample(0.02, 10, 0.5)],
+    ],
 )
-def test_a_run_that_is_over_at_the_first_look_has_no_figures(samples: list[Sample]) -> None:
+def test_a_run_that_is_over_too_soon_has_no_figures(samples: list[Sample]) -> None:
     with pytest.raises(TooFewSamples):
         throughput(samples, records=10, value_bytes=GIB)
 

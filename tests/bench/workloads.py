@@ -112,7 +112,7 @@ def fitted(workload: Workload) -> Workload:
 
 def quick(base: Workload = BASE) -> list[Workload]:
     """Return what `QUICK=1` mirrors."""
-    return [replace(base, data_bytes=128 * MIB)]
+    return [replace(base, data_bytes=256 * MIB)]
 
 
 def size(count: int) -> str:
