@@ -30,15 +30,16 @@ from tests.bench.mirrors import (
     run_catching_up,
     run_killing,
     run_latency,
+    run_relay_alone,
     run_rereading,
 )
 from tests.bench.page import page
 from tests.bench.plans import RUNS, Extent, Plan, disk_mb, plan_for
 from tests.bench.processes import cpu_and_memory
 from tests.bench.rereading import LAGS, lag_name
-from tests.bench.results import DUPLICATES, OURS, REREAD, report, was_cut_short
+from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
 from tests.bench.stage import Stage, apache_stage, bundled_stage
-from tests.bench.workloads import Part, parse_parts
+from tests.bench.workloads import Part, Workload, parse_parts
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
@@ -99,8 +100,7 @@ class Bench:
         match part:
             case Part.MIRROR:
                 self._mirror(folder)
-                if self.plan.on_bundled:
-                    self._mirror_between_bundled(folder / "bundled")
+                self._mirror_between_bundled(folder / "bundled", self.plan.on_bundled)
             case Part.OFFSETS:
                 self._offsets(folder)
             case Part.BROKER:
@@ -123,6 +123,7 @@ class Bench:
         plan, ledger = self.plan, self.ledger
         with self._stage(apache_stage(folder, disk_mb(plan)), Part.MIRROR) as stage:
             if stage is None:
+                self._without_apache(folder)
                 return
             for workload in plan.catching_up:
                 run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
@@ -132,13 +133,23 @@ class Bench:
             for kill in plan.kills:
                 run_killing(stage, kill, plan.steady_systems, plan.steady_rounds, ledger)
 
-    def _mirror_between_bundled(self, folder: Path) -> None:
+    def _without_apache(self, folder: Path) -> None:
+        """Run what needs no Apache Kafka: the relay, and ours between bundled brokers."""
+        plan = self.plan
+        for workload in plan.catching_up:
+            run_relay_alone(folder / "relay", workload, plan.rounds, self.ledger)
+        if not plan.on_bundled:
+            self._mirror_between_bundled(folder / "instead", plan.catching_up)
+
+    def _mirror_between_bundled(self, folder: Path, workloads: Sequence[Workload]) -> None:
+        if not workloads:
+            return
         plan, ledger = self.plan, self.ledger
-        rows = [f"{workload.name}{BUNDLED}" for workload in plan.on_bundled]
+        rows = [f"{workload.name}{BUNDLED}" for workload in workloads]
         missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
         running = bundled_stage(folder, disk_mb(plan))
         with started(running, partial(ledger.miss, OURS, missing)) as stage:
-            for row, workload in zip(rows, plan.on_bundled, strict=True):
+            for row, workload in zip(rows, workloads, strict=True):
                 if stage is not None:
                     run_catching_up(stage, workload, (OURS,), plan.rounds, ledger, row)
 
@@ -166,9 +177,10 @@ def rows_of(plan: Plan, part: Part) -> dict[str, list[Cell]]:
     """Return the rows of a part that need Apache Kafka, by system."""
     if part is Part.OFFSETS:
         return {system: [(lag_name(lag), REREAD) for lag in LAGS] for system in plan.reread_systems}
-    rows: dict[str, list[Cell]] = {system: [] for system in plan.catching_up_systems}
+    mirrors = [system for system in plan.catching_up_systems if system != RELAY]
+    rows: dict[str, list[Cell]] = {system: [] for system in mirrors}
     for workload in plan.catching_up:
-        for system in plan.catching_up_systems:
+        for system in mirrors:
             rows[system] += cells(workload.name, CATCH_UP_BENCHES)
     for system in plan.steady_systems:
         for rate in plan.rates:

@@ -1,5 +1,6 @@
 """Everything measured so far, and everything that could not be, said aloud as it comes in."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ FAULTS: Final = (
 
 T = TypeVar("T")
 
+REASON_LENGTH: Final = 160
+_ADDRESS: Final = re.compile(r"\w+://\S+")
 GRACE_S: Final = 60.0
 """What a run that began in time may take beyond it."""
 
@@ -175,10 +178,12 @@ def is_expected(fault: BaseException) -> bool:
 
 
 def reason_of(fault: BaseException) -> str:
-    """Return one line that says what happened."""
+    """Return one short line that says what happened, without a registry's address."""
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
-    first = next(iter(str(fault).splitlines()), "")
+    first = _ADDRESS.sub("its address", next(iter(str(fault).splitlines()), ""))
+    if len(first) > REASON_LENGTH:
+        first = first[:REASON_LENGTH].rpartition(" ")[0] + " ..."
     return first.rstrip(":;") or type(fault).__name__
 
 

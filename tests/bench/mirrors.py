@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -46,6 +47,18 @@ def run_catching_up(
 
     with ledger.guard(systems, cells(row, CATCH_UP_BENCHES)), _filled(stage, workload):
         in_turns(row, systems, rounds, attempt)
+
+
+def run_relay_alone(folder: Path, workload: Workload, rounds: Rounds, ledger: Ledger) -> None:
+    """Measure the relay where there are no clusters for the others."""
+
+    def attempt(system: str, turn: int) -> bool:
+        def run() -> Mapping[Cell, float]:
+            return figures(workload.name, run_relay(folder, workload, ledger))
+
+        return ledger.try_run(system, turn, cells(workload.name, CATCH_UP_BENCHES), run)
+
+    in_turns(workload.name, (RELAY,), rounds, attempt)
 
 
 def run_latency(

@@ -89,3 +89,10 @@ def test_a_group_of_faults_is_expected_only_if_all_are() -> None:
     assert not is_expected(ExceptionGroup("nursery", [good, bad]))
     assert reason_of(ExceptionGroup("nursery", [ExceptionGroup("inner", [good])])) == str(good)
     assert reason_of(TimeoutError()) == "TimeoutError"
+
+
+def test_a_reason_is_short_and_names_no_registry() -> None:
+    said = (
+        "Maven cannot resolve it: https://user:secret@registry.example/maven/ is away " + "x" * 200
+    )
+    assert reason_of(PeerUnavailable(said)) == ("Maven cannot resolve it: its address is away ...")
