@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -59,22 +59,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="broker", description="The bundled Kafka broker.")
+    parser = argparse.ArgumentParser(
+        prog="broker",
+        description="The bundled Kafka broker.",
+        epilog="Exit status: 0 ended as asked, 1 it failed to start or to run, 2 wrong input.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run one broker in the foreground")
     run.add_argument("properties", type=Path, help="a server.properties in Kafka's format")
     _add_common(run)
     up = commands.add_parser("up", help="run a whole local cluster and its ZooKeeper")
-    up.add_argument("--brokers", type=_count, default=3, metavar="N")
-    up.add_argument("--data", type=Path, default=Path("broker-data"), metavar="DIR")
-    up.add_argument("--host", default="127.0.0.1")
-    up.add_argument("--port", type=_port, default=9092, help="of the first broker; 0: free ones")
-    up.add_argument("--zookeeper-port", type=_port, default=0, metavar="N", help="0: a free one")
-    up.add_argument("--cluster-name", default="dc1", metavar="NAME")
-    up.add_argument("--metrics-port", type=_port, metavar="N", help="of the first broker")
+    _add(up, "--brokers", "how many", type=_count, default=3, metavar="N")
+    _add(up, "--data", "kept from run to run", type=Path, default=Path("broker-data"))
+    _add(up, "--host", "where all listen", default="127.0.0.1")
+    _add(up, "--port", "of the first broker; 0: free ones", type=_port, default=9092)
+    _add(up, "--zookeeper-port", "0: a free one", type=_port, default=0)
+    _add(up, "--cluster-name", "used in messages", default="dc1")
+    up.add_argument("--metrics-port", type=_port, help="of the first broker; 0: free ones")
     up.add_argument("--ready-file", type=Path, metavar="PATH", help="JSON, written when ready")
     _add_common(up)
     return parser
+
+
+def _add(
+    parser: argparse.ArgumentParser,
+    option: str,
+    text: str,
+    **settings: Any,  # noqa: ANN401 - argparse's own
+) -> None:
+    """Add an option that has a default, and show it."""
+    parser.add_argument(option, help=f"{text} (default: %(default)s)", **settings)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -89,14 +103,21 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = _number(text)
     if not 1 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{value} is not within 1 and 100")
     return value
 
 
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from error
+
+
 def _port(text: str) -> int:
-    value = int(text)
+    value = _number(text)
     if not 0 <= value <= 65_535:
         raise argparse.ArgumentTypeError(f"there is no port {value}")
     return value

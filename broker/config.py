@@ -189,6 +189,7 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
             raise ConfigurationError(f"{file}: {required}: missing")
     provided = MappingProxyType({key: entry.value for key, entry in given.items()})
     _check_advertised(values, given)
+    _check_zookeeper_ports(given)
     return BrokerConfig(**values, provided=provided)
 
 
@@ -207,6 +208,14 @@ def _check_advertised(values: Mapping[str, Any], given: Mapping[str, Property]) 
     for listener in values.get("advertised_listeners", ()):
         if listener.host in {"", "0.0.0.0", "::"}:  # noqa: S104 - refused, not bound
             raise given["advertised.listeners"].wrong(f"{listener}: clients need a real host")
+
+
+def _check_zookeeper_ports(given: Mapping[str, Property]) -> None:
+    entry = given["zookeeper.connect"]
+    for address in entry.value.split(","):
+        port = int(address.rpartition(":")[2])
+        if not 0 < port <= MAX_PORT:
+            raise entry.wrong(f"there is no port {port}")
 
 
 def _parse(entry: Property, name: str) -> object:
@@ -279,6 +288,15 @@ def _parse_listener(entry: Property, text: str) -> Listener:
     return Listener(name="PLAINTEXT", host=found["host"].strip("[]"), port=int(found["port"]))
 
 
+def _parse_zookeeper(entry: Property, limits: Mapping[str, Any]) -> str:
+    text = _parse_text(entry, limits)
+    for server in text.split(","):
+        port = server.rpartition(":")[2]
+        if not 0 < int(port) <= MAX_PORT:
+            raise entry.wrong(f"{server!r}: there is no port {port}")
+    return text
+
+
 Parser = Callable[[Property, Mapping[str, Any]], object]
 _BY_TYPE: Final[Mapping[Any, Parser]] = {
     int: _parse_int,
@@ -291,4 +309,5 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "listeners": _parse_listeners,
     "advertised.listeners": _parse_listeners,
     "log.dirs": _parse_folders,
+    "zookeeper.connect": _parse_zookeeper,
 }

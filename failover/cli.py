@@ -1,4 +1,7 @@
-"""The program `failover`. Exit status: 0 done, 1 it failed or was rolled back, 2 refused."""
+"""Move a service from one site to another, step by step, and say where it stands.
+
+Exit status: 0 done, 1 it failed or was rolled back, 2 refused.
+"""
 
 import argparse
 import json
@@ -139,7 +142,11 @@ def _require_known(configuration: Configuration, site: str) -> None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options; argparse itself ends the program with status 2 on bad ones."""
-    parser = argparse.ArgumentParser(prog="failover", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="failover",
+        description="Move applications from one site to the other.",
+        epilog="Exit status: 0 done, 1 it failed or was rolled back, 2 refused.",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command, text in (
         ("promote", promote, "make a site the active one, or go on doing so"),
@@ -150,7 +157,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     ):
         sub = commands.add_parser(name, help=text, description=text)
         if name in {"promote", "plan"}:
-            sub.add_argument("site", metavar="SITE")
+            sub.add_argument("site", metavar="SITE", help="the site to make active, as in FILE")
             sub.add_argument(
                 "--source-lost",
                 action="store_true",
@@ -161,7 +168,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             )
         if name == "status":
             sub.add_argument("--json", action="store_true", help="as JSON")
-        sub.add_argument("file", metavar="FILE", nargs="?", type=Path, default=Path("dc.yaml"))
+        sub.add_argument("file", metavar="FILE", type=Path, help="the YAML configuration")
         sub.set_defaults(run=command)
     return parser.parse_args(arguments)
 

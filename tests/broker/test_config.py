@@ -116,6 +116,10 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
             "advertised.listeners: PLAINTEXT://0.0.0.0:9092: clients need a real host",
         ),
         (
+            "zookeeper.connect=a:2181,b:70000",
+            "zookeeper.connect: 'b:70000': there is no port 70000",
+        ),
+        (
             "zookeeper.connect=localhost",
             "zookeeper.connect: 'localhost' is not of the form host:port[,host:port]",
         ),

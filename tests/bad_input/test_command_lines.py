@@ -1,0 +1,35 @@
+"""What a hurried person types: options in any order, words for numbers."""
+
+from pathlib import Path
+
+import pytest
+
+import broker.cli
+import failover.cli
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["dc2 --source-lost dc.yaml", "--source-lost dc2 dc.yaml", "dc2 dc.yaml --source-lost"],
+)
+def test_an_option_may_stand_anywhere(arguments: str) -> None:
+    options = failover.cli.parse(["promote", *arguments.split()])
+    assert (options.site, options.file, options.source_lost) == ("dc2", Path("dc.yaml"), True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("--brokers x", "argument --brokers: 'x' is not a whole number"),
+        ("--brokers 0", "argument --brokers: 0 is not within 1 and 100"),
+        ("--port x", "argument --port: 'x' is not a whole number"),
+        ("--port 70000", "argument --port: there is no port 70000"),
+    ],
+)
+def test_a_wrong_number_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: str, complaint: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        broker.cli.main(["up", *arguments.split()])
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
