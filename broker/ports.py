@@ -33,20 +33,23 @@ class PortWishes:
 
 
 def choose_ports(wishes: PortWishes, memory: Path) -> Ports:
-    """Return the ports, and note them in `memory` for the next time. Raises OSError, ValueError."""
+    """Return the ports; those in `memory` where none are asked for. Raises OSError, ValueError."""
+    memory.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(memory.read_text()) if memory.exists() else {}
     free = free_ports(wishes.host)
     metrics: tuple[int, ...] = ()
     if wishes.metrics_port is not None:
         metrics = _row(wishes.metrics_port, known.get("metrics", ()), wishes.brokers, free)
-    chosen = Ports(
+    return Ports(
         zookeeper=wishes.zookeeper_port or int(known.get("zookeeper", 0)) or next(free),
         brokers=_row(wishes.broker_port, known.get("brokers", ()), wishes.brokers, free),
         metrics=metrics,
     )
-    memory.parent.mkdir(parents=True, exist_ok=True)
-    memory.write_text(json.dumps(asdict(chosen)) + "\n")
-    return chosen
+
+
+def remember_ports(ports: Ports, memory: Path) -> None:
+    """Note for the next time where everything listens. Raises OSError."""
+    memory.write_text(json.dumps(asdict(ports)) + "\n")
 
 
 def _row(first: int, known: list[int], count: int, free: Iterator[int]) -> tuple[int, ...]:

@@ -4,13 +4,14 @@ Each child watches a pipe whose other end this process holds, so it ends with th
 that ends. A restart on the same data has the same records and the same ports.
 """
 
+import fcntl
 import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from typing import Final
 import trio
 
 from broker.parent import cancel_without_parent
-from broker.ports import Ports, PortWishes, choose_ports
+from broker.ports import Ports, PortWishes, choose_ports, remember_ports
 from runtime.signals import cancel_on_signal
 from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -28,6 +29,8 @@ from wire.net.pool import ConnectionPool
 
 _LOG = logging.getLogger(__name__)
 
+MEMORY: Final = "cluster.json"
+"""The ports of last time."""
 READY_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 12.0
 POLL_S: Final = 0.05
@@ -76,36 +79,66 @@ class Child:
 
 async def bring_up(options: UpOptions) -> None:
     """Run the cluster until a signal. Raises ClusterFailed and what ZooKeeper's start raises."""
-    host = options.ports.host
+    with _held(options.data):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(cancel_on_signal, nursery.cancel_scope)
+            if options.ends_with_stdin:
+                nursery.start_soon(cancel_without_parent, nursery.cancel_scope)
+            await _run(options, nursery)
+
+
+async def _run(options: UpOptions, nursery: trio.Nursery) -> None:
     ports = _choose_ports(options)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(cancel_on_signal, nursery.cancel_scope)
-        if options.ends_with_stdin:
-            nursery.start_soon(cancel_without_parent, nursery.cancel_scope)
-        folder = options.data / "zookeeper"
-        async with run_zookeeper(folder, host=host, port=ports.zookeeper) as zookeeper:
-            children: list[Child] = []
-            try:
-                for broker_id in range(options.ports.brokers):
-                    child = await _start(options, ports, broker_id, zookeeper)
-                    children.append(child)
-                await _wait_ready(children)
-                _announce(options, zookeeper, children)
-                for child in children:
-                    nursery.start_soon(_report_death, child)
-                nursery.start_soon(_report_zookeeper_death, zookeeper)
-                await trio.sleep_forever()
-            finally:
-                await _stop(children)
+    folder = options.data / "zookeeper"
+    async with run_zookeeper(folder, host=options.ports.host, port=ports.zookeeper) as zookeeper:
+        children: list[Child] = []
+        try:
+            for broker_id in range(options.ports.brokers):
+                child = await _start(options, ports, broker_id, zookeeper)
+                children.append(child)
+            await _wait_ready(children)
+            remember_ports(ports, options.data / MEMORY)
+            _announce(options, zookeeper, children)
+            for child in children:
+                nursery.start_soon(_report_death, child)
+            nursery.start_soon(_report_zookeeper_death, zookeeper)
+            await trio.sleep_forever()
+        finally:
+            await _stop(children)
+
+
+@contextmanager
+def _held(data: Path) -> Iterator[None]:
+    """Keep a second cluster out of the folder, before it overwrites anything of the first."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = (data / ".lock").open("w")
+    except OSError as error:
+        raise ClusterFailed(f"--data {data}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ClusterFailed(f"--data {data}: another `broker up` runs on it") from error
+        yield
 
 
 def _choose_ports(options: UpOptions) -> Ports:
     try:
-        return choose_ports(options.ports, options.data / "cluster.json")
+        return choose_ports(options.ports, options.data / MEMORY)
     except OSError as error:
         raise ClusterFailed(f"--data {options.data}: {error.strerror}") from error
     except ValueError as error:
         raise ClusterFailed(f"{options.data / 'cluster.json'}: {error}") from error
+
+
+def _remember_ports(options: UpOptions, ports: Ports) -> None:
+    """Only now: a start that fails must not change what a running cluster, or the next, uses."""
+    memory = options.data / MEMORY
+    try:
+        remember_ports(ports, memory)
+    except OSError as error:
+        raise ClusterFailed(f"{memory}: {error.strerror}") from error
 
 
 async def _start(

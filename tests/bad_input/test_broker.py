@@ -83,10 +83,12 @@ def test_a_second_cluster_on_the_same_data_is_refused(
     if "twins" not in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics().topics:
         create_topic(cluster, "twins")
         produce(cluster, "twins", range(10))
+    memory = (cluster.data / "cluster.json").read_text()
     ports = [argument.format(free=free_port()) for argument in arguments]
     twin = start("broker.cli", "up", "--brokers=1", "--data", cluster.data, *ports)
     said = complaint(twin, 1)
     assert "in use" in said
+    assert (cluster.data / "cluster.json").read_text() == memory
     assert values_of(read_all(cluster, "twins")) == list(range(10))
 
 
