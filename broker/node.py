@@ -139,13 +139,18 @@ class BrokerNode:
             offline_partitions=sum(
                 part.leader < 0 for topic in topics for part in topic.partitions.values()
             ),
+            offline_log_folders=len(self.logs.offline),
             is_controller=self.controller.is_active,
             log_bytes=[(part.topic, part.index, part.log.size_bytes) for part in held],
             log_end_offsets=[(part.topic, part.index, part.log_end_offset) for part in held],
         )
 
     async def look_after_logs(self) -> None:
-        """Let the logs do what is due, once a second; fsyncs wait in a thread, not in the loop."""
+        """Let the logs do what is due, once a second; fsyncs wait in a thread, not in the loop.
+
+        Raises StorageError when the last log folder has failed: as a leader that can neither
+        write nor read, the broker would only hide that its partitions are gone.
+        """
         while True:
             await trio.sleep(TICK_S)
             now_ms = self.clock.now_ms()
@@ -156,6 +161,10 @@ class BrokerNode:
                     flush.finish()
                 except StorageError as error:
                     _LOG.error("not flushed: %s", error)
+            failures = self.logs.offline
+            if len(failures) == len(self.config.log_dirs):
+                failure = next(iter(failures.values()))
+                raise StorageError(failure.path, f"{failure.reason}; no log folder is left")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,12 @@ def run_second_broker(
     return process
 
 
+def leaders(admin: AdminClient) -> dict[int, int]:
+    """Return the leader of each partition of the topic `full`, -1 for none."""
+    partitions = admin.list_topics("full", timeout=10).topics["full"].partitions
+    return {index: partition.leader for index, partition in partitions.items()}
+
+
 def deliver(producer: Producer, partition: int, count: int) -> tuple[list[int], set[str]]:
     """Produce numbers; return the acknowledged ones and the errors of the others."""
     acknowledged: list[int] = []
@@ -164,17 +170,18 @@ def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_pat
         try:
             create_topic(cluster, "full", 2)
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-            partitions = admin.list_topics("full").topics["full"].partitions
-            [there] = [index for index, part in partitions.items() if part.leader == 1]
+            [there] = [index for index, leader in leaders(admin).items() if leader == 1]
             settings = {"message.timeout.ms": 3_000, "batch.num.messages": 10, "log_level": 0}
             producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
             acknowledged, errors = deliver(producer, there, 200)
             assert 50 < len(acknowledged) < 100
             assert errors == {"_MSG_TIMED_OUT"}
             assert deliver(producer, 1 - there, 200) == (list(range(200)), set())
-            said = (tmp_path / "second" / "broker.log").read_text()
-            assert said.count("File too large") == 1
-            assert str(tmp_path / "second" / "logs" / f"full-{there}") in said
+            assert broker.wait(20) == 1
+            said = (tmp_path / "second" / "broker.log").read_text().splitlines()[-1]
+            full = tmp_path / "second" / "logs" / f"full-{there}"
+            assert said == f"broker: {full}: File too large; no log folder is left"
+            wait_until("no leader", lambda: leaders(admin)[there] == -1)
         finally:
             broker.send_signal(signal.SIGTERM)
             broker.wait(20)
