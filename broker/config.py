@@ -189,7 +189,6 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
             raise ConfigurationError(f"{file}: {required}: missing")
     provided = MappingProxyType({key: entry.value for key, entry in given.items()})
     _check_advertised(values, given)
-    _check_zookeeper_ports(given)
     return BrokerConfig(**values, provided=provided)
 
 
@@ -208,14 +207,6 @@ def _check_advertised(values: Mapping[str, Any], given: Mapping[str, Property]) 
     for listener in values.get("advertised_listeners", ()):
         if listener.host in {"", "0.0.0.0", "::"}:  # noqa: S104 - refused, not bound
             raise given["advertised.listeners"].wrong(f"{listener}: clients need a real host")
-
-
-def _check_zookeeper_ports(given: Mapping[str, Property]) -> None:
-    entry = given["zookeeper.connect"]
-    for address in entry.value.split(","):
-        port = int(address.rpartition(":")[2])
-        if not 0 < port <= MAX_PORT:
-            raise entry.wrong(f"there is no port {port}")
 
 
 def _parse(entry: Property, name: str) -> object:

@@ -64,6 +64,7 @@ class BrokerState:
     leader_count: int
     partition_count: int
     offline_partitions: int
+    offline_log_folders: int
     is_controller: bool
     log_bytes: Iterable[tuple[str, int, int]]
     log_end_offsets: Iterable[tuple[str, int, int]]
@@ -114,6 +115,11 @@ class BrokerCollector(Collector):
                 "offline_partitions",
                 "Partitions of the cluster without a leader",
                 state.offline_partitions,
+            ),
+            (
+                "offline_log_folders",
+                "Log folders of this broker that failed; what lies there is offline",
+                state.offline_log_folders,
             ),
             ("is_controller", "1 on the controller, else 0", int(state.is_controller)),
         ):

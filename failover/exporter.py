@@ -8,6 +8,7 @@ them while the witness does not.
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import trio
@@ -111,14 +112,18 @@ async def serve(
     metrics = configuration.metrics
     async with background_tasks() as tasks:
         tasks.start_soon(_follow, configuration, collector)
-        _LOG.info("metrics at http://%s:%d/metrics", metrics.host, metrics.failover_port)
-        await serve_metrics(
-            metrics.host,
-            metrics.failover_port,
-            ready=lambda: collector.status is not None,
-            registry=registry,
-            task_status=task_status,
+        port = await tasks.start(
+            partial(
+                serve_metrics,
+                metrics.host,
+                metrics.failover_port,
+                ready=lambda: collector.status is not None,
+                registry=registry,
+            )
         )
+        _LOG.info("metrics at http://%s:%d/metrics", metrics.host, port)
+        task_status.started(port)
+        await trio.sleep_forever()
 
 
 async def _follow(configuration: Configuration, collector: StatusCollector) -> None:

