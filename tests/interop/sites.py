@@ -122,11 +122,13 @@ def _run_site(folder: Path, kind: Kind | Peer, name: str) -> Iterator[Site]:
             yield bundled
 
 
-def create_topic(site: Site, name: str, partitions: int = 1, **settings: str) -> None:
+def create_topic(
+    site: Site, name: str, partitions: int = 1, *, copies: int = 1, **settings: str
+) -> None:
     """Create a topic that keeps records of any age, unless `settings` say otherwise."""
     admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
     config = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in settings.items()}
-    topic = NewTopic(name, partitions, 1, config=config)
+    topic = NewTopic(name, partitions, copies, config=config)
     admin.create_topics([topic])[name].result(TIMEOUT_S)
 
 

@@ -69,6 +69,12 @@ class Child:
             raise self.failure(f"did not stop within {patience_s:.0f} s") from error
         self.kill()
 
+    def wait_gone(self, *, patience_s: float) -> None:
+        """Give it that long to end by itself, then kill it."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience_s)
+        self.kill()
+
     def kill(self) -> None:
         """End its whole process group by SIGKILL; nothing if it is gone."""
         assert self.process.stdin is not None, "start_child gave it a pipe"

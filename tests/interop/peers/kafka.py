@@ -27,6 +27,7 @@ from tests.interop.peers.resources import require_disk, require_memory
 
 START_TIMEOUT_S: Final = 120
 STOP_TIMEOUT_S: Final = 60
+QUORUM_PATIENCE_S: Final = 6
 ZOOKEEPER_TIMEOUT_S: Final = 60
 HEAP_MB: Final = 512
 RESIDENT_MB: Final = 700
@@ -118,13 +119,18 @@ class KafkaCluster:
             raise
 
     def stop(self) -> None:
-        """End the cluster in order and wait until it is gone; PeerFailed if it had to be killed."""
-        # All at once: one after the other, the last KRaft voters would wait for a majority.
+        """End the cluster in order and wait until it is gone; PeerFailed if it had to be killed.
+
+        Of several KRaft brokers the last wait for a majority that will not come: they are killed.
+        """
         for child in self._brokers.values():
             child.ask_to_stop()
         try:
             for child in self._brokers.values():
-                child.stop(patience_s=STOP_TIMEOUT_S)
+                if self.kind.mode is Mode.KRAFT and self.broker_count > 1:
+                    child.wait_gone(patience_s=QUORUM_PATIENCE_S)
+                else:
+                    child.stop(patience_s=STOP_TIMEOUT_S)
             if self._zookeeper is not None:
                 self._zookeeper.stop(patience_s=STOP_TIMEOUT_S)
         finally:
