@@ -12,6 +12,7 @@ import pytest
 
 from tests.interop.matrix import (
     FAILED,
+    NOT_APPLICABLE,
     NOT_RUN,
     PASSED,
     Peer,
@@ -130,7 +131,7 @@ def _outcome(report: pytest.TestReport, fault: Exception | None) -> str | None:
         return FAILED
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        return NOT_RUN + reason.removeprefix("Skipped: ")
+        return NOT_APPLICABLE + reason.removeprefix("Skipped: ")
     return PASSED if report.when == "call" else None
 
 

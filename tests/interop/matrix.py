@@ -11,6 +11,9 @@ RESULTS: Final = Path(__file__).parents[2] / "build" / "interop.json"
 PASSED: Final = "yes"
 FAILED: Final = "FAILED"
 NOT_RUN: Final = "not run: "
+"""A peer could not be had or did not start: nothing is known."""
+NOT_APPLICABLE: Final = "n/a: "
+"""One of the two sides has no such feature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ class Row:
     behaviour: str
     against: str
     outcome: str
-    """PASSED, FAILED, or NOT_RUN and the reason."""
+    """PASSED, FAILED, or NOT_RUN or NOT_APPLICABLE and the reason."""
 
     @property
     def was_not_run(self) -> bool:

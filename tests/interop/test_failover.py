@@ -86,7 +86,7 @@ def test_a_promotion_after_the_source_was_lost_takes_place(sites: Sites, tmp_pat
         sites.dc1.kill()
         try:
             ended = run_program(
-                "failover.cli", "promote", "--source-lost", "dc2", str(configuration)
+                "failover.cli", "promote", "dc2", "--source-lost", str(configuration)
             )
             assert ended.returncode == 0, ended.stdout + ended.stderr
             assert active_site(configuration) == "dc2"

@@ -23,13 +23,13 @@ RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-c
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
-def class_path(version: str) -> str:
+def class_path(version: str, *, cache: Path = CACHE) -> str:
     """Return Java's class path for that version of Kafka, its tools and MirrorMaker 2.
 
     Raises PeerUnavailable when it is not in the cache and Maven cannot get it.
     """
-    with _only_one_resolves():
-        listed = CACHE / f"kafka-{version}.classpath"
+    with _only_one_resolves(cache):
+        listed = cache / f"kafka-{version}.classpath"
         if not _is_complete(listed):
             _resolve(version, listed)
         return listed.read_text().strip()
@@ -42,9 +42,9 @@ def _is_complete(listed: Path) -> bool:
 
 
 @contextmanager
-def _only_one_resolves() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
+def _only_one_resolves(cache: Path) -> Iterator[None]:
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -55,11 +55,12 @@ def _resolve(version: str, listed: Path) -> None:
         raise PeerUnavailable(
             "Maven, which fetches Apache Kafka, is missing: install it (apt-get install maven)"
         )
-    require_disk(CACHE, NEEDED_DISK_MB)
+    cache = listed.parent
+    require_disk(cache, NEEDED_DISK_MB)
     partial = listed.with_suffix(".partial")
     command = [maven, "--batch-mode", "--quiet", "--file", str(POM), RESOLVE]
     command += [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
-    command += [f"-Dmaven.repo.local={CACHE / 'maven'}", "-DincludeScope=runtime"]
+    command += [f"-Dmaven.repo.local={cache / 'maven'}", "-DincludeScope=runtime"]
     command += [f"-Dmdep.outputFile={partial}"]
     try:
         ended = subprocess.run(

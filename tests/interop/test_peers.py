@@ -1,0 +1,76 @@
+"""Peers that cannot be had or do not start are named, and leave nothing behind."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.interop.peers import (
+    KAFKA_4_KRAFT,
+    NEWEST_4,
+    PeerFailed,
+    PeerUnavailable,
+    Site,
+    run_kafka,
+    run_mirror_maker,
+)
+from tests.interop.peers.artifacts import class_path
+from tests.interop.peers.resources import require_disk, require_memory
+
+
+def test_without_maven_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PeerUnavailable, match="install it"):
+        class_path(NEWEST_4, cache=tmp_path / "cache")
+
+
+def test_a_registry_out_of_reach_is_named_with_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
+    monkeypatch.setenv("MAVEN_OPTS", proxy)
+    with pytest.raises(PeerUnavailable, match=rf"cannot resolve Apache Kafka {NEWEST_4}: "):
+        class_path(NEWEST_4, cache=tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*.classpath"))
+
+
+def test_too_little_memory_or_disk_is_said_beforehand(tmp_path: Path) -> None:
+    with pytest.raises(PeerUnavailable, match=r"too little memory: 999999999 MB needed, \d+ MB"):
+        require_memory(999_999_999)
+    with pytest.raises(PeerUnavailable, match=r"too little disk for .*: 999999999 MB needed"):
+        require_disk(tmp_path, 999_999_999)
+
+
+def test_a_broker_that_does_not_start_is_named_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(PeerFailed) as told:  # noqa: SIM117 - the outer one is the subject
+        with run_kafka(tmp_path, KAFKA_4_KRAFT, overrides={"log.segment.bytes": "many"}):
+            pass
+    assert str(KAFKA_4_KRAFT) in str(told.value)
+    assert "log.segment.bytes" in str(told.value)
+
+
+def test_a_mirror_maker_without_clusters_ends_and_is_named(tmp_path: Path) -> None:
+    nowhere = Site(alias="dc1", bootstrap="no-such-host.invalid:1")
+    with pytest.raises(PeerFailed, match=rf"MirrorMaker {NEWEST_4} dc1->dc2 ended with status"):  # noqa: SIM117
+        with run_mirror_maker(
+            tmp_path / "mm2",
+            version=NEWEST_4,
+            source=nowhere,
+            target=Site(alias="dc2", bootstrap="no-such-host.invalid:2"),
+        ):
+            pass
+
+
+def test_a_killed_cluster_is_gone_and_comes_back_with_its_data(tmp_path: Path) -> None:
+    with run_kafka(tmp_path, KAFKA_4_KRAFT) as cluster:
+        (pid,) = cluster.pids.values()
+        addresses = cluster.addresses
+        cluster.kill()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        assert cluster.pids == {}
+        cluster.start()
+        assert cluster.addresses == addresses
+        assert cluster.pids[0] != pid
