@@ -11,7 +11,7 @@ import trio
 
 from mirror.check import CheckFailed, check
 from mirror.daemon import run_daemon
-from mirror.status_command import collect
+from mirror.status_command import collect, not_seen
 from mirror.status_table import render
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
@@ -20,6 +20,7 @@ from runtime.metrics import AddressInUse
 WATCH_S: Final = 1.0
 CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
 BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,9 +37,11 @@ def _run(options: argparse.Namespace) -> int:
     except* (ConfigurationError, AddressInUse, CheckFailed) as faults:
         for fault in _leaves(faults):
             sys.stderr.write(f"mirror: {fault}\n")
+        return_status = BAD_INPUT
     except* KeyboardInterrupt:
-        sys.stderr.write("mirror: interrupted\n")
-    return BAD_INPUT
+        # Nothing else ends `status --watch`.
+        return_status = 0 if getattr(options, "watch", False) else INTERRUPTED
+    return return_status
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Sequence[BaseException]:
@@ -83,8 +86,15 @@ async def _status(configuration: Configuration, options: argparse.Namespace) -> 
         sys.stdout.write(page)
         sys.stdout.flush()
         if not options.watch:
-            return 0
+            return _complain_of(not_seen(report))
         await trio.sleep(WATCH_S)
+
+
+def _complain_of(faults: Sequence[str]) -> int:
+    if not faults:
+        return 0
+    sys.stderr.write(f"mirror: could not see all: {'; '.join(faults)}\n")
+    return BAD_INPUT
 
 
 async def _check(configuration: Configuration, _: argparse.Namespace) -> int:

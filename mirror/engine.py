@@ -42,7 +42,7 @@ class Engine:
         self.map_log = MapLog(links.target_admin, config.source, config.replication_factor)
         self.groups = GroupSync(self.flow, links)
         self.discovery = Discovery(self.flow, links, self.map_log)
-        self.starting_fault = FaultNote(f"{config.name}: cannot start yet")
+        self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
         self.is_started = False
         self._links = links
@@ -55,7 +55,7 @@ class Engine:
         await self._load()
         positioning = Positioning(self.flow, self._links, self.map_log)
         loops = LoopWatch(self.flow, self._links)
-        await self._retry(loops.look)
+        await self._retry(loops.look, self.flow.config.source)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self.discovery.run)
@@ -97,14 +97,14 @@ class Engine:
 
     async def _load(self) -> None:
         """Read the map, however long the target stays away."""
-        await self._retry(self.map_log.load)
+        await self._retry(self.map_log.load, self.flow.config.target)
 
-    async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def _retry(self, step: Callable[[], Awaitable[None]], site: str) -> None:
         while True:
             try:
                 await step()
             except NetworkFault as fault:
-                self.starting_fault.note(str(fault))
+                self.starting_fault.note(f"{site}: {fault}")
                 await trio.sleep(RETRY_S)
             else:
                 self.starting_fault.clear()

@@ -6,7 +6,7 @@ from mirror.checkpoints import Place
 from mirror.links import Links
 from mirror.positioning import Ends, read_ends
 from mirror.start_position import LogEnds
-from mirror.status import FlowReport, GroupReport, PartitionReport, group_report
+from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from mirror.tail_reader import TailReader, topic_exists
 from offset_translation.map_records import MapState, TopicPartition, map_topic_name
 from runtime.config import FlowConfig
@@ -43,7 +43,7 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         groups = []
     return {
         "flow": flow.name,
-        "role": "not running",
+        "role": NOT_RUNNING,
         "since_ms": now_ms,
         "reason": reason,
         "faults": faults,

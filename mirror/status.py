@@ -4,13 +4,16 @@ The JSON object is made of the typed dictionaries below, and is what `mirror sta
 """
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from mirror.checkpoints import GroupStatus, Place
 from mirror.engine import Engine
 from mirror.flow import FlowRunner
 from mirror.partition import MirroredPartition
 from mirror.partition_state import ADVICE
+
+NOT_RUNNING: Final = "not running"
+"""The role of a flow without a daemon; for how long, nobody knows."""
 
 
 class PartitionReport(TypedDict):

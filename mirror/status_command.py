@@ -9,7 +9,7 @@ import trio
 
 from mirror.links import open_links
 from mirror.observe import observe
-from mirror.status import FlowReport, StatusReport
+from mirror.status import NOT_RUNNING, FlowReport, StatusReport
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
@@ -27,6 +27,7 @@ async def collect(configuration: Configuration) -> StatusReport:
     """Return the state of all flows of the file, each from its daemon if there is one."""
     now = now_ms()
     flows: list[FlowReport] = []
+    witness_fault: list[str] = []
     coordination = configuration.coordination
     try:
         async with open_zookeeper(
@@ -36,10 +37,18 @@ async def collect(configuration: Configuration) -> StatusReport:
                 await _worker(zookeeper, configuration, flow) for flow in configuration.flows
             ]
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        workers = [str(fault)] * len(configuration.flows)
+        workers = [f"who runs it is not known: {fault}"] * len(configuration.flows)
+        witness_fault = [f"witness: {fault}"]
     for flow, worker in zip(configuration.flows, workers, strict=True):
-        flows.append(await _flow(configuration, flow, worker))
+        found = await _flow(configuration, flow, worker)
+        flows.append({**found, "faults": [*witness_fault, *found["faults"]]})
     return {"program": "mirror", "pid": 0, "now_ms": now, "flows": flows}
+
+
+def not_seen(report: StatusReport) -> list[str]:
+    """Return what kept us from seeing all there is; a daemon's faults are what it has seen."""
+    flows = [flow for flow in report["flows"] if flow["role"] == NOT_RUNNING]
+    return [f"flow {flow['flow']}: {fault}" for flow in flows for fault in flow["faults"]]
 
 
 async def _worker(
@@ -64,7 +73,7 @@ async def _flow(
             return await observe(flow, links, reason=reason, now_ms=now_ms())
     return {
         "flow": flow.name,
-        "role": "not running",
+        "role": NOT_RUNNING,
         "since_ms": now_ms(),
         "reason": reason,
         "faults": [f"the clusters did not answer within {OBSERVE_TIMEOUT_S:g} s"],

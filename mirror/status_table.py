@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from mirror.status import FlowReport, GroupReport, PartitionReport, StatusReport
+from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, StatusReport
 
 UNKNOWN: Final = "?"
 PARTITION_HEAD: Final = (
@@ -24,7 +24,8 @@ def render(report: StatusReport) -> str:
 
 
 def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
-    head = f"flow {flow['flow']}: {flow['role']} for {duration(now_ms - flow['since_ms'])}"
+    since = "" if flow["role"] == NOT_RUNNING else f" for {duration(now_ms - flow['since_ms'])}"
+    head = f"flow {flow['flow']}: {flow['role']}{since}"
     yield f"{head} ({flow['reason']})" if flow["reason"] else head
     for fault in flow["faults"]:
         yield f"  fault: {fault}"

@@ -20,5 +20,8 @@ PROGRAMS = [
 def test_every_program_that_needs_the_witness_names_it(tmp_path: Path) -> None:
     file = write_configuration(tmp_path)
     runs = {name: start(f"{name[0]}.cli", *name[1:], file) for name in PROGRAMS}
+    status = start("mirror.cli", "status", file)
     for (program, *_), run in runs.items():
         assert complaint(run, 2) == f"{program}: ZooKeeper {NOWHERE} did not answer within 10 s"
+    unseen = f"ZooKeeper {NOWHERE} did not answer within 10 s"
+    assert f"could not see all: flow dc1->dc2: witness: {unseen}; " in complaint(status, 2)
