@@ -6,7 +6,7 @@ import trio
 
 from tests.bench.figures import Sample, Throughput, throughput
 from tests.bench.ledger import Cell, Ledger, RunFailed
-from tests.bench.processes import cpu_and_memory
+from tests.bench.processes import ProcessGone, cpu_and_memory
 from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS
 from tests.bench.served import Served, ends
 from tests.bench.stage import Stage
@@ -30,6 +30,9 @@ def catch_up(stage: Stage, system: str, workload: Workload, ledger: Ledger) -> T
         mirror.start()
         samples = ledger.run(watch, stage.target, topic, workload, mirror.pid)
         return throughput(samples, records=workload.records, value_bytes=workload.value_bytes)
+    except ProcessGone as gone:
+        words = mirror.log.splitlines() or ["nothing"]
+        raise RunFailed(f"the mirror ended by itself; it last said: {words[-1]}") from gone
     finally:
         mirror.kill()
         stage.clean()

@@ -1,7 +1,9 @@
 """`make profile WHAT=mirror|broker`: a flame graph of our own process under the base workload.
 
-py-spy looks at the process from outside, a few hundred times a second; on Linux that takes the
-right to trace it, which its own user has where ptrace_scope is 0, and root always.
+py-spy looks at the process from outside, a few hundred times a second, and counts the looks at
+which Python code ran: one that waits, for the kernel or for a processor, is not its cost. What the
+kernel did for it is told beside the picture. On Linux looking takes the right to trace, which the
+process's own user has where ptrace_scope is 0, and root always.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from tests.bench.filling import drain, fill
 from tests.bench.ledger import RunFailed, is_expected, reason_of, say, started
 from tests.bench.machine import ROOT
 from tests.bench.plans import Extent, disk_mb, plan_for
+from tests.bench.processes import user_and_kernel
 from tests.bench.results import OURS
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage, apache_stage, bundled_stage, run_bundled
@@ -43,11 +46,15 @@ def profiled(pid: int, picture: Path) -> Iterator[None]:
     """Look at a process during the block and leave a flame graph. Raises ProfilerFailed."""
     py_spy = Path(sys.executable).with_name("py-spy")
     command = [str(py_spy), "record", "--pid", str(pid), "--output", str(picture)]
-    command += ["--rate", str(SAMPLES_PER_S), "--duration", "unlimited", "--nonblocking"]
+    command += ["--rate", str(SAMPLES_PER_S), "--duration", "unlimited", "--nonblocking", "--gil"]
     picture.unlink(missing_ok=True)
     profiler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    began = user_and_kernel(pid)
     try:
         yield
+        ended = user_and_kernel(pid)
+        user_s, kernel_s = ended[0] - began[0], ended[1] - began[1]
+        say(f"processor time: {user_s:.2f} s of its own, {kernel_s:.2f} s in the kernel")
     finally:
         profiler.send_signal(signal.SIGINT)
         said, _ = profiler.communicate(timeout=PATIENCE_S)

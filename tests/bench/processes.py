@@ -23,13 +23,13 @@ def cpu_and_memory(pid: int) -> tuple[float, int]:
 
     Raises ProcessGone. The kernel counts in ticks, 10 ms as a rule.
     """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError) as error:
-        raise ProcessGone(f"process {pid} is gone") from error
-    if _fields(text)[_STATE] == ZOMBIE:
-        raise ProcessGone(f"process {pid} has ended")
-    return parse_stat(text)
+    return parse_stat(_stat(pid))
+
+
+def user_and_kernel(pid: int) -> tuple[float, float]:
+    """Return the CPU-seconds in its own code and those in the kernel. Raises ProcessGone."""
+    fields = _fields(_stat(pid))
+    return int(fields[_UTIME]) / _TICKS_PER_S, int(fields[_STIME]) / _TICKS_PER_S
 
 
 def parse_stat(
@@ -39,6 +39,16 @@ def parse_stat(
     fields = _fields(text)
     ticks = int(fields[_UTIME]) + int(fields[_STIME])
     return ticks / ticks_per_s, int(fields[_RSS]) * page_bytes
+
+
+def _stat(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise ProcessGone(f"process {pid} is gone") from error
+    if _fields(text)[_STATE] == ZOMBIE:
+        raise ProcessGone(f"process {pid} has ended")
+    return text
 
 
 def _fields(text: str) -> list[str]:

@@ -56,6 +56,9 @@ class Mirror(Protocol):
     @property
     def pid(self) -> int: ...
 
+    @property
+    def log(self) -> str: ...
+
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -87,6 +90,12 @@ class OurMirror:
     def pid(self) -> int:
         assert self._child is not None, "it was not started"
         return self._child.pid
+
+    @property
+    def log(self) -> str:
+        """Return what it has said since it was started; it must not have been stopped."""
+        assert self._child is not None, "it was not started"
+        return self._child.said()
 
     def start(self) -> None:
         """Start it; it comes up a moment later."""

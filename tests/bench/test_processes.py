@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.bench.processes import ProcessGone, cpu_and_memory, parse_stat
+from tests.bench.processes import ProcessGone, cpu_and_memory, parse_stat, user_and_kernel
 
 LINE = (
     "4242 (a (b) c) S 1 4242 4242 0 -1 4194304 900 0 0 0 123 45 6 7 20 0 8 0 100 "
@@ -21,6 +21,7 @@ def test_a_name_may_hold_brackets_and_blanks() -> None:
 def test_this_process_uses_memory() -> None:
     cpu_s, resident = cpu_and_memory(os.getpid())
     assert cpu_s > 0
+    assert sum(user_and_kernel(os.getpid())) >= cpu_s
     assert resident > 1_000_000
 
 
