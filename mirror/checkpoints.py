@@ -167,6 +167,8 @@ class GroupSync:
     async def _apply(self, groups: set[str]) -> None:
         async with self._applying:
             self.groups.changed -= groups
+            while self.groups.forgotten:
+                self.status.pop(self.groups.forgotten.pop(), None)
             limit = trio.CapacityLimiter(GROUPS_AT_ONCE)
             async with trio.open_nursery() as nursery:
                 for group in groups:

@@ -56,6 +56,8 @@ class SourceGroups:
         self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
         self.changed: set[str] = set()
         """Groups with news that nobody has acted on."""
+        self.forgotten: set[tuple[str, str, int]] = set()
+        """(group, topic, partition) whose position is gone, for whoever shows it."""
         self.news = Wakeup()
 
     def replay(self, record: Record) -> None:
@@ -85,6 +87,7 @@ class SourceGroups:
         if positions is None:
             return
         positions.pop((key.topic, key.partition), None)
+        self.forgotten.add((key.group, key.topic, key.partition))
         if not positions:
             del self.positions[key.group]
             self.changed.discard(key.group)

@@ -27,6 +27,7 @@ from wire.net.operations import list_offsets
 _LOG = logging.getLogger(__name__)
 
 LEAST_PAUSE_S: Final = 0.1
+SILENT_MS: Final = 1_000
 GONE_AFTER_MS: Final = 5_000
 CONFIG_INTERVAL_MS: Final = 30_000
 
@@ -70,20 +71,24 @@ class Discovery:
             self._take(topic, target.topics.get(topic.name))
         self._flow.position_more.wake()
         self._flow.fetch_more.wake()
-        await self._hear_of_stopped()
+        await self._hear_of_silent()
 
-    async def _hear_of_stopped(self) -> None:
-        """Learn the source's ends where nothing is fetched, so that the lag there is known."""
-        stopped = {
+    async def _hear_of_silent(self) -> None:
+        """Learn the source's ends where nothing has been fetched, so that the lag there is known.
+
+        That is so for stopped partitions, and where the target is slow and all room is taken.
+        """
+        now = now_ms()
+        silent = {
             place: partition
             for place, partition in self._flow.partitions.items()
-            if partition.is_positioned and not partition.is_flowing
+            if partition.is_positioned and now - partition.heard_ms > SILENT_MS
         }
-        if not stopped:
+        if not silent:
             return
-        for place, end in (await list_offsets(self._links.source_admin, stopped)).items():
+        for place, end in (await list_offsets(self._links.source_admin, silent)).items():
             if not isinstance(end, ErrorCode):
-                stopped[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+                silent[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
         """Create, grow and configure the target's topics; return the target as it then is."""

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
@@ -215,6 +216,26 @@ def test_a_killed_target_broker_costs_time_and_nothing_else(sites: Sites, tmp_pa
         sites.dc2.start_broker(broker)
         mirror.wait_mirrored("restart", 3_009)
     assert_same_batches(sites, "restart")
+
+
+def test_a_daemon_whose_target_is_away_still_leaves_within_ten_seconds(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "leave")
+    append_batches(sites.dc1, "leave", [batch(n, 3) for n in range(0, 3_000, 3)])
+    with run_mirror(configure(sites, tmp_path, "leave", SLOWLY)) as mirror:
+        wait_until("the first records", lambda: mirror.mirrored_end("leave") > 0)
+        [broker] = sites.dc2.pids
+        sites.dc2.kill_broker(broker)
+        try:
+            started = monotonic()
+            assert mirror.stop() == 0
+            assert monotonic() - started < 10
+        finally:
+            sites.dc2.start_broker(broker)
+        mirror.start()
+        mirror.wait_mirrored("leave", 3_000)
+    assert_same_batches(sites, "leave")
 
 
 def test_topics_are_created_with_their_settings_and_grow_ahead_of_their_data(
