@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.interop.matrix import (
+    DIFFERS,
     FAILED,
     NOT_APPLICABLE,
     NOT_RUN,
@@ -129,6 +130,8 @@ def _outcome(report: pytest.TestReport, fault: Exception | None) -> str | None:
         return NOT_RUN + str(fault).splitlines()[0]
     if report.failed:
         return FAILED
+    if hasattr(report, "wasxfail"):
+        return DIFFERS + report.wasxfail.removeprefix("reason: ")
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         return NOT_APPLICABLE + reason.removeprefix("Skipped: ")

@@ -12,6 +12,8 @@ PASSED: Final = "yes"
 FAILED: Final = "FAILED"
 NOT_RUN: Final = "not run: "
 """A peer could not be had or did not start: nothing is known."""
+DIFFERS: Final = "differs: "
+"""It works, but not in every point as it is meant to; the points follow."""
 NOT_APPLICABLE: Final = "n/a: "
 """One of the two sides has no such feature."""
 
@@ -35,7 +37,7 @@ class Row:
     behaviour: str
     against: str
     outcome: str
-    """PASSED, FAILED, or NOT_RUN or NOT_APPLICABLE and the reason."""
+    """PASSED, FAILED, or DIFFERS, NOT_RUN or NOT_APPLICABLE and more words."""
 
     @property
     def was_not_run(self) -> bool:

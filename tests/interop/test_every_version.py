@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
 
+from tests.clusters import RunningCluster, run_cluster
 from tests.interop.client_calls import allocate_producer, create_topic
-from tests.interop.peers import KafkaCluster
+from tests.interop.peers import KAFKA_3_ZOOKEEPER, KafkaCluster
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -246,7 +248,21 @@ QUESTIONS: Final = {
 
 
 async def test_every_common_version_of_every_api_is_answered_alike(kafka: KafkaCluster) -> None:
-    async with open_cluster(kafka.addresses, client_id="interop") as cluster:
+    await _ask_every_version(kafka)
+
+
+@pytest.mark.matrix(
+    subject="The bundled broker answers like Apache Kafka", against=str(KAFKA_3_ZOOKEEPER)
+)
+async def test_every_version_of_fifteen_apis_is_answered_as_apache_kafka_does(
+    tmp_path: Path,
+) -> None:
+    with run_cluster(tmp_path) as bundled:
+        await _ask_every_version(bundled)
+
+
+async def _ask_every_version(broker: KafkaCluster | RunningCluster) -> None:
+    async with open_cluster(broker.addresses, client_id="interop") as cluster:
         topic_id = await _prepare(cluster)
         connection = await cluster.any_connection()
         told: dict[str, dict[int, Any]] = {}
