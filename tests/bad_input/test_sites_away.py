@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.bad_input.programs import start, write_configuration
 from tests.clusters import run_cluster
 from tests.failover.sites import Sites, create_topic, produce, read_all, values_of
 from tests.mirror.daemon import MirrorProcess, configure, run_mirror, wait_until
@@ -35,16 +33,6 @@ def shown(file: Path) -> str:
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
     ).stdout
-
-
-def test_watching_ends_by_ctrl_c_and_that_is_no_fault(tmp_path: Path) -> None:
-    watching = start("mirror.cli", "status", "--watch", write_configuration(tmp_path))
-    assert watching.stdout is not None
-    while "flow dc1->dc2: not running" not in watching.stdout.readline():
-        assert watching.poll() is None
-    watching.send_signal(signal.SIGINT)
-    _, said = watching.communicate(timeout=20)
-    assert (watching.returncode, said) == (0, "")
 
 
 def faults(mirror: MirrorProcess) -> str:
