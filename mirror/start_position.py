@@ -54,7 +54,8 @@ def decide_start(
     if is_sealed:
         keys.append(SealKey(topic=topic, partition=partition, target_end=target.end))
     if len(offset_map) == 0 or target.end == 0:
-        return _first_start(source, target, tuple(keys))
+        is_known = not keys and offset_map.source_position(target.end) == source.start
+        return _first_start(source, target, tuple(keys), is_known=is_known)
     position = offset_map.source_position(target.end)
     if position is None:
         return _no_position(offset_map, target)
@@ -74,7 +75,11 @@ def decide_start(
 
 
 def _first_start(
-    source: LogEnds, target: LogEnds, withdraw: tuple[PieceStartKey | SealKey, ...]
+    source: LogEnds,
+    target: LogEnds,
+    withdraw: tuple[PieceStartKey | SealKey, ...],
+    *,
+    is_known: bool,
 ) -> Start | Stop:
     """Begin at the source's first record: nothing of it is on the target."""
     if target.end > target.start:
@@ -83,7 +88,7 @@ def _first_start(
             reason=f"the target holds offsets {target.start} to {target.end - 1} "
             "that no mirror has written",
         )
-    return Start(source=source.start, target=target.end, announce=True, withdraw=withdraw)
+    return Start(source=source.start, target=target.end, announce=not is_known, withdraw=withdraw)
 
 
 def _no_position(offset_map: OffsetMap, target: LogEnds) -> Stop:

@@ -26,6 +26,11 @@ def test_a_new_partition_begins_at_the_sources_first_record() -> None:
     assert decide(OffsetMap(), (57, 90), (0, 0)) == Start(source=57, target=0, announce=True)
 
 
+def test_an_empty_partition_is_announced_once() -> None:
+    offset_map = OffsetMap.from_starts([(57, 0)], 0)
+    assert decide(offset_map, (57, 57), (0, 0)) == Start(source=57, target=0, announce=False)
+
+
 def test_a_target_that_was_emptied_by_retention_takes_the_mirror_behind_its_end() -> None:
     assert decide(OffsetMap(), (0, 90), (40, 40)) == Start(source=0, target=40, announce=True)
 
