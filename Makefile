@@ -5,10 +5,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup run demo test check format lock clean
+.PHONY: help setup run demo test check interop bench profile format lock clean
 
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
+	@echo "make interop | make bench [QUICK=1] [ONLY=mirror|broker|offsets] [RUNS=n] | make profile WHAT=mirror|broker"
 
 setup: .venv/.installed
 
@@ -33,6 +34,16 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Beside Apache Kafka, MirrorMaker 2 and foreign clients; Maven fetches the peers into build/peers.
+interop: setup
+	$(BIN)/pytest -q -m interop tests/interop
+
+bench: setup
+	@$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ALL),--all) $(if $(ONLY),--only $(ONLY)) $(if $(RUNS),--runs $(RUNS))
+
+profile: setup
+	@$(BIN)/python -m tests.bench.flames $(WHAT)
 
 format: setup
 	$(BIN)/ruff check --fix .

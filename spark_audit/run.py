@@ -44,7 +44,7 @@ def _audit_flows(
     configuration: Configuration, only: frozenset[str], result: Result
 ) -> tuple[FlowReport, ...]:
     _require_one_direction(configuration)
-    # Both clusters are asked before a JVM is started: a site that is down is known in a second.
+    # Both clusters are asked before a JVM is started: a site that is down costs no JVM.
     snapshots = [
         trio.run(_snapshot, configuration, TopicFilter(flow=flow, only=only))
         for flow in configuration.flows
