@@ -34,6 +34,11 @@ MAX_WAIT_MS: Final = 250
 MAX_WAIT_WHEN_FULL_MS: Final = 10
 """The same while some partition waits for room in flight, and is therefore not asked for."""
 READ_COMMITTED: Final = 1
+GATHER_S: Final = 0.003
+"""The least time from one Fetch to the next while answers are small: a request costs the same
+however little it brings, so single records in quick succession gather for a moment."""
+FULL_BYTES: Final = 128 * 1024
+"""An answer of this size is worth its request; the next one is asked for at once."""
 FAULT_PAUSE_S: Final = 0.1
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
@@ -75,8 +80,10 @@ class SourceFetcher:
                 continue
             try:
                 connection = await self._links.source_data.connection(self._node)
+                sent_s = trio.current_time()
                 response = await connection.request(self._request(asked, is_complete=is_complete))
-                await self._take(asked, response)
+                if await self._take(asked, response) < FULL_BYTES:
+                    await trio.sleep_until(sent_s + GATHER_S)
             except NetworkFault as fault:
                 self._fail(asked, fault)
                 await trio.sleep(FAULT_PAUSE_S)
@@ -123,21 +130,27 @@ class SourceFetcher:
             ),
         )
 
-    async def _take(self, asked: Sequence[_Asked], response: FetchResponse) -> None:
-        """Route every partition's chunk; those with holes wait until the map has them."""
+    async def _take(self, asked: Sequence[_Asked], response: FetchResponse) -> int:
+        """Route every partition's chunk; those with holes wait until the map has them.
+
+        Return the bytes of records that came.
+        """
         arrived_ms = now_ms()
         by_place = {(one.partition.topic, one.partition.index): one for one in asked}
         if response.error_code != ErrorCode.NONE:
             self._refuse(asked, response.error_code)
-            return
+            return 0
         waiting: list[tuple[_Asked, Routed]] = []
+        size = 0
         for topic, data in _partitions(asked, response):
             one = by_place.get((topic, data.partition_index))
             if one is None or one.partition.attempt != one.attempt:
                 continue
-            routed = self._route(one, data, arrived_ms)
-            if routed is None:
+            records = self._accept(one, data, arrived_ms)
+            if not records:
                 continue
+            size += len(records)
+            routed = self._route(one.partition, data, records, arrived_ms)
             if routed.starts:
                 waiting.append((one, routed))
             else:
@@ -148,16 +161,27 @@ class SourceFetcher:
                 if one.partition.attempt == one.attempt:
                     self._forward(one.partition, routed, arrived_ms)
                     one.partition.note_progress(now_ms())
+        return size
 
-    def _route(self, one: _Asked, data: FetchPartitionData, now: int) -> Routed | None:
-        partition = one.partition
+    def _accept(self, one: _Asked, data: FetchPartitionData, now: int) -> memoryview | None:
+        """Note what the source says of its end; return the records, if any came."""
         if data.error_code != ErrorCode.NONE:
             self._refuse([one], data.error_code)
             return None
-        assert partition.cursor is not None, "a flowing partition has a cursor"
         readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
+        one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
+        return one_view(data.records)
+
+    def _route(
+        self,
+        partition: MirroredPartition,
+        data: FetchPartitionData,
+        records: memoryview,
+        now: int,
+    ) -> Routed:
+        assert partition.cursor is not None, "a flowing partition has a cursor"
         routed = route(
-            one_view(data.records),
+            records,
             partition.cursor,
             aborted=[
                 Aborted(producer_id=a.producer_id, first_offset=a.first_offset)
@@ -169,8 +193,8 @@ class SourceFetcher:
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out
         partition.cursor = routed.cursor
-        partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
-        if routed.corrupt is not None:
+        if routed.corrupt is not None and not routed.forwards:
+            # With batches before it, they go first: the next chunk begins with the damage.
             self._note_corrupt(partition, routed.corrupt, now)
         elif self._corrupt:
             self._corrupt.pop((partition.topic, partition.index), None)

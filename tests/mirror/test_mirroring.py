@@ -277,6 +277,22 @@ def test_somebody_elses_write_on_the_target_stops_the_partition(
         mirror.wait_mirrored("foreign", 5, 1)
 
 
+def test_a_damaged_batch_is_never_forwarded_and_all_before_it_is(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "damaged")
+    append_batches(sites.dc1, "damaged", [batch(n * 4, 4) for n in range(3)])
+    [segment] = sites.dc1.data.rglob("damaged-0/*.log")
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    with run_mirror(configure(sites, tmp_path, "damaged")) as mirror:
+        line = mirror.wait_state("damaged", "source corrupt")
+        assert line["mirrored_source_end"] == 8
+        assert "checksum of the batch at offset 8" in line["reason"]
+    assert len(read_batches(sites.dc2, "damaged")) == 2
+
+
 def test_a_target_that_holds_other_data_is_not_written(sites: Sites, tmp_path: Path) -> None:
     create_topic(sites.dc1, "taken")
     create_topic(sites.dc2, "taken")
