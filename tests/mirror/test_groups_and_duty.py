@@ -1,6 +1,8 @@
 """Group positions on the target, the failover's commands, standby, the witness, and `status`."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,13 +35,14 @@ from tests.failover.sites import (
 from tests.mirror.daemon import (
     TIMEOUT_S,
     MirrorProcess,
+    append_batches,
     configure,
     read_batches,
     run_mirror,
     wait_until,
     witness_on,
 )
-from wire.record_batch import iterate_records
+from wire.record_batch import Record, build_batch, iterate_records
 
 pytestmark = pytest.mark.integration
 
@@ -201,6 +204,35 @@ def test_a_second_daemon_waits_and_takes_over(sites: Sites, tmp_path: Path) -> N
             first.kill()
             second.wait_mirrored("standby", 20)
     assert values_of(read_all(sites.dc2, "standby")) == list(range(20))
+
+
+def test_a_daemon_that_slept_through_its_replacement_does_no_harm(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "zombie")
+    file = configure(sites, tmp_path, "zombie", "partition_fetch_bytes: 1024")
+    produce_one_by_one(sites, "zombie", range(300))
+    with run_mirror(file, "first") as first:
+        wait_until("the first records", lambda: first.mirrored_end("zombie") > 0)
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            with run_mirror(file, "second") as second:
+                wait_until("taken over", lambda: second.status()["role"] == "running")
+                produce_one_by_one(sites, "zombie", range(300, 600))
+                os.kill(first.pid, signal.SIGCONT)
+                wait_until("standby", lambda: first.status()["role"] == "standby")
+                produce_one_by_one(sites, "zombie", range(600, 700))
+                second.wait_mirrored("zombie", 700)
+                second.wait_state("zombie", "streaming")
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
+    assert values_of(read_all(sites.dc2, "zombie")) == list(range(700))
+
+
+def produce_one_by_one(sites: Sites, topic: str, numbers: range) -> None:
+    """Write a batch for each number."""
+    batches = [build_batch([Record(0, 1_000 + number, None, b"%d" % number)]) for number in numbers]
+    append_batches(sites.dc1, topic, batches)
 
 
 def test_without_the_witness_nothing_is_written(sites: Sites, tmp_path: Path) -> None:
