@@ -7,6 +7,7 @@ from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyarrow import parquet
 
 from demo.data_set import number_of
 
@@ -55,6 +56,14 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     made = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
     made[topic].result(READ_TIMEOUT_S)
+
+
+def read_lost(findings: Path) -> frozenset[tuple[int, int]]:
+    """Return partition and offset of each record that the audit's Parquet lists as lost."""
+    rows = parquet.read_table(findings, columns=["kind", "partition", "source_offset"]).to_pylist()
+    return frozenset(
+        (row["partition"], row["source_offset"]) for row in rows if row["kind"] == "lost"
+    )
 
 
 class Reader:

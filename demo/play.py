@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from demo import verdict
 from demo.folder import empty_folder
 from demo.ledger import read_acknowledgements, read_commits, read_deliveries
-from demo.measure import Reader, create_topic, resident_mb, sample_mirror
+from demo.measure import Reader, create_topic, read_lost, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
-from demo.verdict import Evidence, Verdict
+from demo.verdict import Evidence, Place, Verdict
 
 CONSUMERS: Final = 2
 RATE: Final = 20_000
@@ -31,7 +31,8 @@ class Ending:
     started_ns: int
     mirror_cpu_s_per_gib: float
     survivors: Mapping[int, tuple[int, ...]]
-    audit: Mapping[str, Any]
+    audit: str
+    listed: frozenset[Place]
 
 
 class Narrator:
@@ -53,8 +54,10 @@ async def play(folder: Path, *, disaster: bool) -> int:
         with _time_limit():
             async with run_stack(folder, FREE) as stack:
                 ending = await _story(stack, narrator, disaster=disaster)
-        result = _judge(folder, ending)
-    broken = verdict.broken_promises(result, disaster=disaster)
+        evidence = _gather(folder, ending)
+    result = _judge(evidence, ending)
+    misnamed = verdict.misnamed(evidence)
+    broken = verdict.broken_promises(result, disaster=disaster, misnamed=misnamed)
     for sentence in broken:
         narrator.say(f"PROMISE BROKEN: {sentence}")
     print(result.json(), flush=True)
@@ -103,6 +106,7 @@ async def _story(stack: Stack, narrator: Narrator, *, disaster: bool) -> Ending:
         mirror_cpu_s_per_gib=after.cpu_s_per_gib(before),
         survivors=survivors,
         audit=audit,
+        listed=read_lost(stack.folder / "audit" / "findings"),
     )
 
 
@@ -179,7 +183,7 @@ async def _finish_reading(stack: Stack) -> dict[int, tuple[int, ...]]:
         await trio.to_thread.run_sync(reader.close)
 
 
-async def _audit(stack: Stack, narrator: Narrator) -> dict[str, Any]:
+async def _audit(stack: Stack, narrator: Narrator) -> str:
     narrator.say("spark-audit compares both logs record by record")
     status = await stack.run_program("audit", "spark-audit", "run", str(stack.configuration))
     for line in (stack.folder / "audit.log").read_text().splitlines():
@@ -187,11 +191,11 @@ async def _audit(stack: Stack, narrator: Narrator) -> dict[str, Any]:
     verdict_file = stack.folder / "audit" / "verdict.json"
     if status not in (0, 1) or not verdict_file.exists():
         raise StackFailed(f"spark-audit could not tell: {stack.last_words('audit')}")
-    found: dict[str, Any] = json.loads(verdict_file.read_text())
-    return found
+    narrator.say(f"spark-audit report {stack.folder / 'audit'} lists every finding")
+    return str(json.loads(verdict_file.read_text())["verdict"])
 
 
-def _judge(folder: Path, ending: Ending) -> Verdict:
+def _gather(folder: Path, ending: Ending) -> Evidence:
     deliveries = sorted(
         (
             delivery
@@ -205,28 +209,33 @@ def _judge(folder: Path, ending: Ending) -> Verdict:
         for commit in read_commits(folder / f"consumer-{number}.commits.csv"):
             if commit.site == "dc1":
                 committed[commit.partition] = max(commit.offset, committed.get(commit.partition, 0))
-    evidence = Evidence(
-        acknowledged=frozenset(
-            line.number for line in read_acknowledgements(folder / "acknowledged.csv")
-        ),
+    return Evidence(
+        acknowledged={
+            line.number: (line.partition, line.offset)
+            for line in read_acknowledgements(folder / "acknowledged.csv")
+        },
         deliveries=tuple(deliveries),
         survivors=ending.survivors,
         committed=committed,
+        listed=ending.listed,
         left_site="dc1",
     )
-    moved_ns = [delivery.at_ns for delivery in deliveries if delivery.site == "dc2"]
+
+
+def _judge(evidence: Evidence, ending: Ending) -> Verdict:
+    moved_ns = [delivery.at_ns for delivery in evidence.deliveries if delivery.site == "dc2"]
     return Verdict(
         records=len(evidence.acknowledged),
         consumed=verdict.consumed(evidence),
         lost=verdict.lost(evidence),
-        listed_lost=int(ending.audit["counts"].get("lost", 0)),
+        listed_lost=len(evidence.listed),
         duplicated=verdict.duplicated(evidence),
         reordered=verdict.reordered(evidence),
         reread=verdict.reread(evidence),
         uncommitted=verdict.uncommitted(evidence),
         rto_s=round((min(moved_ns) - ending.started_ns) / 1e9, 2),
         mirror_cpu_s_per_gib=round(ending.mirror_cpu_s_per_gib, 2),
-        audit=str(ending.audit["verdict"]),
+        audit=ending.audit,
     )
 
 

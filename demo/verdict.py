@@ -4,25 +4,30 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import TypeAlias
 
 from demo.ledger import Delivery
 
-Partition = int
+Partition: TypeAlias = int
+Place: TypeAlias = tuple[Partition, int]
+"""A partition and an offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """All that the verdict rests on.
 
-    `acknowledged`: numbers of the records some site acknowledged; `deliveries`: by time, all
+    `acknowledged`: where each record was acknowledged, by its number; `deliveries`: by time, all
     consumers together; `survivors`: the numbers in the surviving site's log, by partition in log
-    order; `committed`: the group's last acknowledged commit per partition on the lost or left site.
+    order; `committed`: the group's last acknowledged commit per partition on the lost or left site;
+    `listed`: where the audit says that records are lost.
     """
 
-    acknowledged: frozenset[int]
+    acknowledged: Mapping[int, Place]
     deliveries: tuple[Delivery, ...]
     survivors: Mapping[Partition, tuple[int, ...]]
     committed: Mapping[Partition, int]
+    listed: frozenset[Place]
     left_site: str
 
 
@@ -49,8 +54,17 @@ class Verdict:
 
 def lost(evidence: Evidence) -> int:
     """Return how many acknowledged records the surviving log does not hold."""
+    return len(_lost_places(evidence))
+
+
+def misnamed(evidence: Evidence) -> int:
+    """Return how many places are lost and not listed, or listed and not lost."""
+    return len(_lost_places(evidence) ^ evidence.listed)
+
+
+def _lost_places(evidence: Evidence) -> set[Place]:
     surviving = {number for numbers in evidence.survivors.values() for number in numbers}
-    return len(evidence.acknowledged - surviving)
+    return {place for number, place in evidence.acknowledged.items() if number not in surviving}
 
 
 def duplicated(evidence: Evidence) -> int:
@@ -83,7 +97,7 @@ def uncommitted(evidence: Evidence) -> int:
     )
 
 
-def broken_promises(verdict: Verdict, *, disaster: bool) -> list[str]:
+def broken_promises(verdict: Verdict, *, disaster: bool, misnamed: int = 0) -> list[str]:
     """Return a sentence for each promise that did not hold; none means the demo succeeded."""
     held = {
         f"{verdict.duplicated} records stand twice in the surviving log": verdict.duplicated == 0,
@@ -91,6 +105,7 @@ def broken_promises(verdict: Verdict, *, disaster: bool) -> list[str]:
         f"{verdict.lost} records are lost but {verdict.listed_lost} are listed as lost": (
             verdict.lost == verdict.listed_lost
         ),
+        f"{misnamed} places are lost and not listed, or listed and not lost": misnamed == 0,
         f"{verdict.reread} records were read again, {verdict.uncommitted} were not committed": (
             verdict.reread <= verdict.uncommitted if disaster else verdict.reread == 0
         ),

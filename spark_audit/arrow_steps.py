@@ -7,7 +7,7 @@ memory: about 0.5 KiB a record. Ranges are a thousandth of the records.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from spark_audit.digests import DigestRange
 from spark_audit.outcomes import Bracket, Entry, Outcome, WindowRecords, outcomes

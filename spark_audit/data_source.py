@@ -8,7 +8,7 @@ Each task becomes one Spark partition and is read in a Python worker with our ow
 
 from collections.abc import Iterator, MutableMapping, Sequence
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from spark_audit.committed import Hole
 from spark_audit.digests import DigestRange

@@ -13,6 +13,7 @@ from demo.verdict import (
     consumed,
     duplicated,
     lost,
+    misnamed,
     reordered,
     reread,
     uncommitted,
@@ -25,10 +26,11 @@ def delivery(number: int, key: str = "N1", *, site: str = "dc1", offset: int = 0
 
 def evidence(numbers: list[int], survivors: tuple[int, ...]) -> Evidence:
     return Evidence(
-        acknowledged=frozenset(range(4)),
+        acknowledged={number: (0, number) for number in range(4)},
         deliveries=tuple(delivery(number, offset=number) for number in numbers),
         survivors={0: survivors},
         committed={0: 4},
+        listed=frozenset(),
         left_site="dc1",
     )
 
@@ -58,6 +60,14 @@ def test_a_perfect_run_breaks_no_promise() -> None:
 
 def test_a_record_missing_from_the_surviving_log_is_lost() -> None:
     assert lost(evidence([0, 1, 2, 3], (0, 1, 3))) == 1
+
+
+def test_a_place_that_is_lost_and_not_listed_or_the_other_way_round_is_misnamed() -> None:
+    missing = evidence([0, 1, 2, 3], (0, 1, 3))
+    assert misnamed(missing) == 1
+    assert misnamed(replace(missing, listed=frozenset({(0, 2)}))) == 0
+    assert misnamed(replace(missing, listed=frozenset({(0, 3)}))) == 2
+    assert broken_promises(GOOD, disaster=True, misnamed=1)
 
 
 def test_a_record_twice_in_the_surviving_log_is_duplicated() -> None:
