@@ -37,7 +37,9 @@ check: setup
 
 # Beside Apache Kafka, MirrorMaker 2 and foreign clients; Maven fetches the peers into build/peers.
 interop: setup
-	$(BIN)/pytest -q -m interop tests/interop
+	@rm -f build/interop.json
+	$(BIN)/pytest -q -m interop tests/interop; status=$$?; \
+	    $(BIN)/python -m tests.interop.compatibility && exit $$status
 
 bench: setup
 	@$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ALL),--all) $(if $(ONLY),--only $(ONLY)) $(if $(RUNS),--runs $(RUNS))

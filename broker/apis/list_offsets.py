@@ -50,6 +50,10 @@ def _find(
     wrong_epoch = check_epoch(partition, asked.current_leader_epoch)
     if wrong_epoch is not ErrorCode.NONE:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=wrong_epoch)
+    if asked.timestamp < LATEST_TIERED:
+        return ListOffsetsPartitionResponse(
+            partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION
+        )
     end = partition.high_watermark
     if isolation_level == READ_COMMITTED:
         end = partition.last_stable_offset

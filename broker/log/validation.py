@@ -50,8 +50,22 @@ def check_produced(batch: Buffer, config: LogConfig, now_ms: int) -> BatchHeader
         _check_size(header, config)
         or _check_crc(header, batch)
         or _check_contents(header)
+        or _check_transaction(header)
         or _check_timestamps(header, config, now_ms)
         or header
+    )
+
+
+def _check_transaction(header: BatchHeader) -> Refused | None:
+    """Refuse what belongs to a transaction: none is ever open here, so none would ever end.
+
+    Appended, it would hold the last stable offset, and every read-committed reader, for ever.
+    """
+    if not header.is_transactional:
+        return None
+    return Refused(
+        error=ErrorCode.INVALID_TXN_STATE,
+        reason=f"producer {header.producer_id} has no transaction open",
     )
 
 

@@ -215,6 +215,14 @@ async def test_offsets_are_listed(tmp_path: Path, timestamp: int, found: tuple[i
             assert (partition.timestamp, partition.offset) == found
 
 
+async def test_a_timestamp_without_a_meaning_is_refused(tmp_path: Path) -> None:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=-9)
+    topics = (ListOffsetsTopic(name="t", partitions=(asked,)),)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        (topic,) = (await client.ask(ListOffsetsRequest(replica_id=-1, topics=topics))).topics
+    assert topic.partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
 async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
     def request(offset: int) -> DeleteRecordsRequest:
         partition = DeleteRecordsPartition(partition_index=0, offset=offset)

@@ -67,9 +67,7 @@ HARMLESS: Final = {
 
 OPEN: Final = frozenset(
     {
-        "produce: transactional without a transaction",
         "fetch: a diverging epoch",
-        "list offsets: an unknown meaning",
         "commit: a generation without a group",
         *(name for name in ODD_REQUESTS if name.startswith("join: ")),
     }

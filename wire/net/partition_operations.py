@@ -38,6 +38,11 @@ LAST_FETCH_BY_NAME: Final = 12
 """From version 13 on Fetch names topics by id, which brokers before 2.8 do not give."""
 
 
+def _has_moved(answer: int | ErrorCode) -> bool:
+    """Tell whether the answer is a code for a moved leader: an offset may be the same number."""
+    return isinstance(answer, ErrorCode) and answer in LEADER_MOVED
+
+
 async def list_offsets(
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
@@ -58,7 +63,7 @@ async def list_offsets(
         if attempt:
             await trio.sleep(PAUSE_S)
         await question.ask(wanted)
-        wanted = [place for place in wanted if question.offsets[place] in LEADER_MOVED]
+        wanted = [place for place in wanted if _has_moved(question.offsets[place])]
         if not wanted:
             break
         for topic in {topic for topic, _ in wanted}:

@@ -98,6 +98,13 @@ def _with(sent: bytes, position: int, value: bytes) -> bytes:
 WHOLE = batch([b"a", b"b"])
 HOLED = build_batch([Record(offset=o, timestamp_ms=NOW_MS, key=None, value=b"") for o in (0, 2)])
 CONTROL = build_batch([Record(offset=0, timestamp_ms=1, key=b"", value=b"")], is_control=True)
+TRANSACTIONAL = build_batch(
+    [Record(offset=0, timestamp_ms=NOW_MS, key=None, value=b"a")],
+    producer_id=3,
+    producer_epoch=0,
+    base_sequence=0,
+    is_transactional=True,
+)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +120,7 @@ CONTROL = build_batch([Record(offset=0, timestamp_ms=1, key=b"", value=b"")], is
         (WHOLE + WHOLE, ErrorCode.INVALID_RECORD),
         (HOLED, ErrorCode.INVALID_RECORD),
         (CONTROL, ErrorCode.INVALID_RECORD),
+        (TRANSACTIONAL, ErrorCode.INVALID_TXN_STATE),
         (batch(producer=(3, 0, -1)), ErrorCode.INVALID_RECORD),
         (batch([bytes(2000)]), ErrorCode.MESSAGE_TOO_LARGE),
         (batch([bytes(800)]), ErrorCode.RECORD_LIST_TOO_LARGE),

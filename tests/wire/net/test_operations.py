@@ -67,6 +67,14 @@ async def test_offsets_follow_a_leader_that_moved() -> None:
         assert await list_offsets(cluster, {("orders", 0)}) == {("orders", 0): 7}
 
 
+async def test_an_offset_that_is_the_number_of_a_code_is_asked_for_once() -> None:
+    async with run_fake_cluster(1) as fake, client(fake) as cluster:
+        fake.create_topic("orders", 0).partitions[0].end = ErrorCode.NOT_LEADER_OR_FOLLOWER.value
+        assert await list_offsets(cluster, {("orders", 0)}) == {("orders", 0): 6}
+        asked = [header for header, _ in fake.brokers[0].asked if header.api_key == 2]
+        assert len(asked) == 1
+
+
 async def test_offsets_of_an_unreachable_leader_are_named_unknown() -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         topic = fake.create_topic("orders", 0, 1)
