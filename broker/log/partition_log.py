@@ -5,13 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from broker.log import lookup, producer_state, retention
-from broker.log.appending import (
-    NO_TIME,
-    Context,
-    prepare_fetched,
-    prepare_own,
-    prepare_produced,
-)
+from broker.log.appending import NO_TIME, Context, prepare_fetched, prepare_own, prepare_produced
 from broker.log.directory import LogDirectory
 from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load

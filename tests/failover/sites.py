@@ -1,5 +1,7 @@
 """Two bundled clusters and a witness, and a mirror that does what the test says."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -229,3 +231,23 @@ class HandMirror:
 def pause(seconds: float) -> None:
     """Let time pass."""
     Event().wait(seconds)
+
+
+def prepare(sites: Sites, topic: str, count: int) -> HandMirror:
+    """Create a topic on both sites and fill it on dc1."""
+    create_topic(sites.dc1, topic)
+    create_topic(sites.dc2, topic)
+    produce(sites.dc1, topic, range(count))
+    return HandMirror(sites, topic)
+
+
+@contextmanager
+def hanging(cluster: RunningCluster) -> Iterator[None]:
+    """Stop a cluster's brokers without closing their connections."""
+    for pid in cluster.pids.values():
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in cluster.pids.values():
+            os.kill(pid, signal.SIGCONT)

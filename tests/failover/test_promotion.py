@@ -5,23 +5,30 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kazoo.client import KazooClient
 
 from failover.client import SiteConsumer, SiteProducer
-from failover.journal import Journal, decode_journal
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName
 from runtime.config import load
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.witness import ActiveSite
+from tests.failover.promoting import (
+    CONSUMER,
+    PARTITIONS,
+    Application,
+    Ended,
+    WitnessView,
+    failover,
+    finish,
+    numbers_in_order_per_partition,
+    open_witness,
+    run_mirror,
+    wait_mirroring,
+)
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -36,152 +43,11 @@ from tests.failover.sites import (
 
 pytestmark = pytest.mark.integration
 
-CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
-PARTITIONS = 3
-PROMOTE_TIMEOUT_S = 60
-
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     with run_sites(tmp_path_factory.mktemp("sites")) as running:
         yield running
-
-
-@contextmanager
-def run_mirror(file: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the daemon until the block ends."""
-    with (file.parent / "mirror.log").open("ab") as log:
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "mirror.cli", "run", str(file)], stdout=log, stderr=log
-        )
-    try:
-        yield daemon
-    finally:
-        daemon.terminate()
-        try:
-            daemon.wait(15)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-
-
-def failover(*arguments: str) -> "subprocess.Popen[str]":
-    """Start the program."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "failover.cli", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What the program left."""
-
-    status: int
-    output: str
-    complaint: str
-
-
-def finish(program: "subprocess.Popen[str]") -> Ended:
-    """Wait for the program to end."""
-    output, complaint = program.communicate(timeout=PROMOTE_TIMEOUT_S)
-    lines = [line for line in complaint.splitlines() if line.startswith("failover: ")]
-    return Ended(program.returncode, output, "\n".join(lines) or complaint)
-
-
-@dataclass(slots=True)
-class Application:
-    """A producer and a consumer that never stop working while the site changes."""
-
-    file: Path
-    topic: str
-    group: str
-    sent: int = 0
-    delivered: dict[int, tuple[str, int, int]] = field(default_factory=dict)
-    read: list[int] = field(default_factory=list)
-
-    def work_until(
-        self, producer: SiteProducer, consumer: SiteConsumer, done: Any, timeout_s: float = 60
-    ) -> None:
-        """Produce and consume until `done()`."""
-        deadline = monotonic() + timeout_s
-        while not done():
-            assert monotonic() < deadline, f"{self.sent} sent, {len(self.read)} read"
-            if len(producer) < 500:
-                for _ in range(20):
-                    self._send(producer)
-            producer.poll(0)
-            self.read += values_of(consumer.consume(100, 0.02))
-
-    def catch_up(self, producer: SiteProducer, consumer: SiteConsumer) -> None:
-        """Read until everything that was sent is here, or nothing more comes."""
-        assert producer.flush(30) == 0
-        deadline = monotonic() + 30
-        while len(self.read) < self.sent and monotonic() < deadline:
-            self.read += values_of(consumer.consume(500, 0.2))
-        self.read += values_of(consumer.consume(500, 1.0))
-
-    def _send(self, producer: SiteProducer) -> None:
-        number = self.sent
-        self.sent += 1
-
-        def told(error: Any, message: Any) -> None:
-            assert error is None, str(error)
-            self.delivered[number] = (producer.site, message.partition(), message.offset())
-
-        producer.produce(self.topic, b"%d" % number, b"key %d" % (number % 50), on_delivery=told)
-
-
-def numbers_in_order_per_partition(sites: Sites, topic: str) -> list[int]:
-    """All records of dc2; each key's numbers must ascend."""
-    found: list[int] = []
-    for partition in range(PARTITIONS):
-        last: dict[Any, int] = {}
-        for message in read_all(sites.dc2, topic, partition):
-            [number] = values_of([message])
-            assert last.get(message.key(), -1) < number, "a key's records are out of order"
-            last[message.key()] = number
-            found.append(number)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class WitnessView:
-    """What lies in the witness under one path."""
-
-    client: KazooClient
-    paths: WitnessPaths
-
-    def active(self) -> ActiveSite:
-        """The active site."""
-        return ActiveSite.decode(self.client.get(self.paths.active)[0])
-
-    def journals(self) -> list[Journal]:
-        """All journals, oldest first."""
-        names = sorted(self.client.get_children(self.paths.journals))
-        return [decode_journal(self.client.get(f"{self.paths.journals}/{n}")[0]) for n in names]
-
-
-@contextmanager
-def open_witness(sites: Sites, path: str) -> Iterator[WitnessView]:
-    """Look into the witness."""
-    client = KazooClient(hosts=sites.witness)
-    client.start()
-    try:
-        yield WitnessView(client, WitnessPaths(root=path))
-    finally:
-        client.stop()
-        client.close()
-
-
-def wait_mirroring(file: Path, seconds: float = 20) -> None:
-    """Wait until the daemon has announced itself."""
-    deadline = monotonic() + seconds
-    while "process" not in finish(failover("plan", "dc2", str(file))).output:
-        assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
-        pause(0.2)
 
 
 def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
