@@ -127,11 +127,13 @@ class RunningCluster:
         children = [broker["pid"] for broker in self._ready.get("brokers", ())]
         children += [self._ready["zookeeper"]["pid"]] if self._ready else []
         self._up.kill()  # the parent first, so that it reports no dead children
-        for pid in filter(self._is_ours, children):
+        ours = [pid for pid in children if self._is_ours(pid)]
+        for pid in ours:
             _kill_quietly(pid)
         self._up.wait()
         deadline = monotonic() + STOP_TIMEOUT_S
-        while any(map(self._is_ours, children)) and monotonic() < deadline:
+        # Not by the command line: a dying process has lost that before its sockets and files.
+        while any(map(is_alive, ours)) and monotonic() < deadline:
             _pause(0.02)
         _forget(self._up)
         self._up = None
