@@ -150,12 +150,7 @@ def test_a_source_whose_start_was_deleted_is_mirrored_from_there(
     append_batches(sites.dc1, "trimmed", [batch(n, 10) for n in range(0, 100, 10)])
     admin = AdminClient({"bootstrap.servers": sites.dc1.bootstrap, **QUIET})
     place = TopicPartition("trimmed", 0, 35)
-    try:
-        admin.delete_records([place])[place].result(20)
-    except Exception as refused:
-        if sites.pair.has_apache_source:
-            raise
-        pytest.skip(f"the bundled broker has no DeleteRecords yet: {refused}")
+    admin.delete_records([place])[place].result(20)
     commit(sites.dc1, "trimmed-readers", "trimmed", 40)
     with run_mirror(sites.configure(tmp_path, "trimmed")) as mirror:
         mirror.wait_mirrored("trimmed", 100)
