@@ -7,6 +7,8 @@ from typing import Final
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_acls import CreateAclsRequest
@@ -20,6 +22,7 @@ from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
@@ -31,6 +34,7 @@ from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.leave_group import LeaveGroupRequest
 from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.offset_delete import OffsetDeleteRequest
@@ -83,8 +87,12 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         36: SaslAuthenticateRequest,
         37: CreatePartitionsRequest,
         42: DeleteGroupsRequest,
+        43: ElectLeadersRequest,
         44: IncrementalAlterConfigsRequest,
+        45: AlterPartitionReassignmentsRequest,
+        46: ListPartitionReassignmentsRequest,
         47: OffsetDeleteRequest,
+        56: AlterPartitionRequest,
         60: DescribeClusterRequest,
     }
 )
