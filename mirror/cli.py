@@ -11,6 +11,8 @@ import trio
 
 from mirror.check import CheckFailed, check
 from mirror.daemon import run_daemon
+from mirror.position_commands import Asked, LookFailed, offsets, translate
+from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
 from runtime.config import Configuration, ConfigurationError, load
@@ -21,6 +23,13 @@ WATCH_S: Final = 1.0
 CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
+BAD_INPUTS: Final = (
+    ConfigurationError,
+    AddressInUse,
+    CheckFailed,
+    LookFailed,
+    PositionsUnreadable,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
         return trio.run(command, load(options.file), options, strict_exception_groups=True)
-    except* (ConfigurationError, AddressInUse, CheckFailed) as faults:
+    except* BAD_INPUTS as faults:
         for fault in _leaves(faults):
             sys.stderr.write(f"mirror: {fault}\n")
         return_status = BAD_INPUT
@@ -69,7 +78,47 @@ def _parser() -> argparse.ArgumentParser:
         if name == "status":
             sub.add_argument("--watch", action="store_true", help="show again every second")
             sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+    _add_position_commands(commands)
     return parser
+
+
+def _add_position_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "show a group's positions on both sides, and what a switch would cost it"
+    sub = commands.add_parser("offsets", help=text, description=text)
+    sub.add_argument(
+        "words",
+        nargs="+",
+        metavar="GROUP | export [GROUP ...] | import POSITIONS",
+        help="a group to show (`show GROUP` if it is called export or import); export prints the "
+        "positions translated to the target as CSV: group,topic,partition,offset; import commits "
+        "such a file on the target, for groups without members there",
+    )
+    sub.set_defaults(command=_offsets)
+    _add_common(sub)
+    text = "say where a position lies on the other side"
+    sub = commands.add_parser("translate", help=text, description=text)
+    sub.add_argument("what", metavar="GROUP | TOPIC:PARTITION:OFFSET")
+    sub.add_argument("--group", action="store_true", help="it is a group, whatever it looks like")
+    sub.add_argument("--reverse", action="store_true", help="from the target to the source")
+    sub.set_defaults(command=_translate)
+    _add_common(sub)
+
+
+def _add_common(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
+    sub.add_argument("--flow", metavar="SOURCE->TARGET", help="which, if the file has several")
+    sub.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+async def _offsets(configuration: Configuration, options: argparse.Namespace) -> int:
+    asked = Asked(flow=options.flow, as_json=options.json)
+    return await offsets(configuration, parse_offsets(options.words), asked)
+
+
+async def _translate(configuration: Configuration, options: argparse.Namespace) -> int:
+    what = GroupName(options.what) if options.group else parse_what(options.what)
+    asked = Asked(flow=options.flow, as_json=options.json, is_reverse=options.reverse)
+    return await translate(configuration, what, asked)
 
 
 async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:

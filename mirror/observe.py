@@ -22,11 +22,11 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
     target: Ends = {}
     state = MapState()
     try:
-        source = await _source_ends(flow, links)
+        source = await source_ends(flow, links)
     except NetworkFault as fault:
         faults.append(f"{flow.source}: {fault}")
     try:
-        state = await _read_map(flow, links)
+        state = await read_map(flow, links)
         target = await read_ends(links.target_admin, set(source) | set(state.maps))
         state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
     except NetworkFault as fault:
@@ -52,7 +52,8 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
     }
 
 
-async def _source_ends(flow: FlowConfig, links: Links) -> Ends:
+async def source_ends(flow: FlowConfig, links: Links) -> Ends:
+    """Return the log ends of the source's partitions that the flow mirrors; raises NetworkFault."""
     view = await links.source_admin.metadata(refresh=True)
     return await read_ends(
         links.source_admin,
@@ -67,7 +68,8 @@ async def _source_ends(flow: FlowConfig, links: Links) -> Ends:
     )
 
 
-async def _read_map(flow: FlowConfig, links: Links) -> MapState:
+async def read_map(flow: FlowConfig, links: Links) -> MapState:
+    """Return what the map topic says, nothing while there is none; raises NetworkFault."""
     state = MapState()
     topic = map_topic_name(flow.source)
     if await topic_exists(links.target_admin, topic):

@@ -35,12 +35,12 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     else:
         yield f"  {_summary(partitions)}"
         yield ""
-        yield from _table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
+        yield from table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
         for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
             yield f"  {state}: {advice}"
     if flow["groups"]:
         yield ""
-        yield from _table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+        yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
 
 
 def _summary(partitions: Sequence[PartitionReport]) -> str:
@@ -63,10 +63,10 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
         str(one["partition"]),
         one["state"],
         duration(now_ms - one["since_ms"]),
-        _number(one["source_end"]),
-        _number(one["mirrored_source_end"]),
-        _number(one["mirrored_target_end"]),
-        _number(one["lag_records"]),
+        number(one["source_end"]),
+        number(one["mirrored_source_end"]),
+        number(one["mirrored_target_end"]),
+        number(one["lag_records"]),
         UNKNOWN if lag_s is None else duration(round(lag_s * 1000)),
         lost + one["reason"],
     )
@@ -78,14 +78,15 @@ def _group(one: GroupReport) -> Sequence[str]:
         one["topic"],
         str(one["partition"]),
         str(one["source_offset"]),
-        _number(one["source_lag"]),
+        number(one["source_lag"]),
         "none" if one["target_offset"] is None else str(one["target_offset"]),
-        _number(one["target_lag"]),
+        number(one["target_lag"]),
         one["state"],
     )
 
 
-def _number(value: int | None) -> str:
+def number(value: int | None) -> str:
+    """Return a number, or the sign for one that is not known."""
     return UNKNOWN if value is None else str(value)
 
 
@@ -103,7 +104,8 @@ def duration(milliseconds: int) -> str:
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Yield the lines of a table whose columns are as wide as they must be."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         cells = (

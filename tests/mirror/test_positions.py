@@ -1,0 +1,143 @@
+"""`mirror offsets` and `mirror translate`, against two real clusters and without a daemon."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.failover.sites import (
+    Sites,
+    commit_by_hand,
+    committed,
+    create_topic,
+    produce,
+    run_sites,
+)
+from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
+from wire.record_batch import Record, build_batch
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+def run(configuration: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `mirror` with the configuration as its last word."""
+    return subprocess.run(
+        [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def mirrored(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mirror twenty records, and groups in their midst and at their end."""
+    configuration = configure(sites, tmp_path_factory.mktemp("positions"), "orders")
+    create_topic(sites.dc1, "orders")
+    produce(sites.dc1, "orders", range(10))
+    records = [Record(0, 1, None, b"kept"), Record(5, 1, None, b"kept")]
+    append_batches(sites.dc1, "orders", [build_batch([record]) for record in records])
+    produce(sites.dc1, "orders", range(12, 20))
+    for group, offset in (("early", 4), ("late", 20)):
+        commit_by_hand(sites.dc1, group, "orders", offset)
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("orders", 20)
+        for group in ("early", "late"):
+            wait_until(group, lambda group=group: committed(sites.dc2, group, "orders") > 0)
+        assert mirror.stop() == 0
+    return configuration
+
+
+def test_a_group_is_shown_with_what_a_switch_would_cost_it(sites: Sites, mirrored: Path) -> None:
+    shown = run(mirrored, "offsets", "early")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "flow dc1->dc2: group early: 1 partitions, 0 records would be read again" in shown.stdout
+    commit_by_hand(sites.dc1, "early", "orders", 9)
+    [row] = json.loads(run(mirrored, "offsets", "early", "--json").stdout)["positions"]
+    assert row["source_offset"] == row["translated"] == 9
+    assert (row["target_offset"], row["reread"], row["skipped"]) == (4, 5, 0)
+    assert (row["exactness"], row["source_lag"]) == ("exact", 11)
+    assert row["applied_ms"] > 0
+
+
+def test_an_offset_translates_there_and_back(mirrored: Path) -> None:
+    there = run(mirrored, "translate", "orders:0:13")
+    assert (there.returncode, there.stdout) == (0, "dc1 orders:0:13 -> dc2 orders:0:13 (exact)\n")
+    back = run(mirrored, "translate", "orders:0:13", "--reverse")
+    assert (back.returncode, back.stdout) == (0, "dc2 orders:0:13 -> dc1 orders:0:13 (exact)\n")
+    beyond = run(mirrored, "translate", "orders:0:99", "--json")
+    assert beyond.returncode == 1
+    assert json.loads(beyond.stdout)["to"] == 20
+    unknown = run(mirrored, "translate", "nothing:0:0")
+    assert (unknown.returncode, unknown.stdout) == (
+        1,
+        "dc1 nothing:0:0 -> nowhere (not mirrored)\n",
+    )
+
+
+def test_exported_positions_are_imported_for_idle_groups(
+    sites: Sites, mirrored: Path, tmp_path: Path
+) -> None:
+    exported = run(mirrored, "offsets", "export", "late")
+    assert (exported.returncode, exported.stdout) == (0, "late,orders,0,20\n")
+    file = tmp_path / "positions.csv"
+    file.write_text("late,orders,0,7\nfresh,orders,0,3\n")
+    imported = run(mirrored, "offsets", "import", str(file))
+    assert (imported.returncode, imported.stderr) == (0, "")
+    assert (committed(sites.dc2, "late", "orders"), committed(sites.dc2, "fresh", "orders")) == (
+        7,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("late,orders,0,21", "offset 21 lies outside the target's log of orders-0, 0 to 20"),
+        ("late,orders,5,1", "orders-5 is not mirrored by this flow"),
+        ("late,orders,0", "3 columns, not 4"),
+    ],
+)
+def test_a_file_with_a_wrong_position_changes_nothing(
+    sites: Sites, mirrored: Path, tmp_path: Path, line: str, told: str
+) -> None:
+    before = committed(sites.dc2, "late", "orders")
+    file = tmp_path / "positions.csv"
+    file.write_text(f"late,orders,0,1\nother,orders,0,1\n{line.replace('late', 'third')}\n")
+    refused = run(mirrored, "offsets", "import", str(file))
+    assert refused.returncode == 2
+    assert f"mirror: {file}:3: {told}" in refused.stderr
+    assert committed(sites.dc2, "late", "orders") == before
+
+
+def test_what_is_not_there_is_named(mirrored: Path) -> None:
+    for words, told in (
+        (("offsets", "nobody"), "group nobody has no position here"),
+        (("offsets", "a", "b"), "offsets wants one group"),
+        (("translate", "orders:0:1", "--flow", "dc2->dc1"), "there is no such flow"),
+    ):
+        answer = run(mirrored, *words)
+        assert answer.returncode == 2
+        assert told in answer.stderr
+        assert answer.stderr.count("\n") == 1
+
+
+def test_with_the_source_lost_the_last_known_positions_count(sites: Sites, mirrored: Path) -> None:
+    text = mirrored.read_text().replace(sites.dc1.bootstrap, "127.0.0.1:1")
+    lost = mirrored.with_name("lost.yaml")
+    lost.write_text(text)
+    shown = run(lost, "offsets", "late")
+    assert shown.returncode == 0
+    assert "by what was mirrored last: dc1: " in shown.stdout
+    assert "20 (last known)" in shown.stdout
+    assert run(lost, "translate", "orders:0:13").stdout.endswith("dc2 orders:0:13 (exact)\n")
