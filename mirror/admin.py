@@ -42,6 +42,7 @@ class TopicRefused(NetworkFault):
         """Name what was refused."""
         self.topic = topic
         self.code = code_of(code)
+        self.reason = message or self.code.name
         super().__init__(f"topic {topic}: {self.code.name}{': ' + message if message else ''}")
 
 
@@ -75,18 +76,21 @@ async def ensure_topic(
     raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")
 
 
-async def apply(cluster: Cluster, action: TopicAction) -> bool:
-    """Do one thing to a topic; return False if it was done already. Raises TopicRefused."""
+async def apply(cluster: Cluster, action: TopicAction, *, validate_only: bool = False) -> bool:
+    """Do one thing to a topic, or only ask whether it may be done. Raises TopicRefused.
+
+    Return False if it was done already.
+    """
     match action:
         case CreateTopic():
-            return await _create(cluster, action)
+            return await _create(cluster, action, validate_only=validate_only)
         case GrowTopic():
-            return await _grow(cluster, action)
+            return await _grow(cluster, action, validate_only=validate_only)
         case SetConfigs():
-            return await _set_configs(cluster, action)
+            return await _set_configs(cluster, action, validate_only=validate_only)
 
 
-async def _create(cluster: Cluster, action: CreateTopic) -> bool:
+async def _create(cluster: Cluster, action: CreateTopic, *, validate_only: bool) -> bool:
     answer = await cluster.request_controller(
         CreateTopicsRequest(
             topics=(
@@ -102,6 +106,7 @@ async def _create(cluster: Cluster, action: CreateTopic) -> bool:
                 ),
             ),
             timeout_ms=TIMEOUT_MS,
+            validate_only=validate_only,
         )
     )
     result = answer.topics[0]
@@ -110,7 +115,7 @@ async def _create(cluster: Cluster, action: CreateTopic) -> bool:
     return result.error_code == ErrorCode.NONE
 
 
-async def _grow(cluster: Cluster, action: GrowTopic) -> bool:
+async def _grow(cluster: Cluster, action: GrowTopic, *, validate_only: bool) -> bool:
     answer = await cluster.request_controller(
         CreatePartitionsRequest(
             topics=(
@@ -119,7 +124,7 @@ async def _grow(cluster: Cluster, action: GrowTopic) -> bool:
                 ),
             ),
             timeout_ms=TIMEOUT_MS,
-            validate_only=False,
+            validate_only=validate_only,
         )
     )
     result = answer.results[0]
@@ -128,7 +133,7 @@ async def _grow(cluster: Cluster, action: GrowTopic) -> bool:
     return result.error_code == ErrorCode.NONE
 
 
-async def _set_configs(cluster: Cluster, action: SetConfigs) -> bool:
+async def _set_configs(cluster: Cluster, action: SetConfigs, *, validate_only: bool) -> bool:
     answer = await cluster.request(
         IncrementalAlterConfigsRequest(
             resources=(
@@ -143,7 +148,7 @@ async def _set_configs(cluster: Cluster, action: SetConfigs) -> bool:
                     ),
                 ),
             ),
-            validate_only=False,
+            validate_only=validate_only,
         )
     )
     result = answer.responses[0]

@@ -47,6 +47,7 @@ class FlowCollector(Collector):
         yield from export([runner.measurements for runner in self._runners])
         yield _roles(flows)
         yield from _partition_states(flows, now)
+        yield _refused_settings(flows)
         for name, text, field in _PARTITION_GAUGES:
             family = GaugeMetricFamily(name, text, labels=PARTITION_LABELS)
             for flow in flows:
@@ -80,6 +81,18 @@ def _roles(flows: Sequence[FlowReport]) -> Metric:
     for flow in flows:
         for role in Role:
             family.add_metric((flow["flow"], role.value), float(flow["role"] == role.value))
+    return family
+
+
+def _refused_settings(flows: Sequence[FlowReport]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_refused_topic_setting",
+        "1 for a setting that the target refuses; the topic is mirrored without it",
+        labels=("flow", "topic", "setting"),
+    )
+    for flow in flows:
+        for one in flow["refused_settings"]:
+            family.add_metric((flow["flow"], one["topic"], one["setting"]), 1)
     return family
 
 

@@ -47,6 +47,7 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         "since_ms": now_ms,
         "reason": reason,
         "faults": faults,
+        "refused_settings": [],
         "partitions": partitions,
         "groups": groups,
     }

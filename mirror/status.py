@@ -47,6 +47,15 @@ class GroupReport(TypedDict):
     target_lag: int | None
 
 
+class RefusedSettingReport(TypedDict):
+    """A topic's setting that the target refuses; the topic is mirrored without it."""
+
+    topic: str
+    setting: str
+    value: str
+    reason: str
+
+
 class FlowReport(TypedDict):
     """One flow as its daemon, or who looks from outside, sees it."""
 
@@ -55,6 +64,7 @@ class FlowReport(TypedDict):
     since_ms: int
     reason: str
     faults: list[str]
+    refused_settings: list[RefusedSettingReport]
     partitions: list[PartitionReport]
     groups: list[GroupReport]
 
@@ -86,6 +96,7 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "since_ms": runner.since_ms,
         "reason": runner.reason,
         "faults": [] if engine is None else _faults(engine),
+        "refused_settings": [] if engine is None else _refused_settings(engine),
         "partitions": []
         if engine is None
         else [
@@ -109,6 +120,13 @@ def _faults(engine: Engine) -> list[str]:
         "group positions, target": engine.groups.fault,
     }
     return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]
+
+
+def _refused_settings(engine: Engine) -> list[RefusedSettingReport]:
+    return [
+        {"topic": one.topic, "setting": one.name, "value": one.value, "reason": one.reason}
+        for one in engine.discovery.refused.known
+    ]
 
 
 def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionReport:

@@ -77,6 +77,7 @@ async def _flow(
         "since_ms": now_ms(),
         "reason": reason,
         "faults": [f"the clusters did not answer within {OBSERVE_TIMEOUT_S:g} s"],
+        "refused_settings": [],
         "partitions": [],
         "groups": [],
     }

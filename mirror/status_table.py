@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, StatusReport
+from mirror.status import (
+    NOT_RUNNING,
+    FlowReport,
+    GroupReport,
+    PartitionReport,
+    RefusedSettingReport,
+    StatusReport,
+)
 
 UNKNOWN: Final = "?"
 PARTITION_HEAD: Final = (
@@ -13,6 +20,7 @@ PARTITION_HEAD: Final = (
 GROUP_HEAD: Final = (
     "GROUP", "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "LAG", "STATE",
 )  # fmt: skip
+NAMED_TOPICS: Final = 5
 LEFT: Final = frozenset({"TOPIC", "STATE", "REASON", "GROUP"})
 
 
@@ -29,6 +37,7 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     yield f"{head} ({flow['reason']})" if flow["reason"] else head
     for fault in flow["faults"]:
         yield f"  fault: {fault}"
+    yield from _refused(flow["refused_settings"])
     partitions = flow["partitions"]
     if not partitions:
         yield "  no partitions"
@@ -41,6 +50,17 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     if flow["groups"]:
         yield ""
         yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+
+
+def _refused(settings: Sequence[RefusedSettingReport]) -> Iterable[str]:
+    """Yield a line for each setting that the target refuses, with the topics that lack it."""
+    topics: dict[tuple[str, str, str], list[str]] = {}
+    for one in settings:
+        topics.setdefault((one["setting"], one["value"], one["reason"]), []).append(one["topic"])
+    for (setting, value, reason), lacking in topics.items():
+        more = len(lacking) - NAMED_TOPICS
+        names = ", ".join(lacking[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
+        yield f"  warning: mirrored without {setting}={value}: {names} (the target says: {reason})"
 
 
 def _summary(partitions: Sequence[PartitionReport]) -> str:

@@ -6,15 +6,24 @@ from typing import Final
 
 import trio
 
-from mirror.admin import TopicRefused, apply, topic_configs
+from mirror.admin import TopicRefused, topic_configs
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
+from mirror.refused_settings import RefusedSetting, RefusedSettings
 from mirror.start_position import is_recreated
-from mirror.topic_plan import CreateTopic, GrowTopic, TopicShape, plan_topics
+from mirror.topic_changes import Applied, apply_acceptable
+from mirror.topic_plan import (
+    CreateTopic,
+    GrowTopic,
+    SetConfigs,
+    TopicAction,
+    TopicShape,
+    plan_topics,
+)
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
@@ -44,6 +53,8 @@ class Discovery:
         self._complaints: dict[str, str] = {}
         self._created: set[str] = set()
         self._missing_since_ms: dict[str, int] = {}
+        self.refused = RefusedSettings()
+        """Settings of topics that are mirrored without them."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
         """What keeps discovery from working at present."""
 
@@ -98,8 +109,16 @@ class Discovery:
         asked = set(wanted) if is_due else lacking
         source_configs = await topic_configs(self._links.source_admin, asked)
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
+        if is_due:
+            self.refused.keep(source_configs)
+        now = now_ms()
         actions = plan_topics(
-            {name: topic_shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
+            {
+                name: topic_shape(
+                    topic, self.refused.acceptable(name, source_configs.get(name, {}), now)
+                )
+                for name, topic in wanted.items()
+            },
             {
                 name: topic_shape(target.topics[name], target_configs.get(name))
                 for name in wanted
@@ -109,22 +128,50 @@ class Discovery:
             live_brokers=len(target.brokers),
         )
         for action in actions:
-            try:
-                was_done = await apply(self._links.target_admin, action)
-            except TopicRefused as refused:
-                self._complain(action.topic, str(refused))
-                continue
-            self._complaints.pop(action.topic, None)
-            if was_done:
-                _LOG.info("%s: %s", self._flow.config.name, action)
-            if was_done and isinstance(action, CreateTopic):
-                self._created.add(action.topic)
+            await self._apply(action)
         if is_due:
             self._configs_read_ms = now_ms()
         if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
             self._flow.refresh.wake()
             target = await self._links.target_admin.metadata(refresh=True)
         return target
+
+    async def _apply(self, action: TopicAction) -> None:
+        """Change the target as far as it lets us."""
+        try:
+            applied = await apply_acceptable(
+                self._links.target_admin, action, self.refused.suspects
+            )
+        except TopicRefused as refused:
+            self._complain(action.topic, str(refused))
+            return
+        self._complaints.pop(action.topic, None)
+        if applied.was_done:
+            _LOG.info("%s: %s", self._flow.config.name, applied.action)
+        if applied.was_done and isinstance(action, CreateTopic):
+            self._created.add(action.topic)
+        self._note_refused(action, applied)
+
+    def _note_refused(self, asked: TopicAction, applied: Applied) -> None:
+        """Remember what the target would not take, and say it once."""
+        if isinstance(applied.action, CreateTopic | SetConfigs):
+            self.refused.forget(asked.topic, applied.action.configs)
+        if isinstance(asked, GrowTopic):
+            return
+        for name, reason in applied.refused.items():
+            refused = RefusedSetting(
+                topic=asked.topic, name=name, value=asked.configs[name], reason=reason
+            )
+            if self.refused.note(refused, now_ms()):
+                _LOG.warning(
+                    "%s: topic %s is mirrored without %s=%s, which %s refuses: %s",
+                    self._flow.config.name,
+                    refused.topic,
+                    refused.name,
+                    refused.value,
+                    self._flow.config.target,
+                    refused.reason,
+                )
 
     def _complain(self, topic: str, complaint: str) -> None:
         """Say it once, and with the partitions that wait for it."""

@@ -1,10 +1,11 @@
 """Two sites of any kind, bundled or Apache Kafka, and a witness: what mirror and failover need."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import trio
@@ -123,12 +124,18 @@ def _run_site(folder: Path, kind: Kind | Peer, name: str) -> Iterator[Site]:
 
 
 def create_topic(
-    site: Site, name: str, partitions: int = 1, *, copies: int = 1, **settings: str
+    site: Site,
+    name: str,
+    partitions: int = 1,
+    *,
+    copies: int = 1,
+    config: Mapping[str, str] = MappingProxyType({}),
+    **settings: str,
 ) -> None:
     """Create a topic that keeps records of any age, unless `settings` say otherwise."""
     admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
-    config = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in settings.items()}
-    topic = NewTopic(name, partitions, copies, config=config)
+    named = {k.replace("_", "."): v for k, v in settings.items()}
+    topic = NewTopic(name, partitions, copies, config={"retention.ms": "-1", **named, **config})
     admin.create_topics([topic])[name].result(TIMEOUT_S)
 
 

@@ -4,10 +4,21 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+)
 
+from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_4_KRAFT
 from tests.interop.sites import (
+    BUNDLED,
     QUIET,
+    TIMEOUT_S,
+    Pair,
+    Site,
     Sites,
     append_batches,
     create_topic,
@@ -61,6 +72,54 @@ def test_records_larger_than_the_default_limit_pass(sites: Sites, tmp_path: Path
     assert [one.records for one in read_batches(sites.dc2, "large")] == [
         one.records for one in read_batches(sites.dc1, "large")
     ]
+
+
+def refused_settings(pair: Pair) -> dict[str, str]:
+    """Return settings that the source takes and the target does not."""
+    if pair.target == BUNDLED:
+        return {"local.retention.ms": "1000"}
+    if (pair.source, pair.target) == (KAFKA_3_KRAFT, KAFKA_4_KRAFT):
+        return {"message.downconversion.enable": "false", "segment.bytes": "20000"}
+    pytest.skip("the target takes every setting of the source")
+
+
+def settings_of(site: Site, topic: str) -> dict[str, str]:
+    """Return a topic's settings, defaults too."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    entries = admin.describe_configs([resource])[resource].result(TIMEOUT_S)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def test_settings_that_the_target_refuses_do_not_hold_up_the_records(
+    sites: Sites, tmp_path: Path
+) -> None:
+    refused = refused_settings(sites.pair)
+    create_topic(sites.dc1, "refused", config={"flush.messages": "77", **refused})
+    write(sites.dc1, "refused", 0, 50)
+    configuration = sites.configure(tmp_path, "refused")
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("refused", 50)
+        told = {one["setting"]: one["value"] for one in mirror.status()["refused_settings"]}
+        assert told == refused
+        assert settings_of(sites.dc2, "refused")["flush.messages"] == "77"
+        metrics = mirror.metrics()
+        assert all(f'setting="{name}",topic="refused"' in metrics for name in refused)
+        assert mirror.log.count("is mirrored without") == len(refused)
+        assert mirror.stop() == 0
+    change = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        "refused",
+        incremental_configs=[
+            ConfigEntry("flush.messages", "88", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin = admin_of(sites)
+    admin.incremental_alter_configs([change])[change].result(TIMEOUT_S)
+    with run_mirror(configuration) as mirror:
+        wait_until("88", lambda: settings_of(sites.dc2, "refused")["flush.messages"] == "88")
+        wait_until("told", lambda: len(mirror.status()["refused_settings"]) == len(refused))
+        assert mirror.stop() == 0
 
 
 def test_times_set_by_the_source_broker_survive(sites: Sites, tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ REPORT: StatusReport = {
             "since_ms": 40_000,
             "reason": "",
             "faults": ["discovery: dc1 away"],
+            "refused_settings": [
+                {"topic": topic, "setting": "segment.bytes", "value": "9", "reason": "too small"}
+                for topic in ("a", "b", "c", "d", "e", "f", "g")
+            ],
             "partitions": [
                 {
                     "topic": "orders",
@@ -68,6 +72,7 @@ REPORT: StatusReport = {
 PAGE = """\
 flow dc1->dc2: running for 1 m 0 s
   fault: discovery: dc1 away
+  warning: mirrored without segment.bytes=9: a, b, c, d, e and 2 more (the target says: too small)
   2 partitions (1 retention overrun, 1 streaming), lag 0 records and unknown for 1 partitions
 
   TOPIC   PART  STATE              SINCE  SOURCE END  MIRRORED  TARGET END  LAG  LAG TIME  REASON
