@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
+from broker.log.transactions import Marker, read_marker
 from wire.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 HEADERS_AT_ONCE: Final = 4096
@@ -16,6 +17,8 @@ class Placed(NamedTuple):
 
     position: int
     header: BatchHeader
+    marker: Marker | None = None
+    """How a transaction ended, if the batch is a control batch that says so."""
 
     @property
     def end(self) -> int:
@@ -48,7 +51,8 @@ class Window:
 def walk(file: OpenFile, position: int, end: int) -> Iterator[Placed]:
     """Yield the batches from byte `position` (where one begins) up to byte `end`.
 
-    Only headers are read. Raises StorageError where there is no batch, and OSError.
+    Only headers are read, and the markers of transactions. Raises StorageError where there is no
+    batch, and OSError.
     """
     window = Window(file, end, HEADERS_AT_ONCE)
     while position < end:
@@ -58,5 +62,12 @@ def walk(file: OpenFile, position: int, end: int) -> Iterator[Placed]:
             raise StorageError(file.path, f"byte {position}: {fault.reason}") from None
         if header.batch_bytes > end - position:
             raise StorageError(file.path, f"byte {position}: the batch goes on behind the end")
-        yield Placed(position, header)
+        yield placed_at(window, position, header)
         position += header.batch_bytes
+
+
+def placed_at(window: Window, position: int, header: BatchHeader) -> Placed:
+    """Return the batch at a place; all of a control batch is read. Raises OSError."""
+    if not header.is_control:
+        return Placed(position, header)
+    return Placed(position, header, read_marker(window.view(position, header.batch_bytes)))

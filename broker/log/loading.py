@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.log import checkpoints
+from broker.log.batch_walk import Placed
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.producer_snapshot import Snapshots, recall
@@ -20,6 +21,7 @@ from broker.log.recovery import Check, Damage, index_fault, rebuild, segment_bas
 from broker.log.results import RecoveryReport, StorageError
 from broker.log.segment import Segment
 from broker.log.segments import SegmentList, new_segment
+from broker.log.transactions import AbortedTransaction
 from wire.record_batch import BatchHeader
 
 LOG: Final = logging.getLogger(__name__)
@@ -156,8 +158,8 @@ class _Loader:
             next_base=following,
             trusts_holes=self._opening.config.compacts,
         )
-        headers = rebuild(segment, check, interval_bytes=self._opening.config.index_interval_bytes)
-        self._take_in(segment, headers)
+        sound = rebuild(segment, check, interval_bytes=self._opening.config.index_interval_bytes)
+        self._take_in(segment, sound)
         if check.damage is not None:
             self._reports.append(
                 RecoveryReport(
@@ -171,25 +173,35 @@ class _Loader:
             )
         return check.damage
 
-    def _take_in(self, segment: Segment, headers: Iterable[BatchHeader]) -> None:
-        """Run the check to its end; epochs and, if they are up to here, producers follow it."""
-        self._replay_up_to(segment)
-        follows = self._producers.end_offset >= segment.base_offset
-        for header in headers:
-            self._assign_epoch(header)
-            if follows and header.base_offset >= self._producers.end_offset:
-                self._producers.replay(header, self._now_ms)
+    def _take_in(self, segment: Segment, batches: Iterable[Placed]) -> None:
+        """Run the check to its end; epochs and producers follow it, and tell what was aborted.
 
-    def _replay_up_to(self, segment: Segment) -> None:
+        A snapshot may already be further on: the index of aborted transactions then needs the
+        producers as they were where the segment begins.
+        """
+        producers = self._producers
+        if producers.end_offset > segment.base_offset:
+            first = self._segments[0].base_offset
+            producers = self._snapshots.load(first, segment.base_offset, self._now_ms)
+        self._replay_up_to(segment, producers)
+        aborted: list[AbortedTransaction] = []
+        for placed in batches:
+            self._assign_epoch(placed.header)
+            if placed.header.base_offset >= producers.end_offset:
+                ended = producers.replay(placed.header, self._now_ms, placed.marker)
+                aborted += [] if ended is None else [ended]
+        segment.transactions.append(aborted)
+
+    def _replay_up_to(self, segment: Segment, producers: ProducerTable) -> None:
         earlier = self._segments[:-1]
-        if earlier and self._producers.end_offset < segment.base_offset:
-            self._replay(SegmentList(self._folder, earlier))
-            self._producers.end_offset = segment.base_offset
+        if earlier and producers.end_offset < segment.base_offset:
+            self._replay(SegmentList(self._folder, earlier), producers)
+            producers.end_offset = segment.base_offset
 
-    def _replay(self, segments: SegmentList) -> None:
-        for placed in segments.walk_from(self._producers.end_offset):
-            if placed.header.base_offset >= self._producers.end_offset:
-                self._producers.replay(placed.header, self._now_ms)
+    def _replay(self, segments: SegmentList, producers: ProducerTable) -> None:
+        for placed in segments.walk_from(producers.end_offset):
+            if placed.header.base_offset >= producers.end_offset:
+                producers.replay(placed.header, self._now_ms, placed.marker)
 
     def _bound_epochs(self, segments: SegmentList, start: int, end: int) -> None:
         """Keep the epochs between the log's ends; a lost checkpoint is made again from headers."""
@@ -209,7 +221,7 @@ class _Loader:
             first = segments.first.base_offset
             self._producers = self._snapshots.load(first, end, self._now_ms)
         if self._producers.end_offset < end:
-            self._replay(segments)
+            self._replay(segments, self._producers)
         self._producers.end_offset = end
 
     def _recall(self, segments: SegmentList) -> None:

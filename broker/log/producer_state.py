@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from broker.log.results import Origin, Refused
+from broker.log.transactions import AbortedTransaction, Marker
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader
 
@@ -122,9 +123,16 @@ def _next_sequence(entry: ProducerEntry, epoch: int) -> int:
 
 
 def advance(
-    entry: ProducerEntry | None, header: BatchHeader, base_offset: int, now_ms: int
+    entry: ProducerEntry | None,
+    header: BatchHeader,
+    base_offset: int,
+    now_ms: int,
+    marker: Marker | None = None,
 ) -> ProducerEntry:
-    """Return what is known after this batch, appended at `base_offset`."""
+    """Return what is known after this batch, appended at `base_offset`.
+
+    A control batch ends the producer's transaction; `marker` is what it says.
+    """
     if entry is None:
         entry = ProducerEntry(
             producer_id=header.producer_id, epoch=header.producer_epoch, seen_ms=now_ms
@@ -135,7 +143,7 @@ def advance(
             producer_id=entry.producer_id,
             epoch=header.producer_epoch,
             batches=batches,
-            coordinator_epoch=entry.coordinator_epoch,
+            coordinator_epoch=marker.coordinator_epoch if marker else entry.coordinator_epoch,
             last_timestamp_ms=header.max_timestamp,
             seen_ms=now_ms,
         )
@@ -154,12 +162,19 @@ def advance(
 
 
 class ProducerTable:
-    """The producers of one log, up to `end_offset`."""
+    """The producers of one log, up to `end_offset`, and which transactions are not yet decided."""
 
-    __slots__ = ("_entries", "end_offset")
+    __slots__ = ("_decided", "_entries", "_open", "end_offset")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, end_offset: int = 0) -> None:
         self._entries = {entry.producer_id: entry for entry in entries}
+        self._open = sorted(
+            entry.transaction_first_offset
+            for entry in self._entries.values()
+            if entry.transaction_first_offset != NO_OFFSET
+        )
+        self._decided: dict[int, int] = {}
+        """First offset and marker of transactions whose marker may not be replicated yet."""
         self.end_offset = end_offset
         """Every batch below this offset has been taken in."""
 
@@ -173,13 +188,34 @@ class ProducerTable:
         return self._entries.get(producer_id)
 
     def put(self, entry: ProducerEntry) -> None:
+        """Replace what is known of a producer, whose transaction stays as it was."""
         self._entries[entry.producer_id] = entry
 
-    def replay(self, header: BatchHeader, now_ms: int) -> None:
-        """Take in a batch that is in the log, without asking whether it should be."""
-        if header.producer_id != NO_PRODUCER_ID:
-            self.put(advance(self.get(header.producer_id), header, header.base_offset, now_ms))
+    def replay(
+        self, header: BatchHeader, now_ms: int, marker: Marker | None = None
+    ) -> AbortedTransaction | None:
+        """Take in a batch that is in the log, without asking whether it should be.
+
+        Returns the transaction that it aborts, for the segment's index.
+        """
         self.end_offset = header.next_offset
+        if header.producer_id == NO_PRODUCER_ID:
+            return None
+        known = self._entries.get(header.producer_id)
+        entry = advance(known, header, header.base_offset, now_ms, marker)
+        self._entries[header.producer_id] = entry
+        before = NO_OFFSET if known is None else known.transaction_first_offset
+        if before == entry.transaction_first_offset:
+            return None
+        if before == NO_OFFSET:
+            self._open.append(entry.transaction_first_offset)
+            return None
+        self._open.remove(before)
+        self._decided[before] = header.base_offset
+        if marker is None or not marker.is_abort:
+            return None
+        stable = self._open[0] if self._open else header.next_offset
+        return AbortedTransaction(header.producer_id, before, header.base_offset, stable)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have not written for that long and have no open transaction."""
@@ -195,5 +231,15 @@ class ProducerTable:
     @property
     def first_open_transaction(self) -> int:
         """The offset at which the oldest open transaction began, -1 for none."""
-        open_ones = (entry.transaction_first_offset for entry in self)
-        return min((offset for offset in open_ones if offset != NO_OFFSET), default=NO_OFFSET)
+        return self._open[0] if self._open else NO_OFFSET
+
+    def first_unstable(self, high_watermark: int) -> int:
+        """Return where the oldest transaction began that may still end otherwise, -1 for none.
+
+        It is open, or its marker is not below the high watermark: a new leader may not have it.
+        """
+        if self._decided:
+            self._decided = {
+                first: last for first, last in self._decided.items() if last >= high_watermark
+            }
+        return min((*self._open[:1], *self._decided), default=NO_OFFSET)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from broker.log.batch_walk import Placed, Window, walk
+from broker.log.batch_walk import Placed, Window, placed_at, walk
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
 from broker.log.segment import Segment
@@ -110,7 +110,7 @@ class Check:
             if reason is not None:
                 self.damage = Damage(position, reason)
                 return
-            yield Placed(position, header)
+            yield placed_at(window, position, header)
             position += header.batch_bytes
 
     def _fault(self, window: Window, position: int, header: BatchHeader, end: int) -> str | None:
@@ -132,15 +132,17 @@ def _without_hole(held: Placed, before_hole: int) -> int:
     return before_hole + held.header.last_offset_delta + 1
 
 
-def rebuild(segment: Segment, check: Check, *, interval_bytes: int) -> Iterator[BatchHeader]:
-    """Build the segment's size and indexes anew from its sound batches; yield their headers.
+def rebuild(segment: Segment, check: Check, *, interval_bytes: int) -> Iterator[Placed]:
+    """Build the segment's size and indexes anew from its sound batches; yield these.
 
-    To be run to its end: then the file has been cut behind the last sound batch.
+    To be run to its end: then the file has been cut behind the last sound batch. The index of
+    aborted transactions is emptied; who knows the producers fills it.
     """
     segment.reset_indexes()
+    segment.transactions.delete()
     for placed in check:
         segment.note(placed, interval_bytes=interval_bytes)
-        yield placed.header
+        yield placed
     if check.damage is not None:
         os.ftruncate(segment.file.fileno(), segment.size)
     segment.seal()
@@ -157,6 +159,9 @@ def index_fault(segment: Segment) -> str | None:
             return f"{index.path.name} ends inside an entry"
         if not _grows(index):
             return f"{index.path.name} is not in order"
+    fault = segment.transactions.fault(segment.base_offset)
+    if fault is not None:
+        return f"{segment.transactions.path.name} {fault}"
     return _last_entry_fault(segment)
 
 

@@ -104,6 +104,8 @@ class FileSlice:
     """None exactly when `length` is 0: there is nothing to read at that offset (yet)."""
     position: int
     length: int
+    end_offset: int = 0
+    """No batch in it, complete or not, reaches this offset; 0 where nothing was looked for."""
 
     def read(self) -> bytes:
         """Return the bytes. Raises StorageError when the disk fails."""

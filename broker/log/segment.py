@@ -1,4 +1,4 @@
-"""One segment: a stretch of the log in one file, with its two indexes."""
+"""One segment: a stretch of the log in one file, with its indexes."""
 
 import logging
 import os
@@ -11,6 +11,8 @@ from broker.log.config import LogConfig
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
 from broker.log.sparse_index import offset_index, time_index
+from broker.log.transaction_index import TransactionIndex
+from broker.log.transactions import Marker, read_marker
 from wire.record_batch import BatchHeader, Buffer
 
 LOG: Final = logging.getLogger(__name__)
@@ -33,6 +35,12 @@ class NumberedBatch(NamedTuple):
     head: Buffer
     records: Buffer
     header: BatchHeader
+
+    def marker(self) -> Marker | None:
+        """Return how it says that a transaction ended, None if it says nothing of one."""
+        if not self.header.is_control:
+            return None
+        return read_marker(b"".join((self.head, self.records)))
 
 
 class Segment:
@@ -57,6 +65,7 @@ class Segment:
         "path",
         "size",
         "time_index",
+        "transactions",
     )
 
     def __init__(self, folder: Path, base_offset: int, now_ms: int) -> None:
@@ -66,6 +75,9 @@ class Segment:
         self.created_ms = now_ms
         self.index = offset_index(folder / file_name(base_offset, INDEX_SUFFIX))
         self.time_index = time_index(folder / file_name(base_offset, TIME_INDEX_SUFFIX))
+        self.transactions = TransactionIndex(
+            folder / file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        )
         self._file: OpenFile | None = None
         self._was_used = False
         self._first_timestamp: int | None = None
@@ -101,6 +113,7 @@ class Segment:
         self.spill()
         if not self._was_used:
             self._file = None
+            self.transactions.rest()
         self._was_used = False
 
     # -- writing ------------------------------------------------------------------------------
@@ -179,13 +192,14 @@ class Segment:
         if self.time_index.last is not None:
             self.max_timestamp, offset = self.time_index.last
             self._max_timestamp_offset = self.base_offset + offset
+        self.transactions.truncate(self.base_offset + end)
         # The last time entry is never older than the last offset entry: they are made together.
         self._scan_timestamps(self.index.last[1] if self.index.last else 0)
         if position == 0:
             self._first_timestamp = None
 
     def reset_indexes(self) -> None:
-        """Forget both indexes and the size, to be built anew with `note`."""
+        """Forget the two sparse indexes and the size, to be built anew with `note`."""
         self.index.delete()
         self.time_index.delete()
         self.size = 0
@@ -198,7 +212,7 @@ class Segment:
         self.path.unlink(missing_ok=True)
         self.index.delete()
         self.time_index.delete()
-        self.path.with_suffix(TRANSACTION_INDEX_SUFFIX).unlink(missing_ok=True)
+        self.transactions.delete()
 
     # -- reading ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from broker.log.open_file import OpenFile
 from broker.log.results import NOTHING, FileSlice
 from broker.log.retention import SegmentFacts
 from broker.log.segment import NumberedBatch, Segment
+from broker.log.transactions import AbortedTransaction
 
 Place = tuple[Segment, int]
 
@@ -129,7 +130,27 @@ class SegmentList:
             end = following.end
         elif following is not None:
             self._remember(following.header.base_offset, segment, end)
-        return FileSlice(segment.file, position, end - position)
+        end_offset = self._following(segment, stop_offset)
+        if following is not None and end == following.position:
+            end_offset = following.header.base_offset
+        return FileSlice(segment.file, position, end - position, end_offset)
+
+    def _following(self, segment: Segment, stop_offset: int) -> int:
+        """Return where the segment behind `segment` begins, `stop_offset` if that is earlier."""
+        slot = bisect_right(self._segments, segment.base_offset, key=lambda one: one.base_offset)
+        if slot == len(self._segments):
+            return stop_offset
+        return min(stop_offset, self._segments[slot].base_offset)
+
+    def aborted_transactions(self, start_offset: int, stop_offset: int) -> list[AbortedTransaction]:
+        """Return those that overlap the range; their markers may lie in any later segment."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self.above(start_offset):
+            found = segment.transactions.find(start_offset, stop_offset)
+            aborted += found.transactions
+            if found.is_complete:
+                break
+        return aborted
 
     def _stop(self, segment: Segment, stop_offset: int) -> int:
         """Return the byte of `segment` at which the batches at or above `stop_offset` begin."""

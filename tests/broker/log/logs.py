@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from struct import pack
 
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
@@ -29,6 +30,7 @@ def batch(
     *,
     timestamp_ms: int = NOW_MS,
     producer: tuple[int, int, int] = (-1, -1, -1),
+    is_transactional: bool = False,
 ) -> bytes:
     """Return one batch as a producer sends it; `producer` is (id, epoch, first sequence)."""
     records = [
@@ -37,7 +39,30 @@ def batch(
     ]
     producer_id, epoch, sequence = producer
     return build_batch(
-        records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+        records,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=is_transactional,
+    )
+
+
+def marker(
+    producer_id: int, epoch: int = 0, *, is_abort: bool, timestamp_ms: int = NOW_MS
+) -> bytes:
+    """Return the control batch with which a coordinator ends a transaction."""
+    record = Record(
+        offset=0,
+        timestamp_ms=timestamp_ms,
+        key=pack(">hh", 0, 0 if is_abort else 1),
+        value=pack(">hi", 0, 3),
+    )
+    return build_batch(
+        [record],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
     )
 
 

@@ -20,9 +20,13 @@ CONFIG = LogConfig().with_overrides(
 CODECS = 5
 
 
-def unpacked(folder: Path, name: str) -> LogManager:
+def unpack(folder: Path, name: str) -> None:
     with tarfile.open(GOLDEN / f"kafka-3.9.2-{name}.tar.gz") as archive:
         archive.extractall(folder, filter="data")
+
+
+def unpacked(folder: Path, name: str) -> LogManager:
+    unpack(folder, name)
     return opened(folder)
 
 
