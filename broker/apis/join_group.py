@@ -1,5 +1,6 @@
 """JoinGroup: become a member, or come back for the next generation."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 from broker.context import Call
@@ -11,6 +12,7 @@ from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_SINCE = 4
+NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
 MAX_PREFIX = 255
 """Ids begin with the client's own name, or as much of it as leaves the id short enough to write."""
@@ -18,6 +20,13 @@ MAX_PREFIX = 255
 
 async def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     """Answer when the generation begins, which may take as long as the rebalance timeout."""
+    answer = await _answer(request, call)
+    if answer.protocol_name is None and call.api_version < NULL_PROTOCOL_SINCE:
+        return replace(answer, protocol_name="")
+    return answer
+
+
+async def _answer(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     groups = call.node.groups
     error = _error(request, groups.settings)
     if error is not ErrorCode.NONE:

@@ -12,8 +12,6 @@ from wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-GROUP_ID_NOT_FOUND_SINCE = 9
-
 
 async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
     """Answer once the offsets are safe; partitions that do not exist are refused one by one."""
@@ -27,7 +25,6 @@ async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitRespon
         generation=request.generation_id_or_member_epoch,
         positions=positions,
         retention_ms=request.retention_time_ms,
-        tells_missing_group=call.api_version >= GROUP_ID_NOT_FOUND_SINCE,
     )
     outcome = await call.node.groups.ask(
         request.group_id, lambda shard, turn: shard.commit(committing, turn)

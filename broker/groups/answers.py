@@ -36,12 +36,12 @@ def member_list(group: Group) -> tuple[JoinGroupResponseMember, ...]:
 
 
 def refused_join(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """Refuse a JoinGroup; the names are empty, because before version 7 they cannot be null."""
+    """Refuse a JoinGroup."""
     return JoinGroupResponse(
         error_code=error,
         generation_id=-1,
         protocol_type=None,
-        protocol_name="",
+        protocol_name=None,
         leader="",
         member_id=member_id,
         members=(),

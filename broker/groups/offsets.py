@@ -63,8 +63,7 @@ class Position:
 class Committing:
     """One OffsetCommit request: by a member in its generation, or with neither.
 
-    `retention_ms` is NO_RETENTION unless an old client asks for its own. `tells_missing_group`: the
-    client knows GROUP_ID_NOT_FOUND (version 9 and later).
+    `retention_ms` is NO_RETENTION unless an old client asks for its own.
     """
 
     group_id: str
@@ -73,7 +72,6 @@ class Committing:
     generation: int
     positions: tuple[Position, ...]
     retention_ms: int = NO_RETENTION
-    tells_missing_group: bool = False
 
 
 CommitOutcome: TypeAlias = ErrorCode | Mapping[TopicPartition, ErrorCode]
@@ -107,15 +105,16 @@ def _fits(metadata: str, settings: GroupSettings) -> bool:
 
 
 def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
+    """Return NONE if the commit is allowed.
+
+    A generation of a group that does not exist is an illegal one: members rejoin then. Kafka 4's
+    coordinator answers GROUP_ID_NOT_FOUND from version 9 on, which old librdkafka gives up on.
+    """
     if group is not None:
         return commit_error(
             group, committing.member_id, committing.instance_id, committing.generation
         )
-    if committing.generation < 0:
-        return ErrorCode.NONE
-    if committing.tells_missing_group:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE if committing.generation < 0 else ErrorCode.ILLEGAL_GENERATION
 
 
 def _record(committing: Committing, position: Position, turn: Turn) -> GroupRecord:

@@ -152,7 +152,6 @@ class Driver:
         instance_id: str | None = None,
         metadata: str | None = "",
         retention_ms: int = -1,
-        tells_missing_group: bool = False,
         group_id: str = GROUP,
     ) -> CommitOutcome:
         """Send an OffsetCommit; return its outcome."""
@@ -168,7 +167,6 @@ class Driver:
                 for (topic, index), offset in offsets.items()
             ),
             retention_ms=retention_ms,
-            tells_missing_group=tells_missing_group,
         )
         turn = self._turn()
         outcome = self.shard.commit(committing, turn)

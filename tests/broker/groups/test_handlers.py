@@ -163,6 +163,7 @@ async def test_join_refuses_what_cannot_be(rig: Rig) -> None:
 async def test_a_refused_join_can_be_told_in_every_version(rig: Rig, version: int) -> None:
     answer = await join_group.handle(_join_request(member_id="stranger"), rig.call(version))
     assert encode(answer, version)
+    assert answer.protocol_name == (None if version >= 7 else "")
 
 
 @pytest.mark.parametrize("version", JoinGroupResponse.VERSIONS)

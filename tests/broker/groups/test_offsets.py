@@ -63,10 +63,8 @@ def test_a_commit_from_outside_is_taken_only_while_nobody_is_in_the_group() -> N
 
 def test_a_commit_of_a_generation_to_a_group_that_does_not_exist_is_refused() -> None:
     driver = Driver()
-    old = driver.commit({PLACE: 1}, member_id="m", generation=3)
-    assert old is ErrorCode.ILLEGAL_GENERATION
-    new = driver.commit({PLACE: 1}, member_id="m", generation=3, tells_missing_group=True)
-    assert new is ErrorCode.GROUP_ID_NOT_FOUND
+    refused = driver.commit({PLACE: 1}, member_id="m", generation=3)
+    assert refused is ErrorCode.ILLEGAL_GENERATION
     assert not driver.shard.groups
 
 
