@@ -68,6 +68,7 @@ HARMLESS: Final = {
 OPEN: Final = frozenset(
     {
         "fetch: a diverging epoch",
+        "produce: transactional without a transaction",
     }
 )
 """Differences that are not meant; the matrix names those that are still there."""
