@@ -1,8 +1,9 @@
 """The one client of the Kafka protocol, on trio: connections, clusters, composed operations."""
 
 from wire.net.cluster import Cluster, open_cluster
-from wire.net.connection import Connection, Pending
+from wire.net.connection import Connection
 from wire.net.errors import (
+    AuthenticationFailed,
     BrokerUnreachable,
     ConnectionClosed,
     NetworkFault,
@@ -11,10 +12,12 @@ from wire.net.errors import (
     UnsupportedApi,
 )
 from wire.net.metadata import BrokerView, ClusterView, PartitionView, TopicView
+from wire.net.pending import Pending
 from wire.net.transport import Address
 
 __all__ = [
     "Address",
+    "AuthenticationFailed",
     "BrokerUnreachable",
     "BrokerView",
     "Cluster",

@@ -20,10 +20,18 @@ from wire.messages.find_coordinator import (
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from wire.net.errors import BrokerUnreachable, ConnectionClosed, NetworkFault, RequestRefused
+from wire.net.errors import (
+    AuthenticationFailed,
+    BrokerUnreachable,
+    ConnectionClosed,
+    NetworkFault,
+    RequestRefused,
+)
 from wire.net.metadata import ClusterView, MetadataCache
 from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
+from wire.net.security import PLAINTEXT, Security
+from wire.net.tls import TlsDial
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.schema import Request
 
@@ -39,11 +47,20 @@ async def open_cluster(
     *,
     client_id: str,
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
-    dial: Dial = dial_tcp,
+    name: str = "",
+    security: Security = PLAINTEXT,
+    dial: Dial | None = None,
 ) -> AsyncIterator["Cluster"]:
-    """Give a cluster whose connections live as long as the block."""
+    """Give a cluster whose connections live as long as the block.
+
+    Faults say `name` before the address. `dial` is for tests: it takes the place of TCP and TLS.
+    """
     settings = ConnectionSettings(
-        client_id=client_id, request_timeout_ms=request_timeout_ms, dial=dial
+        client_id=client_id,
+        cluster_name=name,
+        sasl=security.sasl,
+        request_timeout_ms=request_timeout_ms,
+        dial=dial or (dial_tcp if security.tls is None else TlsDial(security.tls)),
     )
     try:
         async with trio.open_nursery() as nursery:
@@ -72,6 +89,7 @@ class Cluster:
         self._cache = MetadataCache()
         self._one_refresh = trio.Lock()
         self._failed_refreshes = 0
+        self._refused: str | None = None
         self._doubted: set[int] = set()
         self._coordinators: dict[str, Address] = {}
 
@@ -128,15 +146,21 @@ class Cluster:
         self._coordinators.pop(group_id, None)
 
     async def any_connection(self) -> Connection:
-        """Return a connection to any broker; BrokerUnreachable, with each reason, if none is."""
+        """Return a connection to any broker; BrokerUnreachable, with each reason, if none is.
+
+        Where some broker did not believe us, AuthenticationFailed.
+        """
         known = [broker.address for broker in self._cache.brokers.values()]
-        reasons = []
+        faults: list[BrokerUnreachable] = []
         for address in self._pool.soonest_first((*known, *self._bootstrap)):
             try:
                 return await self._pool.connection(address)
             except BrokerUnreachable as fault:
-                reasons.append(str(fault))
-        raise BrokerUnreachable("; ".join(reasons) or "no bootstrap address was given")
+                faults.append(fault)
+        reasons = "; ".join(map(str, faults)) or "no bootstrap address was given"
+        if any(isinstance(fault, AuthenticationFailed) for fault in faults):
+            raise AuthenticationFailed(reasons)
+        raise BrokerUnreachable(reasons)
 
     async def connection(self, node: int) -> Connection:
         """Return the connection to one broker; BrokerUnreachable if it is unknown or away."""
@@ -207,12 +231,15 @@ class Cluster:
             # Whoever held the lock may have asked for the same, or found that nobody answers.
             if not even_if_fresh and self._cache.is_fresh(asked_for, trio.current_time()):
                 return
+            if self._failed_refreshes > failures and self._refused is not None:
+                raise AuthenticationFailed(self._refused)
             if self._failed_refreshes > failures:
                 raise BrokerUnreachable("no broker answered the lookup under way")
             try:
                 answer = await self.request(_metadata_request(asked_for))
-            except NetworkFault:
+            except NetworkFault as fault:
                 self._failed_refreshes += 1
+                self._refused = str(fault) if isinstance(fault, AuthenticationFailed) else None
                 raise
             self._cache.learn(answer, trio.current_time(), of_all_topics=asked_for is None)
 

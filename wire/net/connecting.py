@@ -9,8 +9,11 @@ from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.buffers import BufferPool
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
-from wire.net.errors import BrokerUnreachable, NetworkFault
+from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
 from wire.net.frames import MAX_RESPONSE_BYTES
+from wire.net.sasl import RenewedSession, authenticate
+from wire.net.security import Sasl
+from wire.net.tls import TlsTransport
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.primitives import pack_int16
 
@@ -29,6 +32,9 @@ class ConnectionSettings:
     """What all connections of a client have in common."""
 
     client_id: str
+    cluster_name: str = ""
+    """Put before the address in what connections and faults say."""
+    sasl: Sasl | None = None
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     max_response_bytes: int = MAX_RESPONSE_BYTES
     dial: Dial = dial_tcp
@@ -38,10 +44,14 @@ class ConnectionSettings:
 async def connect(
     nursery: trio.Nursery, address: Address, settings: ConnectionSettings
 ) -> Connection:
-    """Return a connection whose tasks run in `nursery`; BrokerUnreachable if that cannot be."""
+    """Return a connection whose tasks run in `nursery`.
+
+    Raises BrokerUnreachable if that cannot be, AuthenticationFailed if it must not be.
+    """
     name = f"{address[0]}:{address[1]}"
+    transport = await settings.dial(address)
     connection = Connection(
-        await settings.dial(address),
+        transport,
         name=name,
         client_id=settings.client_id,
         request_timeout_ms=settings.request_timeout_ms,
@@ -51,13 +61,29 @@ async def connect(
     connection.start(nursery)
     try:
         await _negotiate(connection)
+        if settings.sasl is not None:
+            await _begin_session(connection, settings.sasl)
+    except AuthenticationFailed:
+        connection.close("not authenticated")
+        raise
     except NetworkFault as fault:
         connection.close("the handshake failed")
+        # A broker that wants a client certificate says so after TLS itself has succeeded.
+        if isinstance(transport, TlsTransport) and transport.refusal is not None:
+            raise AuthenticationFailed(f"{name}: TLS: {transport.refusal}") from fault
         raise BrokerUnreachable(f"{name}: handshake: {fault}") from fault
     except BaseException:
         connection.close("the handshake was given up")
         raise
+    if settings.cluster_name:
+        connection.name = f"{settings.cluster_name}: {name}"
     return connection
+
+
+async def _begin_session(connection: Connection, sasl: Sasl) -> None:
+    lifetime_ms = await authenticate(connection, sasl)
+    if lifetime_ms > 0:
+        connection.session = RenewedSession(connection, sasl, lifetime_ms)
 
 
 async def _negotiate(connection: Connection) -> None:

@@ -11,96 +11,41 @@ that is overdue means that all behind it are: the connection is given up.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar
+from struct import Struct
+from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
-from wire.headers import RequestHeader, correlation_id_of, decode_response, encode_request
+from wire.headers import RequestHeader, correlation_id_of, encode_request
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.produce import ProduceRequest
 from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
+from wire.net.pending import Awaiting, Pending
 from wire.net.transport import MAX_PARTS_AT_ONCE, Transport
-from wire.primitives import Buffer, MalformedMessage
-from wire.schema import Piece, Request
+from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
+from wire.schema import AnyRequest, Piece, Request
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
+_HEAD: Final = Struct(">ihhi")
+_SIZE_BYTES: Final = 4
 
 
-class Pending(Generic[R]):
-    """An answer that will come, or a fault that will."""
+class Session(Protocol):
+    """An authentication that ends; whoever wants to send waits until it is renewed (KIP-368)."""
 
-    __slots__ = (
-        "_connection",
-        "_fault",
-        "_frame",
-        "_response",
-        "_settled",
-        "_version",
-        "correlation_id",
-        "deadline",
-        "sent_through",
-    )
-
-    def __init__(
-        self, connection: "Connection", response: type[R], version: int, deadline: float
-    ) -> None:
-        self._connection = connection
-        self._response = response
-        self._version = version
-        self._frame: Buffer | None = None
-        self._fault: ConnectionClosed | None = None
-        self._settled: trio.Event | None = None
-        self.correlation_id = 0
-        self.deadline = deadline
-        self.sent_through = 0
-
-    def settle(self, frame: Buffer) -> None:
-        """Give the answer; it is decoded by the task that waits for it."""
-        self._frame = frame
-        if self._settled is not None:
-            self._settled.set()
-
-    def fail(self, fault: ConnectionClosed) -> None:
-        """Say that no answer will come."""
-        self._fault = fault
-        if self._settled is not None:
-            self._settled.set()
-
-    async def wait(self) -> R:
-        """Return the answer; ConnectionClosed (or RequestTimedOut) if none came or it is garbled.
-
-        A caller that is cancelled here leaves the connection as it was.
-        """
-        return self.decode(await self.wait_frame())
-
-    async def wait_frame(self) -> Buffer:
-        """Return the answer's bytes, header included; fails as `wait` does."""
-        if self._frame is None and self._fault is None:
-            self._settled = trio.Event()
-            await self._settled.wait()
-        if self._fault is not None:
-            raise self._fault
-        assert self._frame is not None
-        return self._frame
-
-    def decode(self, frame: Buffer) -> R:
-        """Return what the bytes say; where they say nothing, close the connection."""
-        try:
-            answer: Any = decode_response(self._response, frame, self._version)  # type: ignore[type-var]
-        except MalformedMessage as fault:
-            reason = f"garbled answer: {fault}"
-            self._connection.close(reason)
-            raise ConnectionClosed(f"{self._connection.name}: {reason}") from fault
-        decoded: R = answer
-        return decoded
+    async def wait_fresh(self) -> None:
+        """Return once it lasts for a while, without letting others run in between."""
+        ...
 
 
 class Connection:
@@ -117,13 +62,16 @@ class Connection:
         buffers: BufferPool | None = None,
     ) -> None:
         self.name = name
+        self.session: Session | None = None
+        """Set once authenticated, if that has to be renewed."""
         self._transport = transport
         self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
+        self._packed_client_id = pack_nullable_string(client_id)
         self._request_timeout_ms = request_timeout_ms
         self._versions: Mapping[int, range] = {ApiVersionsRequest.API_KEY: range(1)}
         self._next_correlation_id = 0
-        self._pending: deque[Pending[Any]] = deque()
+        self._pending: deque[Awaiting] = deque()
         self._backlog: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._sent_bytes = 0
@@ -184,6 +132,14 @@ class Connection:
         Raises ConnectionClosed, RequestTimedOut, UnsupportedApi; wire.schema.Unencodable if the
         message cannot be said in the version in use, which is our own mistake.
         """
+        if self.session is not None:
+            await self.session.wait_fresh()
+        return await self._enqueue(message, version, timeout_ms).wait()
+
+    async def exchange(
+        self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R:
+        """Do as `request` does for what authentication itself has to say: it waits for none."""
         return await self._enqueue(message, version, timeout_ms).wait()
 
     async def send(
@@ -194,14 +150,71 @@ class Connection:
         Its records must stay unchanged until the answer came, even if this call is cancelled: the
         request is sent nevertheless. Raises as `request` does, except for what the answer brings.
         """
+        if self.session is not None:
+            await self.session.wait_fresh()
         pending = self._enqueue(message, version, timeout_ms)
         await self._wait_sent(pending.sent_through)
         return pending
 
+    async def post(
+        self,
+        request: type[AnyRequest],
+        version: int,
+        body: Sequence[Piece],
+        awaiting: Awaiting,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send a body encoded by hand; return as `send` does, with its answer to `awaiting`.
+
+        Where it raises, `awaiting` hears nothing; a fault after that goes to `awaiting` alone.
+        """
+        if self.session is not None:
+            await self.session.wait_fresh()
+        self._require_open()
+        self._next_correlation_id = number = (self._next_correlation_id + 1) & _MAX_CORRELATION_ID
+        rest = self._packed_client_id
+        if version >= request.FLEXIBLE_SINCE:
+            rest += b"\x00"
+        size = _HEAD.size + len(rest) + sum(map(len, body))
+        head = _HEAD.pack(size - _SIZE_BYTES, request.API_KEY, version, number) + rest
+        first, *others = body
+        parts = [head + first, *others] if isinstance(first, bytes) else [head, *body]
+        awaiting.correlation_id = number
+        awaiting.deadline = trio.current_time() + (timeout_ms or self._request_timeout_ms) / 1_000
+        self._await_answer(awaiting)
+        with suppress(ConnectionClosed):  # whoever waits has been told
+            self._write_now(parts, size)
+            if self._sent_bytes < self._queued_bytes:
+                await self._wait_sent(self._queued_bytes)
+
+    async def ask(
+        self,
+        request: type[Request[R]],
+        version: int,
+        body: Sequence[Piece],
+        read: Callable[[Buffer, int], T],
+    ) -> T:
+        """Send a body encoded by hand and return what `read` finds in the answer.
+
+        Raises as `request` does.
+        """
+        pending = Pending(self, request.RESPONSE, version, 0.0)
+        await self.post(request, version, body, pending)
+        frame = await pending.wait_frame()
+        try:
+            return read(frame, version)
+        except MalformedMessage as fault:
+            reason = f"garbled answer: {fault}"
+            self.close(reason)
+            raise ConnectionClosed(f"{self.name}: {reason}") from fault
+
     async def send_unanswered(self, message: ProduceRequest) -> None:
         """Send a Produce with acks=0, to which a broker says nothing; return when handed over."""
         assert message.acks == 0
-        self._write_now(self._encode(message, self.version_of(message)))
+        if self.session is not None:
+            await self.session.wait_fresh()
+        parts = self._encode(message, self.version_of(message))
+        self._write_now(parts, sum(map(len, parts)))
         await self._wait_sent(self._queued_bytes)
 
     def _enqueue(
@@ -214,16 +227,22 @@ class Connection:
         timeout_s = (timeout_ms or self._request_timeout_ms) / 1_000
         pending = Pending(self, message.RESPONSE, version, trio.current_time() + timeout_s)
         pending.correlation_id = self._next_correlation_id
-        if not self._pending:
-            self._overdue.deadline = pending.deadline
-        self._pending.append(pending)
-        self._write_now(parts)
+        self._await_answer(pending)
+        self._write_now(parts, sum(map(len, parts)))
         pending.sent_through = self._queued_bytes
         return pending
 
-    def _encode(self, message: Request[Any], version: int) -> list[Piece]:
+    def _await_answer(self, awaiting: Awaiting) -> None:
+        if not self._pending:
+            self._overdue.deadline = awaiting.deadline
+        self._pending.append(awaiting)
+
+    def _require_open(self) -> None:
         if self._closed_because is not None:
             raise ConnectionClosed(f"{self.name}: {self._closed_because}")
+
+    def _encode(self, message: Request[Any], version: int) -> list[Piece]:
+        self._require_open()
         self._next_correlation_id = (self._next_correlation_id + 1) & _MAX_CORRELATION_ID
         header = RequestHeader(
             api_key=message.API_KEY,
@@ -233,9 +252,8 @@ class Connection:
         )
         return encode_request(header, message)
 
-    def _write_now(self, parts: list[Piece]) -> None:
+    def _write_now(self, parts: list[Piece], size: int) -> None:
         """Hand over what the socket takes, if nothing older waits; leave the rest to `_write`."""
-        size = sum(len(part) for part in parts)
         self._queued_bytes += size
         sent = 0
         if not self._backlog:
@@ -246,8 +264,7 @@ class Connection:
                 raise ConnectionClosed(f"{self.name}: {fault}") from fault
             self._sent_bytes += sent
         if sent < size:
-            self._backlog.extend(memoryview(part) for part in parts)
-            self._drop_sent(sent)
+            self._backlog.extend(_left(parts, sent))
             self._has_backlog.set()
 
     def _drop_sent(self, sent: int) -> None:
@@ -299,9 +316,24 @@ class Connection:
             number = correlation_id_of(frame)
             if not self._pending or self._pending[0].correlation_id != number:
                 return f"an answer to request {number}, which is not the oldest unanswered one"
-            self._pending.popleft().settle(frame)
+            awaiting = self._pending.popleft()
+            try:
+                awaiting.settle(frame)
+            except MalformedMessage:
+                self._pending.appendleft(awaiting)  # to be told when the connection is closed
+                raise
             self._overdue.deadline = self._pending[0].deadline if self._pending else _NEVER
         return "closed by the broker"
+
+
+def _left(parts: Sequence[Piece], sent: int) -> Iterator[memoryview]:
+    """Yield what of the parts lies behind the bytes sent."""
+    for part in parts:
+        if sent >= len(part):
+            sent -= len(part)
+        else:
+            yield memoryview(part)[sent:]
+            sent = 0
 
 
 def _span(versions: range) -> str:

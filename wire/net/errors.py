@@ -15,6 +15,13 @@ class BrokerUnreachable(NetworkFault):
     """No connection to a broker could be made, or no broker is known to send a request to."""
 
 
+class AuthenticationFailed(BrokerUnreachable):
+    """One side is not who it has to be: credentials refused, a certificate that is not trusted.
+
+    Trying again soon is of no use, and a broker counts it.
+    """
+
+
 class ConnectionClosed(NetworkFault):
     """The connection ended before the answer came; whether the request was obeyed is unknown."""
 

@@ -11,7 +11,13 @@ from typing import Final, Self, TypeAlias
 import trio
 
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from wire.messages.produce import (
     PartitionProduceData,
@@ -197,6 +203,8 @@ class PartitionReader:
         isolation_level: int,
     ) -> None:
         self.position = start
+        self.aborted: Sequence[AbortedTransaction] = ()
+        """Read committed: the transactions to leave out of the batches that come now."""
         self._cluster = cluster
         self._place = place
         self._stop = stop
@@ -240,6 +248,7 @@ class PartitionReader:
         if not records and not answer.throttle_time_ms and readable_end >= self._stop:
             self.position = self._stop
         self._batches = iterate_batches(records)
+        self.aborted = tuple(found.aborted_transactions or ())
 
     async def _ask(self) -> FetchResponse:
         topic, partition = self._place

@@ -8,19 +8,21 @@ import trio
 from wire.net.backoff import Backoff
 from wire.net.connecting import ConnectionSettings, connect
 from wire.net.connection import Connection
-from wire.net.errors import BrokerUnreachable
+from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.transport import Address
 
 
 class _Peer:
     """What is known of one address."""
 
-    __slots__ = ("backoff", "connection", "one_at_a_time")
+    __slots__ = ("backoff", "connection", "one_at_a_time", "refused")
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.backoff = Backoff()
         self.one_at_a_time = trio.Lock()
+        self.refused: str | None = None
+        """Why we, or the broker, were not believed the last time."""
 
 
 class ConnectionPool:
@@ -34,7 +36,8 @@ class ConnectionPool:
     async def connection(self, address: Address) -> Connection:
         """Return the open connection, or make one: a single attempt, after the backoff is over.
 
-        Callers who come while an attempt is under way share its outcome. Raises BrokerUnreachable.
+        Callers who come while an attempt is under way share its outcome. Raises BrokerUnreachable;
+        once AuthenticationFailed, that at once to all callers until another attempt is due.
         """
         peer = self._peers.setdefault(address, _Peer())
         if peer.connection is not None and peer.connection.is_open:
@@ -43,6 +46,8 @@ class ConnectionPool:
         async with peer.one_at_a_time:
             if peer.connection is not None and peer.connection.is_open:
                 return peer.connection
+            if peer.refused is not None and trio.current_time() < peer.backoff.not_before:
+                raise AuthenticationFailed(peer.refused)
             if peer.backoff.failures > failures:
                 raise BrokerUnreachable(f"{address[0]}:{address[1]}: the attempt under way failed")
             await trio.sleep_until(peer.backoff.not_before)
@@ -72,9 +77,19 @@ class ConnectionPool:
     async def _attempt(self, address: Address, peer: _Peer) -> Connection:
         try:
             peer.connection = await connect(self._nursery, address, self._settings)
-        except BrokerUnreachable:
+        except BrokerUnreachable as fault:
+            was_refused = isinstance(fault, AuthenticationFailed)
+            named = self._named(fault)
+            peer.refused = str(named) if was_refused else None
             luck = random.random()  # noqa: S311 - spreads clients, keeps no secret
-            peer.backoff = peer.backoff.after_failure(trio.current_time(), luck)
-            raise
+            now = trio.current_time()
+            peer.backoff = peer.backoff.after_failure(now, luck, was_refused=was_refused)
+            raise named from fault
         peer.backoff = Backoff()
+        peer.refused = None
         return peer.connection
+
+    def _named(self, fault: BrokerUnreachable) -> BrokerUnreachable:
+        """Return the fault with the cluster's name before it."""
+        name = self._settings.cluster_name
+        return type(fault)(f"{name}: {fault}" if name else str(fault))

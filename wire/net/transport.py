@@ -96,7 +96,7 @@ def _reason(fault: OSError) -> str:
     return os.strerror(number) if number > 0 else known.strerror or str(known)
 
 
-async def dial_tcp(address: Address) -> Transport:
+async def connect_socket(address: Address) -> socket.socket:
     """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s."""
     host, port = address
     try:
@@ -111,4 +111,9 @@ async def dial_tcp(address: Address) -> Transport:
     connected = socket.socket(fileno=stream.socket.detach())
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return SocketTransport(connected)
+    return connected
+
+
+async def dial_tcp(address: Address) -> Transport:
+    """Connect in the clear; fails as `connect_socket` does."""
+    return SocketTransport(await connect_socket(address))

@@ -1,0 +1,150 @@
+"""Authentication on a connection: each mechanism, each refusal, and renewal in time."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster
+from tests.doubles.memory_transport import memory_transport
+from tests.doubles.sasl_broker import AUTHENTICATE, HANDSHAKE, RIGHT, WRONG, SaslScripts
+from wire.messages.metadata import MetadataRequest
+from wire.net import AuthenticationFailed, ConnectionClosed
+from wire.net.backoff import LONGEST_REFUSED_DELAY_S
+from wire.net.connecting import ConnectionSettings
+from wire.net.pool import ConnectionPool
+from wire.net.security import Mechanism, Sasl
+from wire.net.transport import Address, Transport
+
+PLACE: Address = ("memory", 1)
+METADATA = MetadataRequest(topics=())
+SCRAM = Sasl(mechanism=Mechanism.SCRAM_SHA_512, username="mirror", password=RIGHT)
+
+
+@asynccontextmanager
+async def pool_with(
+    sasl: Sasl, scripts: SaslScripts
+) -> AsyncIterator[tuple[ConnectionPool, FakeBroker]]:
+    """Give a pool whose only broker asks for SASL."""
+    cluster = FakeCluster()
+    broker = cluster.brokers[0] = FakeBroker(cluster, 0)
+    scripts.install(broker)
+    async with trio.open_nursery() as nursery:
+
+        async def dial(_: Address) -> Transport:
+            transport, far_end = memory_transport()
+            nursery.start_soon(broker.serve, far_end)
+            return transport
+
+        settings = ConnectionSettings(client_id="test", cluster_name="dc2", sasl=sasl, dial=dial)
+        yield ConnectionPool(nursery, settings), broker
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+async def test_each_mechanism_lets_us_in(mechanism: Mechanism) -> None:
+    sasl = Sasl(mechanism=mechanism, username="mirror", password=RIGHT)
+    scripts = SaslScripts()
+    async with pool_with(sasl, scripts) as (pool, _):
+        connection = await pool.connection(PLACE)
+        assert (await connection.request(METADATA)).topics == ()
+        assert scripts.chosen is mechanism
+        assert connection.name == "dc2: memory:1"
+
+
+async def test_a_wrong_password_names_cluster_address_and_cause() -> None:
+    async with pool_with(SCRAM, SaslScripts(password=WRONG)) as (pool, _):
+        with pytest.raises(AuthenticationFailed) as caught:
+            await pool.connection(PLACE)
+    assert str(caught.value).startswith("dc2: memory:1: SASL authentication failed: Authentication")
+    assert RIGHT not in repr(SCRAM)
+
+
+async def test_a_mechanism_that_is_off_is_told_with_those_that_are_on() -> None:
+    scripts = SaslScripts(mechanisms=(Mechanism.PLAIN,))
+    async with pool_with(SCRAM, scripts) as (pool, _):
+        with pytest.raises(AuthenticationFailed, match=r"SCRAM-SHA-512 is not enabled.*only PLAIN"):
+            await pool.connection(PLACE)
+
+
+async def test_a_refused_password_is_not_tried_all_the_time(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    scripts = SaslScripts(password=WRONG)
+    tried_at: list[float] = []
+    async with pool_with(SCRAM, scripts) as (pool, _):
+        for _ in range(4_000):  # somebody asks ten times a second
+            before = scripts.attempts
+            with pytest.raises(AuthenticationFailed, match="SASL authentication failed"):
+                await pool.connection(PLACE)
+            if scripts.attempts > before:
+                tried_at.append(trio.current_time())
+            await trio.sleep(0.1)
+        waits = [later - earlier for earlier, later in pairwise(tried_at)]
+        assert waits == sorted(waits[:5]) + waits[5:]
+        assert max(waits) > 0.8 * LONGEST_REFUSED_DELAY_S
+        assert len(tried_at) < 25
+
+
+async def test_a_corrected_password_is_taken_at_the_next_attempt(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    scripts = SaslScripts(password=WRONG)
+    async with pool_with(SCRAM, scripts) as (pool, _):
+        with pytest.raises(AuthenticationFailed):
+            await pool.connection(PLACE)
+        scripts.password = RIGHT
+        await trio.sleep(2)
+        assert (await pool.connection(PLACE)).is_open
+
+
+async def test_a_session_is_renewed_before_it_ends_and_nobody_talks_in_between(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    scripts = SaslScripts(lifetime_ms=10_000)
+    async with pool_with(SCRAM, scripts) as (pool, broker):
+        connection = await pool.connection(PLACE)
+
+        async def ask(pause_s: float) -> None:
+            for _ in range(40):
+                await connection.request(METADATA)
+                await trio.sleep(pause_s)
+
+        async with trio.open_nursery() as nursery:
+            for tenths in range(5):
+                nursery.start_soon(ask, 1 + tenths / 10)
+        assert scripts.attempts in range(5, 8)
+        keys = [header.api_key for header, _ in broker.asked]
+        for place, key in enumerate(keys):
+            if key == HANDSHAKE:
+                assert keys[place + 1 : place + 3] == [AUTHENTICATE, AUTHENTICATE]
+        assert connection.is_open
+
+
+async def test_a_session_without_an_end_is_not_renewed(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    scripts = SaslScripts(lifetime_ms=0)
+    async with pool_with(SCRAM, scripts) as (pool, _):
+        connection = await pool.connection(PLACE)
+        await trio.sleep(80_000)
+        await connection.request(METADATA)
+        assert scripts.attempts == 1
+
+
+async def test_a_renewal_that_is_refused_ends_the_connection(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    scripts = SaslScripts(lifetime_ms=10_000)
+    async with pool_with(SCRAM, scripts) as (pool, _):
+        connection = await pool.connection(PLACE)
+        scripts.password = WRONG
+        await trio.sleep(10)
+        with pytest.raises(ConnectionClosed, match="SASL authentication failed"):
+            await connection.request(METADATA)
+        assert not connection.is_open
+        with pytest.raises(AuthenticationFailed):
+            await pool.connection(PLACE)

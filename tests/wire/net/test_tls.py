@@ -1,0 +1,238 @@
+"""TLS: bytes both ways in any cut, who is trusted and who is not, and renewed certificates."""
+
+import shutil
+import socket
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.doubles.certificates import KEY_PASSWORD, Certificates
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster
+from tests.doubles.sasl_broker import RIGHT, SaslScripts
+from wire.messages.metadata import MetadataRequest
+from wire.net import AuthenticationFailed, BrokerUnreachable, open_cluster
+from wire.net.security import Mechanism, Sasl, Security, Tls
+from wire.net.tls import PIECE_BYTES, SMALL_BYTES, TlsDial, _pieces
+from wire.net.transport import Address, Transport
+
+METADATA = MetadataRequest(topics=())
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def server_context(
+    certificates: Certificates, certificate: Path, *, wants_client: bool = False
+) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificates.key(certificate))
+    if wants_client:
+        context.load_verify_locations(certificates.ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+@asynccontextmanager
+async def echo(context: ssl.SSLContext) -> AsyncIterator[Address]:
+    """Run a server that sends back what it is sent."""
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        try:
+            async for data in stream:
+                await stream.send_all(data)
+        except trio.BrokenResourceError:
+            return
+
+    async with trio.open_nursery() as nursery:
+        start = partial(trio.serve_ssl_over_tcp, serve, 0, context, host="127.0.0.1")
+        (listener,) = await nursery.start(start)
+        yield listener.transport_listener.socket.getsockname()
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def broker_behind(context: ssl.SSLContext) -> AsyncIterator[FakeBroker]:
+    """Run a fake broker behind TLS."""
+    cluster = FakeCluster()
+    broker = cluster.brokers[0] = FakeBroker(cluster, 0)
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        try:
+            await stream.do_handshake()
+        except trio.BrokenResourceError:
+            return
+        await broker.serve(stream)
+
+    async with trio.open_nursery() as nursery:
+        start = partial(trio.serve_ssl_over_tcp, serve, 0, context, host="127.0.0.1")
+        (listener,) = await nursery.start(start)
+        broker.address = listener.transport_listener.socket.getsockname()
+        yield broker
+        nursery.cancel_scope.cancel()
+
+
+async def ask(broker: FakeBroker, tls: Tls, sasl: Sasl | None = None) -> int:
+    """Return how many brokers the cluster says it has."""
+    security = Security(tls=tls, sasl=sasl)
+    opened = open_cluster([broker.address], client_id="test", name="dc2", security=security)
+    async with opened as cluster:
+        return len((await cluster.request(METADATA)).brokers)
+
+
+async def send_all(transport: Transport, parts: Sequence[bytes]) -> None:
+    """Send as a connection does: what was not taken is offered again."""
+    left = [memoryview(part) for part in parts]
+    while left:
+        sent = transport.send_now(left)
+        if not sent:
+            await transport.wait_sendable()
+        while sent:
+            taken = min(sent, len(left[0]))
+            left[0], sent = left[0][taken:], sent - taken
+            if not left[0]:
+                left.pop(0)
+
+
+async def test_parts_of_all_sizes_arrive_in_order_although_the_socket_is_full(
+    certificates: Certificates,
+) -> None:
+    parts = [bytes([n % 251]) * size for n, size in enumerate([1, 61, 70_000, 9, 2_000_000, 3] * 4)]
+    whole = b"".join(parts)
+    async with echo(server_context(certificates, certificates.broker)) as address:
+        transport = await TlsDial(Tls(ca=certificates.ca))(address)
+        received = bytearray()
+        buffer = memoryview(bytearray(1 << 20))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_all, transport, parts)
+            while len(received) < len(whole):
+                size = await transport.receive_into(buffer)
+                assert size
+                received += buffer[:size]
+        assert received == whole
+        transport.close()
+        transport.close()
+        with pytest.raises(trio.ClosedResourceError):
+            transport.send_now([b"x"])
+        with pytest.raises(trio.ClosedResourceError):
+            await transport.receive_into(buffer)
+
+
+@given(
+    st.lists(st.integers(0, 3 * SMALL_BYTES), max_size=6),
+    st.integers(0, 3 * SMALL_BYTES),
+)
+def test_pieces_are_the_parts_without_what_was_sent(sizes: list[int], skip: int) -> None:
+    parts = [bytes([n]) * size for n, size in enumerate(sizes)]
+    whole = b"".join(parts)
+    skip = min(skip, len(whole))
+    pieces = list(_pieces(parts, skip=skip))
+    assert b"".join(pieces) == whole[skip:]
+    assert all(0 < len(piece) <= PIECE_BYTES for piece in pieces)
+
+
+async def test_a_broker_with_a_certificate_of_our_authority_is_asked(
+    certificates: Certificates,
+) -> None:
+    async with broker_behind(server_context(certificates, certificates.broker)) as broker:
+        assert await ask(broker, Tls(ca=certificates.ca)) == 1
+
+
+async def test_a_certificate_of_another_authority_is_not_trusted(
+    certificates: Certificates,
+) -> None:
+    async with broker_behind(server_context(certificates, certificates.broker)) as broker:
+        with pytest.raises(AuthenticationFailed, match=r"dc2: 127.*certificate is not trusted"):
+            await ask(broker, Tls(ca=certificates.strange_ca))
+
+
+async def test_a_certificate_for_another_host_is_trusted_only_when_asked_for(
+    certificates: Certificates,
+) -> None:
+    async with broker_behind(server_context(certificates, certificates.misnamed)) as broker:
+        with pytest.raises(AuthenticationFailed, match=r"not valid for '127\.0\.0\.1'"):
+            await ask(broker, Tls(ca=certificates.ca))
+        assert await ask(broker, Tls(ca=certificates.ca, checks_hostname=False)) == 1
+
+
+async def test_a_broker_that_wants_a_client_certificate_and_gets_none_says_so(
+    certificates: Certificates,
+) -> None:
+    context = server_context(certificates, certificates.broker, wants_client=True)
+
+    def refuse(listener: socket.socket) -> None:
+        # Not trio's server, which keeps the alert to itself.
+        connected, _ = listener.accept()
+        with connected.dup() as left_open:
+            with pytest.raises(ssl.SSLError):
+                context.wrap_socket(connected, server_side=True)
+            while left_open.recv(4096):  # closed with bytes unread, TCP would take the alert back
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        security = Security(tls=Tls(ca=certificates.ca))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, refuse, listener)
+            address = listener.getsockname()
+            async with open_cluster([address], client_id="test", security=security) as cluster:
+                with pytest.raises(AuthenticationFailed, match="certificate required"):
+                    await cluster.request(METADATA)
+
+
+async def test_a_broker_that_wants_a_client_certificate_gets_ours(
+    certificates: Certificates,
+) -> None:
+    context = server_context(certificates, certificates.broker, wants_client=True)
+    async with broker_behind(context) as broker:
+        ours = Tls(
+            ca=certificates.ca,
+            certificate=certificates.client,
+            key=certificates.locked_key,
+            key_password=KEY_PASSWORD,
+        )
+        assert await ask(broker, ours) == 1
+        assert KEY_PASSWORD not in repr(ours)
+
+
+async def test_credentials_travel_inside_tls(certificates: Certificates) -> None:
+    sasl = Sasl(mechanism=Mechanism.SCRAM_SHA_256, username="mirror", password=RIGHT)
+    async with broker_behind(server_context(certificates, certificates.broker)) as broker:
+        SaslScripts().install(broker)
+        assert await ask(broker, Tls(ca=certificates.ca), sasl) == 1
+
+
+async def test_a_port_without_tls_is_named(certificates: Certificates) -> None:
+    async def hang_up(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1")
+        (listener,) = await nursery.start(serve)
+        address = listener.socket.getsockname()
+        with pytest.raises(BrokerUnreachable, match="does it speak TLS"):
+            await TlsDial(Tls(ca=certificates.ca))(address)
+        nursery.cancel_scope.cancel()
+
+
+async def test_files_that_were_renewed_are_read_again(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    trusted = tmp_path / "trusted.pem"
+    shutil.copy(certificates.strange_ca, trusted)
+    async with echo(server_context(certificates, certificates.broker)) as address:
+        dial = TlsDial(Tls(ca=trusted))
+        with pytest.raises(AuthenticationFailed, match="not trusted"):
+            await dial(address)
+        shutil.copy(certificates.ca, trusted)
+        (await dial(address)).close()
+        trusted.unlink()
+        with pytest.raises(AuthenticationFailed, match=r"TLS files: .*trusted\.pem"):
+            await dial(address)

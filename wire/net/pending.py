@@ -1,0 +1,108 @@
+"""Who waits for an answer of a connection: a task, or something that is called at once."""
+
+from typing import Any, Generic, Protocol, TypeVar
+
+import trio
+
+from wire.headers import decode_response
+from wire.net.errors import ConnectionClosed
+from wire.primitives import Buffer, MalformedMessage
+
+R = TypeVar("R")
+
+
+class Closable(Protocol):
+    """The connection, as far as an answer is concerned."""
+
+    name: str
+
+    def close(self, reason: str) -> None:
+        """End it."""
+        ...
+
+
+class Awaiting(Protocol):
+    """Who is given an answer, or a fault, as soon as it comes: by the task that reads."""
+
+    correlation_id: int
+    deadline: float
+
+    def settle(self, frame: Buffer) -> None:
+        """Take a whole answer, header included.
+
+        MalformedMessage closes the connection, with `fail` for this one too.
+        """
+        ...
+
+    def fail(self, fault: ConnectionClosed) -> None:
+        """Take note that no answer will come."""
+        ...
+
+
+class Pending(Generic[R]):
+    """An answer that will come, or a fault that will."""
+
+    __slots__ = (
+        "_connection",
+        "_fault",
+        "_frame",
+        "_response",
+        "_settled",
+        "_version",
+        "correlation_id",
+        "deadline",
+        "sent_through",
+    )
+
+    def __init__(
+        self, connection: Closable, response: type[R], version: int, deadline: float
+    ) -> None:
+        self._connection = connection
+        self._response = response
+        self._version = version
+        self._frame: Buffer | None = None
+        self._fault: ConnectionClosed | None = None
+        self._settled: trio.Event | None = None
+        self.correlation_id = 0
+        self.deadline = deadline
+        self.sent_through = 0
+
+    def settle(self, frame: Buffer) -> None:
+        """Give the answer; it is decoded by the task that waits for it."""
+        self._frame = frame
+        if self._settled is not None:
+            self._settled.set()
+
+    def fail(self, fault: ConnectionClosed) -> None:
+        """Say that no answer will come."""
+        self._fault = fault
+        if self._settled is not None:
+            self._settled.set()
+
+    async def wait(self) -> R:
+        """Return the answer; ConnectionClosed (or RequestTimedOut) if none came or it is garbled.
+
+        A caller that is cancelled here leaves the connection as it was.
+        """
+        return self.decode(await self.wait_frame())
+
+    async def wait_frame(self) -> Buffer:
+        """Return the answer's bytes, header included; fails as `wait` does."""
+        if self._frame is None and self._fault is None:
+            self._settled = trio.Event()
+            await self._settled.wait()
+        if self._fault is not None:
+            raise self._fault
+        assert self._frame is not None
+        return self._frame
+
+    def decode(self, frame: Buffer) -> R:
+        """Return what the bytes say; where they say nothing, close the connection."""
+        try:
+            answer: Any = decode_response(self._response, frame, self._version)  # type: ignore[type-var]
+        except MalformedMessage as fault:
+            reason = f"garbled answer: {fault}"
+            self._connection.close(reason)
+            raise ConnectionClosed(f"{self._connection.name}: {reason}") from fault
+        decoded: R = answer
+        return decoded
