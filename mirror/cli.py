@@ -13,6 +13,7 @@ from mirror.check import CheckFailed, check
 from mirror.daemon import run_daemon
 from mirror.position_commands import Asked, LookFailed, offsets, translate
 from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
+from mirror.rebuild_map import rebuild_map
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
 from runtime.config import Configuration, ConfigurationError, load
@@ -93,6 +94,7 @@ def _add_position_commands(commands: "argparse._SubParsersAction[argparse.Argume
         "positions translated to the target as CSV: group,topic,partition,offset; import commits "
         "such a file on the target, for groups without members there",
     )
+    sub.add_argument("--json", action="store_true", help="JSON instead of text")
     sub.set_defaults(command=_offsets)
     _add_common(sub)
     text = "say where a position lies on the other side"
@@ -100,14 +102,19 @@ def _add_position_commands(commands: "argparse._SubParsersAction[argparse.Argume
     sub.add_argument("what", metavar="GROUP | TOPIC:PARTITION:OFFSET")
     sub.add_argument("--group", action="store_true", help="it is a group, whatever it looks like")
     sub.add_argument("--reverse", action="store_true", help="from the target to the source")
+    sub.add_argument("--json", action="store_true", help="JSON instead of text")
     sub.set_defaults(command=_translate)
+    _add_common(sub)
+    text = "find the offset map again from both logs when its topic is lost"
+    sub = commands.add_parser("rebuild-map", help=text, description=text)
+    sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
+    sub.set_defaults(command=_rebuild_map)
     _add_common(sub)
 
 
 def _add_common(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
     sub.add_argument("--flow", metavar="SOURCE->TARGET", help="which, if the file has several")
-    sub.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
 async def _offsets(configuration: Configuration, options: argparse.Namespace) -> int:
@@ -119,6 +126,10 @@ async def _translate(configuration: Configuration, options: argparse.Namespace) 
     what = GroupName(options.what) if options.group else parse_what(options.what)
     asked = Asked(flow=options.flow, as_json=options.json, is_reverse=options.reverse)
     return await translate(configuration, what, asked)
+
+
+async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
+    return await rebuild_map(configuration, options.flow, write=options.write)
 
 
 async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:

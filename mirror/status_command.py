@@ -34,7 +34,7 @@ async def collect(configuration: Configuration) -> StatusReport:
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
             workers = [
-                await _worker(zookeeper, configuration, flow) for flow in configuration.flows
+                await worker_of(zookeeper, configuration, flow) for flow in configuration.flows
             ]
     except (ZooKeeperFault, WitnessGarbled) as fault:
         workers = [f"who runs it is not known: {fault}"] * len(configuration.flows)
@@ -51,10 +51,10 @@ def not_seen(report: StatusReport) -> list[str]:
     return [f"flow {flow['flow']}: {fault}" for flow in flows for fault in flow["faults"]]
 
 
-async def _worker(
+async def worker_of(
     zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig
 ) -> WorkerInfo | str:
-    """Return who runs the flow, or why nobody is known to."""
+    """Return who runs the flow, or why nobody does; raises ZooKeeperFault, WitnessGarbled."""
     paths = WitnessPaths(root=configuration.coordination.path)
     node = await zookeeper.get(paths.worker(flow.source, flow.target))
     return "no daemon runs this flow" if node is None else WorkerInfo.decode(node.data)

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from offset_translation.map_records import map_topic_name
+from tests.clusters import RunningCluster
 from tests.failover.sites import (
     Sites,
     commit_by_hand,
     committed,
     create_topic,
     produce,
+    read_all,
     run_sites,
+    values_of,
 )
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
 from wire.record_batch import Record, build_batch
@@ -39,6 +45,22 @@ def run(configuration: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def delete_records(cluster: RunningCluster, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result()
+
+
+def delete_topic(cluster: RunningCluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_topics([topic]).values():
+        future.result()
+
+
+def wait_committed(sites: Sites, group: str) -> None:
+    wait_until(group, lambda: committed(sites.dc2, group, "orders") > 0)
+
+
 @pytest.fixture(scope="module")
 def mirrored(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Mirror twenty records, and groups in their midst and at their end."""
@@ -53,7 +75,7 @@ def mirrored(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with run_mirror(configuration) as mirror:
         mirror.wait_mirrored("orders", 20)
         for group in ("early", "late"):
-            wait_until(group, lambda group=group: committed(sites.dc2, group, "orders") > 0)
+            wait_committed(sites, group)
         assert mirror.stop() == 0
     return configuration
 
@@ -141,3 +163,50 @@ def test_with_the_source_lost_the_last_known_positions_count(sites: Sites, mirro
     assert "by what was mirrored last: dc1: " in shown.stdout
     assert "20 (last known)" in shown.stdout
     assert run(lost, "translate", "orders:0:13").stdout.endswith("dc2 orders:0:13 (exact)\n")
+
+
+def test_a_lost_map_is_rebuilt_and_the_mirror_goes_on_where_it_was(
+    sites: Sites, tmp_path: Path
+) -> None:
+    configuration = configure(sites, tmp_path, "rebuilt.*")
+    for topic in ("rebuilt", "rebuilt-trimmed", "rebuilt-empty"):
+        create_topic(sites.dc1, topic)
+        if topic != "rebuilt-empty":
+            produce(sites.dc1, topic, range(30))
+    delete_records(sites.dc1, "rebuilt-trimmed", 5)
+    with run_mirror(configuration) as mirror:
+        for topic in ("rebuilt", "rebuilt-trimmed"):
+            mirror.wait_mirrored(topic, 30)
+        refused = run(configuration, "rebuild-map", "--write")
+        assert (refused.returncode, "stop it first" in refused.stderr) == (2, True)
+        assert mirror.stop() == 0
+    before = run(configuration, "translate", "rebuilt-trimmed:0:20").stdout
+    delete_topic(sites.dc2, map_topic_name("dc1"))
+    delete_records(sites.dc1, "rebuilt", 12)
+    told = run(configuration, "rebuild-map")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines() == [
+        "rebuilt-0: 30 mirrored records, 1 boundaries",
+        "rebuilt-empty-0: the target is empty: nothing to rebuild",
+        "rebuilt-trimmed-0: 25 mirrored records, 1 boundaries",
+        "nothing was written: --write does",
+    ]
+    assert run(configuration, "rebuild-map", "--write").returncode == 0
+    assert run(configuration, "translate", "rebuilt-trimmed:0:20").stdout == before
+    produce(sites.dc1, "rebuilt", range(30, 40))
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("rebuilt", 40)
+        assert mirror.stop() == 0
+    assert values_of(read_all(sites.dc2, "rebuilt")) == list(range(40))
+    again = run(configuration, "rebuild-map")
+    assert "rebuilt-0: is in the map already and stays as it is" in again.stdout
+
+
+def test_a_target_with_records_of_others_is_not_rebuilt(sites: Sites, tmp_path: Path) -> None:
+    configuration = configure(sites, tmp_path, "foreign")
+    for cluster in (sites.dc1, sites.dc2):
+        create_topic(cluster, "foreign")
+        produce(cluster, "foreign", range(3))
+    refused = run(configuration, "rebuild-map")
+    assert refused.returncode == 1
+    assert "foreign-0: cannot be rebuilt: the target holds no mirrored record" in refused.stdout

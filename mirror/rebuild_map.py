@@ -1,0 +1,237 @@
+"""`mirror rebuild-map`: the offset map found again from both logs, when its topic is lost.
+
+A mirror's batches are known by their sequence, which is their target offset; so the producer id is
+found again as well, and the mirror goes on where it was.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from mirror.admin import ensure_topic
+from mirror.links import Links, open_links
+from mirror.observe import read_map, source_ends
+from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
+from mirror.positioning import Ends, read_ends
+from mirror.routing import SEQUENCES, Aborted, CommittedFilter
+from mirror.start_position import LogEnds
+from mirror.status_command import worker_of
+from offset_translation import map_records
+from offset_translation.map_records import MirrorProducer, TopicPartition, map_topic_name
+from offset_translation.rebuilding import CannotAlign, LogDigest, rebuild_starts
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessGarbled, WorkerInfo
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from wire.errors import ErrorCode
+from wire.net import NetworkFault
+from wire.net.operations import append, read_partition
+from wire.net.partition_operations import READ_COMMITTED
+from wire.record_batch import (
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    build_batch,
+    crc_is_valid,
+    iterate_record_heads,
+)
+
+RECORDS_A_BATCH: Final = 1_000
+LEFT: Final = "is in the map already and stays as it is"
+MapRecord: TypeAlias = tuple[bytes, bytes | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Written:
+    """What a target partition holds: a mirror's records first, then its own writers'."""
+
+    log: LogDigest
+    producers: "Counter[MirrorProducer]"
+    foreign_from: int | None = None
+    """The first offset that no mirror has written; None: there is none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What the logs of all partitions say."""
+
+    records: list[MapRecord]
+    producers: "Counter[MirrorProducer]"
+
+
+async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
+    """Print what the logs say of each partition that the map lacks, and with `write` keep it.
+
+    Returns 0, or 1 if a partition could not be rebuilt. Raises LookFailed.
+    """
+    flow = pick_flow(configuration, flow_name)
+    await _refuse_beside_a_daemon(configuration, flow)
+    clusters = configuration.clusters
+    async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+        try:
+            return await _rebuild(flow, links, write=write)
+        except NetworkFault as fault:
+            raise LookFailed(f"flow {flow.name}: {fault}") from fault
+
+
+async def _refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
+    """Raise LookFailed if somebody runs the flow, or if that cannot be known."""
+    coordination = configuration.coordination
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            worker = await worker_of(zookeeper, configuration, flow)
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        raise LookFailed(f"who runs flow {flow.name} is not known: {fault}") from fault
+    if isinstance(worker, WorkerInfo):
+        raise LookFailed(
+            f"flow {flow.name}: process {worker.pid} on {worker.host} runs it: stop it first"
+        )
+
+
+async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
+    source = await source_ends(flow, links)
+    known = (await read_map(flow, links)).maps
+    target = await read_ends(links.target_admin, set(source))
+    topics = (await links.source_admin.metadata(refresh=True)).topics
+    found = Found(records=[], producers=Counter())
+    status = DONE
+    for place, ends in sorted(source.items()):
+        name = f"{place[0]}-{place[1]}"
+        if len(known.get(place, ())):
+            sys.stdout.write(f"{name}: {LEFT}\n")
+            continue
+        try:
+            sys.stdout.write(f"{name}: {await _rebuild_one(links, place, ends, target, found)}\n")
+        except (CannotAlign, CorruptBatch) as fault:
+            status = NOT_ALL
+            sys.stdout.write(f"{name}: cannot be rebuilt: {fault}\n")
+    if not found.producers:
+        return status
+    for name in sorted({topic for topic, _ in source}):
+        found.records.append(map_records.source_topic(name, topics[name].topic_id))
+    # The one announced last is the one that writes on.
+    by_use = reversed(found.producers.most_common())
+    found.records += [map_records.mirror_producer(producer) for producer, _ in by_use]
+    if write:
+        await _write(flow, links, found.records)
+        sys.stdout.write(f"{len(found.records)} records: {map_topic_name(flow.source)}\n")
+    else:
+        sys.stdout.write("nothing was written: --write does\n")
+    return status
+
+
+async def _rebuild_one(
+    links: Links,
+    place: TopicPartition,
+    source: LogEnds | ErrorCode,
+    ends: Ends,
+    found: Found,
+) -> str:
+    """Add one partition's records to what was found and say what they are.
+
+    Raises CannotAlign, CorruptBatch.
+    """
+    target = ends[place]
+    if isinstance(source, ErrorCode) or isinstance(target, ErrorCode):
+        raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
+    if target.end == 0:
+        return "the target is empty: nothing to rebuild"
+    written = await _read_target(links, place, target)
+    records = await _starts(links, place, source, written)
+    found.records += records
+    found.producers += written.producers
+    return f"{len(written.log)} mirrored records, {len(records)} boundaries"
+
+
+async def _read_target(links: Links, place: TopicPartition, ends: LogEnds) -> Written:
+    """Return a mirror's records, and where those of others begin; raises CannotAlign."""
+    written = Written(log=LogDigest(), producers=Counter())
+    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+        if not _is_mirrored(header):
+            if written.foreign_from is None:
+                written.foreign_from = header.base_offset
+            continue
+        if written.foreign_from is not None:
+            raise CannotAlign(
+                f"mirrored records at target offset {header.base_offset} lie behind others at "
+                f"{written.foreign_from}"
+            )
+        written.producers[
+            MirrorProducer(producer_id=header.producer_id, producer_epoch=header.producer_epoch)
+        ] += 1
+        _digest(written.log, header, batch)
+    return written
+
+
+def _is_mirrored(header: BatchHeader) -> bool:
+    return (
+        header.producer_id >= 0
+        and not header.is_control
+        and header.base_sequence == header.base_offset % SEQUENCES
+    )
+
+
+async def _starts(
+    links: Links, place: TopicPartition, source: LogEnds, written: Written
+) -> list[MapRecord]:
+    """Return the map's records for one partition; raises CannotAlign."""
+    log = LogDigest()
+    reader = read_partition(
+        links.source_data, *place, source.start, source.end, isolation_level=READ_COMMITTED
+    )
+    aborted: object = None
+    committed = CommittedFilter(())
+    async for header, batch in reader:
+        if reader.aborted is not aborted:
+            aborted = reader.aborted
+            committed = CommittedFilter(
+                [
+                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in reader.aborted
+                ]
+            )
+        if not committed.is_left_out(header):
+            _digest(log, header, batch)
+    starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
+    records: list[MapRecord] = [
+        map_records.piece_start(*place, source_start=source_start, target_start=target_start)
+        for source_start, target_start in starts
+    ]
+    if written.foreign_from is not None:
+        last_source, last_target = starts[-1]
+        source_end = last_source + written.foreign_from - last_target
+        records.append(
+            map_records.seal(*place, source_end=source_end, target_end=written.foreign_from)
+        )
+    return records
+
+
+def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
+    """Add a batch's records: their times, keys, values and headers are what a mirror keeps."""
+    if not crc_is_valid(batch):
+        raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
+    for head in iterate_record_heads(batch):
+        log.add(head.offset, hash((head.timestamp_ms, head.tail)))
+
+
+async def _write(flow: FlowConfig, links: Links, records: Sequence[MapRecord]) -> None:
+    topic = map_topic_name(flow.source)
+    await ensure_topic(
+        links.target_admin,
+        topic,
+        replication_factor=flow.replication_factor,
+        configs={"cleanup.policy": "compact"},
+    )
+    stamp = now_ms()
+    for first in range(0, len(records), RECORDS_A_BATCH):
+        batch = build_batch(
+            Record(place, stamp, key, value)
+            for place, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+        )
+        answer = await append(links.target_admin, topic, 0, batch)
+        if answer.error_code != ErrorCode.NONE:
+            raise LookFailed(f"{flow.target}: {topic}: {ErrorCode(answer.error_code).name}")
