@@ -19,18 +19,21 @@ class Wakeup:
 
     def __init__(self) -> None:
         """Begin with nobody waiting."""
-        self._event = trio.Event()
+        self._event: trio.Event | None = None
 
     def wake(self) -> None:
         """Wake all who wait."""
-        if self._event.statistics().tasks_waiting:
+        if self._event is not None:
             self._event.set()
-            self._event = trio.Event()
+            self._event = None
 
     async def wait(self, at_most_s: float) -> None:
         """Wait for the next wake, or as long as said."""
+        if self._event is None:
+            self._event = trio.Event()
+        event = self._event
         with trio.move_on_after(at_most_s):
-            await self._event.wait()
+            await event.wait()
 
 
 class Request:

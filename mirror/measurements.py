@@ -75,9 +75,14 @@ class FlowMeasurements:
     group_commit_errors: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
 
-    def note_latency(self, now_ms: int, arrived_ms: int, max_timestamp: int) -> None:
-        """Take what one acknowledged batch took here, and how old its newest record is."""
-        self.forward.note(max(0, now_ms - arrived_ms))
+    def note_acknowledged(
+        self, now_ms: int, arrived_ms: int, *, records: int, size: int, max_timestamp: int
+    ) -> None:
+        """Count one batch, what it took here, and how old its newest record is."""
+        self.records += records
+        self.bytes += size
+        self.batches += 1
+        self.forward.note(now_ms - arrived_ms if now_ms > arrived_ms else 0)
         age_ms = now_ms - max_timestamp
         if 0 <= age_ms <= PLAUSIBLE_AGE_MS:
             self.record_age.note(age_ms)

@@ -71,6 +71,8 @@ class MirroredPartition:
         self.refused_since_ms: int | None = None
         """Since when the target has called our sequences wrong, without any progress."""
         self._goal: _Goal | None = None
+        self._next_look = 0
+        """Before this source offset is mirrored, progress changes neither state nor lag time."""
 
     @property
     def state(self) -> PartitionState:
@@ -177,7 +179,9 @@ class MirroredPartition:
         self.offset_map.advance(forward.target_base + forward.record_count)
         self.failures = 0
         self.refused_since_ms = None
-        self.note_progress(now_ms)
+        # In a backlog this is called for every batch, and only the last one changes anything.
+        if forward.source_end >= self._next_look or not self.in_flight_bytes:
+            self.note_progress(now_ms)
 
     def heard(self, *, source_end: int, readable_end: int, now_ms: int) -> None:
         """The source has told its end."""
@@ -194,6 +198,7 @@ class MirroredPartition:
 
     def note_progress(self, now_ms: int) -> None:
         """Work out from the map whether the partition is level with its source."""
+        self._next_look = 0
         mirrored = self.offset_map.mirrored_source_end
         if mirrored is None or self.readable_end is None:
             return
@@ -201,6 +206,8 @@ class MirroredPartition:
             self.level_ms = self._goal.time_ms
             self._goal = None
         is_level = mirrored >= self.readable_end
+        if not is_level:
+            self._next_look = min(self._goal.offset, self.readable_end) if self._goal else 0
         if self.state is PartitionState.CATCHING_UP and is_level:
             self.move(PartitionState.STREAMING, now_ms)
         elif (

@@ -22,6 +22,7 @@ from wire.record_batch import (
     parse_header,
     rewrite,
 )
+from wire.schema import Piece
 
 LOG_APPEND_TIME: Final = 0x08
 """The bit of a batch's attributes; its property would be a call for every batch."""
@@ -52,7 +53,7 @@ class Forward(NamedTuple):
     """Everything before it is on the target once this batch is there."""
     max_timestamp: int
     size: int
-    parts: tuple[Buffer, ...]
+    parts: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +193,7 @@ class _Routing:
         self._append(header, (rebuilt,), len(heads), len(rebuilt))
 
     def _append(
-        self, header: BatchHeader, parts: tuple[Buffer, ...], record_count: int, size: int
+        self, header: BatchHeader, parts: tuple[Piece, ...], record_count: int, size: int
     ) -> None:
         self.source = header.base_offset + header.last_offset_delta + 1
         self._forwards.append(

@@ -7,27 +7,22 @@ refused or lies at other offsets, and where to go on is read off the log once al
 
 import logging
 from collections import deque
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import trio
 
-from mirror.flow_state import FlowState
+from mirror.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Forward
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
-from wire.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from wire.net.connection import Pending
-from wire.net.errors import NetworkFault
+from wire.hot.produce import Appended, Batch, read_answer, request_parts
+from wire.messages.produce import ProduceRequest
+from wire.net.errors import ConnectionClosed, NetworkFault
 from wire.net.retries import code_of
+from wire.primitives import Buffer
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,16 +47,31 @@ STOPPING: Final[dict[ErrorCode, PartitionState]] = {
 }
 
 
-class _Item(NamedTuple):
-    """One batch on its way."""
-
-    partition: MirroredPartition
-    attempt: int
-    forward: Forward
-    arrived_ms: int
+_Item: TypeAlias = tuple[MirroredPartition, int, Forward, int]
+"""One batch on its way: of this partition, sent in this attempt of it; when it arrived here."""
+_Items: TypeAlias = dict[str, dict[int, _Item]]
+"""Those of one request, by topic and partition."""
 
 
-_Sent: TypeAlias = tuple[Pending[ProduceResponse], list[_Item]]
+class _Request:
+    """One Produce under way, which the connection gives its answer."""
+
+    __slots__ = ("_items", "_version", "_writer", "correlation_id", "deadline")
+
+    def __init__(self, writer: "TargetWriter", items: _Items, version: int) -> None:
+        self._writer = writer
+        self._items = items
+        self._version = version
+        self.correlation_id = 0
+        self.deadline = 0.0
+
+    def settle(self, frame: Buffer) -> None:
+        """Take the answer; MalformedMessage if it is none."""
+        self._writer.settle(self._items, read_answer(frame, self._version))
+
+    def fail(self, fault: ConnectionClosed) -> None:
+        """Take note that no answer will come."""
+        self._writer.lose(self._items, fault)
 
 
 class TargetWriter:
@@ -74,6 +84,8 @@ class TargetWriter:
         self._links = links
         self._ready: deque[MirroredPartition] = deque()
         self._has_ready = trio.Event()
+        self._under_way = 0
+        """Requests that are not answered yet."""
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
@@ -96,104 +108,111 @@ class TargetWriter:
                 await trio.sleep(FAULT_PAUSE_S)
 
     async def _stream(self) -> None:
-        """Send over one connection until it fails; return once all that was sent is settled."""
+        """Send over one connection until it fails."""
         connection = await self._links.target_data.connection(self._node)
-        send, receive = trio.open_memory_channel[_Sent](MAX_IN_FLIGHT_REQUESTS)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._settle_all, receive)
-            async with send:
-                while connection.is_open:
-                    items = self._next_request()
-                    if not items:
-                        self._has_ready = trio.Event()
-                        await self._has_ready.wait()
-                        continue
-                    try:
-                        pending = await connection.send(_request(items))
-                    except NetworkFault as fault:
-                        self._lose(items, fault)
-                    else:
-                        await send.send((pending, items))
+        version = connection.version_of(ProduceRequest)
+        while connection.is_open:
+            if self._under_way >= MAX_IN_FLIGHT_REQUESTS:
+                await self._flow.settled.wait(SETTLE_LOOK_S)
+                continue
+            items = self._next_request()
+            if not items:
+                self._has_ready = trio.Event()
+                await self._has_ready.wait()
+                continue
+            self._under_way += 1
+            body = request_parts(_batches(items), version, acks=-1, timeout_ms=TIMEOUT_MS)
+            request = _Request(self, items, version)
+            try:
+                await connection.post(ProduceRequest, version, body, request)
+            except NetworkFault as fault:
+                self.lose(items, fault)
 
-    def _next_request(self) -> list[_Item]:
+    def _next_request(self) -> _Items:
         """Take one batch of each partition in line, up to the size of a request."""
-        items: list[_Item] = []
+        items: _Items = {}
         size = 0
-        for _ in range(len(self._ready)):
+        ready = self._ready
+        for _ in range(len(ready)):
             if size >= REQUEST_BYTES:
                 break
-            partition = self._ready.popleft()
+            partition = ready.popleft()
             if partition.queued_at != self._node:
                 continue  # its leader moved while it was in line here
-            partition.queued_at = None
-            if not partition.queue:
-                continue
-            forward, arrived_ms = partition.queue.popleft()
-            partition.sent_count += 1
-            size += forward.size
-            items.append(_Item(partition, partition.attempt, forward, arrived_ms))
-            if partition.queue:
-                self.put(partition)
+            queue = partition.queue
+            # One that moved away and back may be in line twice.
+            if queue and partition.index not in items.get(partition.topic, ()):
+                forward, arrived_ms = queue.popleft()
+                partition.sent_count += 1
+                size += forward.size
+                item = (partition, partition.attempt, forward, arrived_ms)
+                items.setdefault(partition.topic, {})[partition.index] = item
+            if queue:
+                ready.append(partition)
+            else:
+                partition.queued_at = None
         return items
 
-    async def _settle_all(self, receive: trio.MemoryReceiveChannel[_Sent]) -> None:
-        async with receive:
-            async for pending, items in receive:
-                try:
-                    response = await pending.wait()
-                except NetworkFault as fault:
-                    self._lose(items, fault)
-                else:
-                    self._settle(items, response)
-                self._flow.fetch_more.wake()
-                self._flow.settled.wake()
-
-    def _settle(self, items: list[_Item], response: ProduceResponse) -> None:
-        answers = {
-            (topic.name, answer.index): answer
-            for topic in response.responses
-            for answer in topic.partition_responses
-        }
+    def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
+        """Take what the broker says of each batch of one request."""
         now = now_ms()
-        for item in items:
-            answer = answers.get((item.partition.topic, item.partition.index))
-            self._release(item)
-            if item.attempt != item.partition.attempt:
-                self._flow.position_more.wake()
-            elif answer is None:
-                self._flow.interrupt(item.partition, "target: no answer for the partition", now)
-            elif answer.error_code != ErrorCode.NONE:
-                self._refuse(item, answer, now)
-            elif answer.base_offset != item.forward.target_base:
-                self._diverge(item, answer.base_offset, now)
-            else:
-                self._acknowledge(item, now)
+        for topic, partitions in answer:
+            of_topic = items.get(topic, {})
+            for appended in partitions:
+                item = of_topic.pop(appended.partition, None)
+                if item is not None:
+                    self._settle(item, appended, now)
+        for of_topic in items.values():
+            for item in of_topic.values():
+                self._release(item)
+                self._flow.interrupt(item[0], "target: no answer for the partition", now)
+        self._answered()
+
+    def _settle(self, item: _Item, appended: Appended, now: int) -> None:
+        partition, attempt, forward, arrived_ms = item
+        self._release(item)
+        if attempt != partition.attempt:
+            self._flow.position_more.wake()
+        elif appended.error_code != ErrorCode.NONE:
+            self._refuse(partition, forward, appended, now)
+        elif appended.base_offset != forward.target_base:
+            self._diverge(partition, forward, appended.base_offset, now)
+        else:
+            partition.acknowledged(forward, now)
+            self._flow.measurements.note_acknowledged(
+                now,
+                arrived_ms,
+                records=forward.record_count,
+                size=forward.size,
+                max_timestamp=forward.max_timestamp,
+            )
 
     def _release(self, item: _Item) -> None:
-        item.partition.sent_count -= 1
-        item.partition.in_flight_bytes -= item.forward.size
-        self._flow.in_flight_bytes -= item.forward.size
+        partition, _, forward, _ = item
+        partition.sent_count -= 1
+        partition.in_flight_bytes -= forward.size
+        self._flow.in_flight_bytes -= forward.size
 
-    def _acknowledge(self, item: _Item, now: int) -> None:
-        item.partition.acknowledged(item.forward, now)
-        measurements = self._flow.measurements
-        measurements.records += item.forward.record_count
-        measurements.bytes += item.forward.size
-        measurements.batches += 1
-        measurements.note_latency(now, item.arrived_ms, item.forward.max_timestamp)
+    def _answered(self) -> None:
+        self._under_way -= 1
+        self._flow.fetch_more.wake()
+        self._flow.settled.wake()
 
-    def _diverge(self, item: _Item, base_offset: int, now: int) -> None:
+    def _diverge(
+        self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
+    ) -> None:
         reason = (
-            f"a batch for target offset {item.forward.target_base} was put at {base_offset}: "
+            f"a batch for target offset {forward.target_base} was put at {base_offset}: "
             "somebody else writes there"
         )
-        _LOG.error("%s-%d: %s", item.partition.topic, item.partition.index, reason)
-        with self._flow.accounting(item.partition):
-            item.partition.stop(PartitionState.TARGET_DIVERGED, reason, now)
+        _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)
+        with self._flow.accounting(partition):
+            partition.stop(PartitionState.TARGET_DIVERGED, reason, now)
 
-    def _refuse(self, item: _Item, answer: PartitionProduceResponse, now: int) -> None:
+    def _refuse(
+        self, partition: MirroredPartition, forward: Forward, answer: Appended, now: int
+    ) -> None:
         error = code_of(answer.error_code)
-        partition = item.partition
         self._flow.measurements.produce_errors[error.name] += 1
         reason = f"target: {error.name}"
         if answer.error_message:
@@ -208,20 +227,23 @@ class TargetWriter:
             self._flow.interrupt(partition, reason, now)
             self._flow.refresh.wake()
             return
-        at = f"target offset {item.forward.target_base}, {item.forward.size} bytes: {reason}"
+        at = f"target offset {forward.target_base}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
         with self._flow.accounting(partition):
             partition.stop(state, at, now)
 
-    def _lose(self, items: list[_Item], fault: NetworkFault) -> None:
+    def lose(self, items: _Items, fault: NetworkFault) -> None:
         """No answer came; what became of the batches the log will tell."""
         now = now_ms()
-        for item in items:
-            self._release(item)
-            if item.attempt == item.partition.attempt:
-                self._flow.interrupt(item.partition, f"target broker {self._node}: {fault}", now)
-            else:
-                self._flow.position_more.wake()
+        for of_topic in items.values():
+            for item in of_topic.values():
+                partition, attempt, _, _ = item
+                self._release(item)
+                if attempt == partition.attempt:
+                    self._flow.interrupt(partition, f"target broker {self._node}: {fault}", now)
+                else:
+                    self._flow.position_more.wake()
+        self._answered()
 
     def _drop_line(self, reason: str) -> None:
         """Interrupt what waits in line: behind a lost batch nothing may be sent."""
@@ -236,16 +258,10 @@ class TargetWriter:
         self._has_ready = trio.Event()
 
 
-def _request(items: list[_Item]) -> ProduceRequest:
-    topics: dict[str, list[PartitionProduceData]] = {}
-    for item in items:
-        topics.setdefault(item.partition.topic, []).append(
-            PartitionProduceData(index=item.partition.index, records=item.forward.parts)
-        )
-    return ProduceRequest(
-        acks=-1,
-        timeout_ms=TIMEOUT_MS,
-        topic_data=tuple(
-            TopicProduceData(name=name, partition_data=tuple(data)) for name, data in topics.items()
-        ),
-    )
+def _batches(items: _Items) -> dict[str, list[Batch]]:
+    return {
+        topic: [
+            (index, forward.size, forward.parts) for index, (_, _, forward, _) in of_topic.items()
+        ]
+        for topic, of_topic in items.items()
+    }

@@ -189,7 +189,7 @@ class Connection:
 
     async def ask(
         self,
-        request: type[Request[R]],
+        request: type[AnyRequest],
         version: int,
         body: Sequence[Piece],
         read: Callable[[Buffer, int], T],
@@ -198,7 +198,7 @@ class Connection:
 
         Raises as `request` does.
         """
-        pending = Pending(self, request.RESPONSE, version, 0.0)
+        pending: Pending[Any] = Pending(self, request.RESPONSE, version, 0.0)
         await self.post(request, version, body, pending)
         frame = await pending.wait_frame()
         try:

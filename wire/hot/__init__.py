@@ -1,0 +1,5 @@
+"""Produce and Fetch by hand: what the schema codec does for every message, for the two hot ones.
+
+Each function here says and reads exactly the bytes of the schema codec, which the tests hold it to;
+what is unusual is left to the schema codec itself.
+"""

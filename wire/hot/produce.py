@@ -1,0 +1,147 @@
+"""Produce as a forwarder speaks it: requests out of finished batches, answers by position.
+
+The layout is that of v9-11, which differ only in tagged fields of the answer. Other versions, and
+answers that say more than where the batches went, are left to the schema codec.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is an exception
+from typing import Final, NamedTuple, TypeAlias
+
+from wire.headers import decode_response
+from wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from wire.primitives import (
+    Buffer,
+    MalformedMessage,
+    pack_compact_string,
+    pack_int32,
+    pack_unsigned_varint,
+    read_compact_string,
+    read_unsigned_varint,
+)
+from wire.schema import Piece, pieces
+
+BY_HAND: Final = range(9, 12)
+
+Batch: TypeAlias = tuple[int, int, Sequence[Piece]]
+"""A partition, the bytes of one batch in it, and the batch itself as parts."""
+
+_START: Final = Struct(">bhi")
+_NO_TRANSACTION: Final = 0
+_NO_TAGS: Final = b"\x00"
+_ANSWER: Final = Struct(">ihqqq3s")
+_NOTHING_MORE: Final = b"\x01\x00\x00"
+"""No record errors, no message, no tagged fields."""
+_TOPICS_AT: Final = 5
+
+_length = lru_cache(maxsize=4096)(pack_unsigned_varint)
+_name = lru_cache(maxsize=16384)(pack_compact_string)
+
+
+class Appended(NamedTuple):
+    """Where a partition's batch went, or why it did not."""
+
+    partition: int
+    error_code: int
+    base_offset: int
+    error_message: str | None = None
+
+
+class _Unusual(Exception):
+    pass
+
+
+def request_parts(
+    topics: Mapping[str, Sequence[Batch]], version: int, *, acks: int, timeout_ms: int
+) -> list[Piece]:
+    """Return the body of a request without transaction as parts to be sent one after the other.
+
+    The first part of a batch, its header, is joined to what stands before it.
+    """
+    if version not in BY_HAND:
+        return pieces(_message(topics, acks, timeout_ms), version)
+    parts: list[Piece] = []
+    before = _START.pack(_NO_TRANSACTION, acks, timeout_ms) + _length(len(topics) + 1)
+    for name, batches in topics.items():
+        before += _name(name) + _length(len(batches) + 1)
+        for index, size, batch in batches:
+            first, *others = batch
+            parts.append(before + pack_int32(index) + _length(size + 1) + first)
+            parts += others
+            before = _NO_TAGS
+        before += _NO_TAGS
+    parts.append(before + _NO_TAGS)
+    return parts
+
+
+def _message(topics: Mapping[str, Sequence[Batch]], acks: int, timeout_ms: int) -> ProduceRequest:
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=tuple(
+            TopicProduceData(
+                name=name,
+                partition_data=tuple(
+                    PartitionProduceData(index=index, records=tuple(batch))
+                    for index, _, batch in batches
+                ),
+            )
+            for name, batches in topics.items()
+        ),
+    )
+
+
+def read_answer(frame: Buffer, version: int) -> list[tuple[str, list[Appended]]]:
+    """Return each topic's partitions out of a whole answer, without its size but with its header.
+
+    Raises MalformedMessage.
+    """
+    if version in BY_HAND:
+        try:
+            return _read_usual(memoryview(frame))
+        except (_Unusual, MalformedMessage, StructError, IndexError):
+            pass  # whatever it is, the schema codec reads it or says what is wrong
+    answer = decode_response(ProduceResponse, frame, version)
+    return [
+        (
+            topic.name,
+            [
+                Appended(one.index, one.error_code, one.base_offset, one.error_message)
+                for one in topic.partition_responses
+            ],
+        )
+        for topic in answer.responses
+    ]
+
+
+def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
+    found: list[tuple[str, list[Appended]]] = []
+    if frame[_TOPICS_AT - 1]:
+        raise _Unusual
+    topics, position = read_unsigned_varint(frame, _TOPICS_AT)
+    for _ in range(topics - 1):
+        name, position = read_compact_string(frame, position)
+        count, position = read_unsigned_varint(frame, position)
+        partitions: list[Appended] = []
+        for _ in range(count - 1):
+            index, code, base, _, _, more = _ANSWER.unpack_from(frame, position)
+            if more != _NOTHING_MORE:
+                raise _Unusual
+            partitions.append(Appended(index, code, base))
+            position += _ANSWER.size
+        if frame[position] or not count:
+            raise _Unusual
+        position += 1
+        found.append((name, partitions))
+    # What follows, the throttling time and tagged fields, is nothing to a forwarder; but an
+    # answer that is cut off there is damaged all the same.
+    if not topics or frame[position + 4]:
+        raise _Unusual
+    return found
