@@ -2,13 +2,14 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
+from broker.log.cleaning_plan import Cleanable
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory, doomed_name, folder_name
 from broker.log.flushing import PendingFlush
@@ -102,6 +103,11 @@ class LogManager:
         return self._logs
 
     @property
+    def folders(self) -> Sequence[Path]:
+        """The folders of log.dirs."""
+        return [directory.path for directory in self._directories]
+
+    @property
     def recovered(self) -> Sequence[RecoveryReport]:
         return [report for log in self._logs.values() for report in log.recovery_reports]
 
@@ -161,12 +167,45 @@ class LogManager:
         """Rename the folder to `<name>.<id>-delete`; a later tick removes it."""
         name = TopicPartition(topic, partition)
         log, directory = self._logs[name], self._home[name]
+        log.changes += 1
         doomed = directory.path / doomed_name(log.folder.name)
         with directory.guard(log.folder):
             log.folder.rename(doomed)
             directory.lower(name, 0)
         del self._logs[name], self._home[name]
         self._doomed.append((directory, doomed))
+
+    # -- compaction -----------------------------------------------------------------------------
+
+    def filthiest(
+        self, now_ms: int, *, high_watermark: HighWatermarkOf, spared: Container[TopicPartition]
+    ) -> tuple[PartitionLog, Cleanable] | None:
+        """Return the log with the largest share of dirty bytes of those due, None for none.
+
+        Logs of which `high_watermark` knows nothing are left alone, and those in `spared`.
+        """
+        found: list[tuple[PartitionLog, Cleanable]] = []
+
+        def look(log: PartitionLog) -> None:
+            committed = high_watermark(log.name) if log.config.compacts else None
+            if committed is not None and log.name not in spared:
+                checkpoint = self._home[log.name].cleaned.get(log.name)
+                plan = log.cleanable(checkpoint, high_watermark=committed, now_ms=now_ms)
+                if plan.is_due(log.config):
+                    found.append((log, plan))
+
+        self._each(look)
+        return max(found, key=lambda one: one[1].ratio, default=None)
+
+    def note_cleaned(self, log: PartitionLog, offset: int) -> None:
+        """Save up to where a log is compacted. Raises StorageError."""
+        directory = self._home[log.name]
+        with directory.guard(directory.path):
+            directory.note_cleaned(log.name, offset)
+
+    def blame(self, log: PartitionLog, error: OSError) -> StorageError:
+        """Take the folder of a log offline that the disk failed."""
+        return self._home[log.name].fail(log.folder, error)
 
     # -- care ---------------------------------------------------------------------------------
 

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from broker.log import producer_state, retention
 from broker.log.appending import NO_TIME, Context, prepare_fetched, prepare_own, prepare_produced
+from broker.log.cleaning_plan import Cleanable, SegmentShape, cleanable, first_dirty_offset
+from broker.log.compaction import LastRecord
+from broker.log.config import LONG_MAX
 from broker.log.directory import LogDirectory
 from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load
-from broker.log.producer_state import NO_PRODUCER_ID, ProducerTable
+from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
 from broker.log.results import (
     Appended,
@@ -19,7 +22,8 @@ from broker.log.results import (
     StorageError,
     TopicPartition,
 )
-from broker.log.segment import NumberedBatch
+from broker.log.segment import NumberedBatch, Segment
+from broker.log.swapping import swap_in
 from broker.log.validation import check_produced
 from wire.record_batch import BatchHeader, Buffer
 
@@ -54,7 +58,8 @@ class PartitionLog(ReadableLog):
         """Below it everything is on the platter, not only in the page cache."""
         self._snapshots = loaded.snapshots
         self._flushed_ms = opening.now_ms
-        self._truncations = 0
+        self.changes = 0
+        """Moves whenever batches that were in the log, or the log itself, are taken away."""
 
     @classmethod
     def open(
@@ -180,11 +185,14 @@ class PartitionLog(ReadableLog):
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Drop every record at or above `offset` (whole batches), and what was known of them."""
         if offset >= self.log_end_offset:
+            # An epoch that began here, but of which nothing was written, is not the leader's.
+            with self._guard():
+                self._epochs.truncate_from(self.log_end_offset)
             return
         if offset < self._segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
-        self._truncations += 1
+        self.changes += 1
         with self._guard():
             self._directory.lower(self.name, offset)
             self.log_end_offset = self._segments.truncate(offset)
@@ -201,7 +209,7 @@ class PartitionLog(ReadableLog):
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything; the next record gets `offset`."""
-        self._truncations += 1
+        self.changes += 1
         with self._guard():
             self._directory.lower(self.name, offset)
             self._segments.restart_at(offset, now_ms)
@@ -242,12 +250,64 @@ class PartitionLog(ReadableLog):
             if count == len(self._segments):
                 self._roll(self.log_end_offset, now_ms)
             if count:
+                self.changes += 1
                 self._segments.delete_oldest(count)
                 first = self._segments.first.base_offset
                 self.log_start_offset = max(self.log_start_offset, first)
                 self._epochs.truncate_before(self.log_start_offset)
                 self._snapshots.keep(o for o in self._snapshots.offsets if o >= first)
         return count
+
+    # -- compaction -----------------------------------------------------------------------------
+
+    def sealed_segments(self) -> Sequence[Segment]:
+        """Return the segments that are not written to any more, oldest first."""
+        return list(self._segments)[:-1]
+
+    def sealed_shapes(self) -> list[SegmentShape]:
+        """Return what a cleaning plan asks of each of them."""
+        asks_age = self.config.max_compaction_lag_ms < LONG_MAX
+        return [
+            SegmentShape(
+                base_offset=one.base_offset,
+                size=one.size,
+                index_bytes=one.index.size_bytes,
+                time_index_bytes=one.time_index.size_bytes,
+                first_ms=one.first_timestamp if asks_age else NO_TIME,
+                newest_ms=one.newest_ms(),
+            )
+            for one in self.sealed_segments()
+        ]
+
+    def cleanable(self, checkpoint: int | None, *, high_watermark: int, now_ms: int) -> Cleanable:
+        """Return what compaction might do; `checkpoint` is where it ended the last time."""
+        start, end = self.log_start_offset, self.log_end_offset
+        with self._guard():
+            return cleanable(
+                self.sealed_shapes(),
+                self.config,
+                first_dirty=first_dirty_offset(checkpoint, start, end),
+                active_base=self._segments.active.base_offset,
+                last_stable_offset=self.last_stable_offset(high_watermark),
+                now_ms=now_ms,
+            )
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """Return where each remembered producer's last batch ends, by its id."""
+        return {
+            entry.producer_id: LastRecord(
+                entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch
+            )
+            for entry in self._producers
+        }
+
+    def replace_segments(self, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Swap in the cleaned segment that was made of `old`, neighbours and none the active."""
+        with self._guard():
+            new = swap_in(self.folder, old[0].base_offset, old, now_ms)
+            self._segments.replace(old, new)
+            gone = {segment.base_offset for segment in old[1:]}
+            self._snapshots.keep(known for known in self._snapshots.offsets if known not in gone)
 
     # -- care ---------------------------------------------------------------------------------
 
@@ -270,13 +330,13 @@ class PartitionLog(ReadableLog):
             return ()
         with self._guard():
             files = self._segments.files_between(self.recovery_point, up_to)
-        asked_at = self._truncations
+        asked_at = self.changes
         return (PendingFlush(files, lambda failure: self._flushed(up_to, asked_at, failure)),)
 
     def _flushed(self, up_to: int, asked_at: int, failure: StorageError | None) -> None:
         if failure is not None:
             self._directory.blame(failure)
-        elif asked_at == self._truncations:
+        elif asked_at == self.changes:
             self.recovery_point = max(self.recovery_point, up_to)
 
     def rest(self, now_ms: int, *, producer_id_expiration_ms: int) -> None:
