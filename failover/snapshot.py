@@ -24,7 +24,10 @@ LOOK_TIMEOUT_S: Final = 3.0
 async def open_site(cluster: ClusterConfig) -> AsyncIterator[Site]:
     """Open a cluster under its site's name; a dead one is found out by the first request."""
     async with open_cluster(
-        cluster.bootstrap, client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS
+        cluster.bootstrap,
+        client_id=CLIENT_ID,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        security=cluster.security,
     ) as opened:
         yield Site(name=cluster.name, cluster=opened)
 

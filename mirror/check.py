@@ -50,7 +50,7 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     try:
         source = await links.source_admin.metadata(refresh=True)
     except NetworkFault as fault:
-        raise CheckFailed(f"flow {flow.name}: source {flow.source}: {fault}") from fault
+        raise CheckFailed(f"flow {flow.name}: source {fault}") from fault
     try:
         target = await links.target_admin.metadata(refresh=True)
         wanted = wanted_topics(flow, source)
@@ -62,7 +62,7 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
         source_configs = await topic_configs(links.source_admin, set(wanted))
         target_configs = await topic_configs(links.target_admin, there)
     except NetworkFault as fault:
-        raise CheckFailed(f"flow {flow.name}: target {flow.target}: {fault}") from fault
+        raise CheckFailed(f"flow {flow.name}: target {fault}") from fault
     actions = plan_topics(
         {name: topic_shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
         {name: topic_shape(target.topics[name], target_configs.get(name)) for name in there},

@@ -55,7 +55,7 @@ class Engine:
         await self._load()
         positioning = Positioning(self.flow, self._links, self.map_log)
         loops = LoopWatch(self.flow, self._links)
-        await self._retry(loops.look, self.flow.config.source)
+        await self._retry(loops.look)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self.discovery.run)
@@ -97,14 +97,14 @@ class Engine:
 
     async def _load(self) -> None:
         """Read the map, however long the target stays away."""
-        await self._retry(self.map_log.load, self.flow.config.target)
+        await self._retry(self.map_log.load)
 
-    async def _retry(self, step: Callable[[], Awaitable[None]], site: str) -> None:
+    async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await step()
             except NetworkFault as fault:
-                self.starting_fault.note(f"{site}: {fault}")
+                self.starting_fault.note(str(fault))
                 await trio.sleep(RETRY_S)
             else:
                 self.starting_fault.clear()

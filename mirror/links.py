@@ -5,7 +5,7 @@ holds up everything behind it: data, group commits and questions go over connect
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from runtime.config import ClusterConfig, FlowConfig
@@ -28,13 +28,21 @@ async def open_links(
     flow: FlowConfig, source: ClusterConfig, target: ClusterConfig
 ) -> AsyncIterator[Links]:
     """Open all; brokers that are down are found out by the first request."""
-    name = flow.client_id
+
+    def reach(cluster: ClusterConfig) -> AbstractAsyncContextManager[Cluster]:
+        return open_cluster(
+            cluster.bootstrap,
+            client_id=flow.client_id,
+            name=cluster.name,
+            security=cluster.security,
+        )
+
     async with (
-        open_cluster(source.bootstrap, client_id=name) as source_data,
-        open_cluster(source.bootstrap, client_id=name) as source_groups,
-        open_cluster(source.bootstrap, client_id=name) as source_admin,
-        open_cluster(target.bootstrap, client_id=name) as target_data,
-        open_cluster(target.bootstrap, client_id=name) as target_admin,
+        reach(source) as source_data,
+        reach(source) as source_groups,
+        reach(source) as source_admin,
+        reach(target) as target_data,
+        reach(target) as target_admin,
     ):
         yield Links(
             source_data=source_data,

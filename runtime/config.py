@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from runtime.security_section import confluent_settings, read_security
 from runtime.yaml_section import Address, ConfigurationError, Section, read_file
+from wire.net.security import PLAINTEXT, Security
 
 __all__ = ["Address", "Configuration", "ConfigurationError", "load"]
 
@@ -23,6 +25,16 @@ class ClusterConfig:
 
     name: str
     bootstrap: tuple[Address, ...]
+    security: Security = PLAINTEXT
+
+    def client_settings(self, own: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """Return confluent-kafka's settings that reach this cluster.
+
+        An application's `own` go before, so that it may have credentials of its own; but the
+        addresses are the cluster's.
+        """
+        reach = confluent_settings(self.security)
+        return {**reach, **own, "bootstrap.servers": self.bootstrap_servers}
 
     @property
     def bootstrap_servers(self) -> str:
@@ -59,6 +71,9 @@ class FlowConfig:
     in_flight_bytes: int
     discovery_interval_ms: int
     group_offsets_interval_ms: int
+    are_groups_polled: bool
+    """Ask for group positions instead of reading the source's offsets topic."""
+    group_poll_interval_ms: int
 
     @property
     def client_id(self) -> str:
@@ -114,6 +129,7 @@ class Configuration:
     failover: FailoverConfig
     audit: AuditConfig
     metrics: MetricsConfig
+    file: Path = Path()
 
     def flow_to(self, target: str) -> FlowConfig | None:
         """Return the flow that writes into `target`, None when there is none."""
@@ -134,6 +150,7 @@ def load(path: Path) -> Configuration:
         failover=_failover(top.section("failover", required=False), top, clusters, flows),
         audit=_audit(top.section("audit", required=False), path),
         metrics=_metrics(top.section("metrics", required=False)),
+        file=path.absolute(),
     )
     top.finish()
     return configuration
@@ -144,7 +161,11 @@ def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     for name, cluster in section.named_sections():
         if not _NAME.fullmatch(name):
             raise section.error(name, "a name has 1 to 64 letters, digits, '-' or '_'")
-        clusters[name] = ClusterConfig(name=name, bootstrap=cluster.addresses("bootstrap"))
+        clusters[name] = ClusterConfig(
+            name=name,
+            bootstrap=cluster.addresses("bootstrap"),
+            security=read_security(cluster),
+        )
         cluster.finish()
     if len(clusters) < 2:
         raise section.complaint("needs two clusters or more")
@@ -194,9 +215,18 @@ def _flow(section: Section, clusters: Mapping[str, ClusterConfig]) -> FlowConfig
         in_flight_bytes=section.integer("in_flight_bytes", 32 * mebibyte, least=1024),
         discovery_interval_ms=section.integer("discovery_interval_ms", 3_000, least=100),
         group_offsets_interval_ms=section.integer("group_offsets_interval_ms", 100, least=10),
+        are_groups_polled=_are_groups_polled(section),
+        group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
     )
     section.finish()
     return flow
+
+
+def _are_groups_polled(section: Section) -> bool:
+    how = section.string("group_offsets", "auto")
+    if how not in {"auto", "poll"}:
+        raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
+    return how == "poll"
 
 
 def _coordination(section: Section) -> CoordinationConfig:

@@ -1,6 +1,7 @@
 """Reading a YAML file key by key, so that every complaint names file, line and key."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import yaml
 
 MAX_FILE_BYTES: Final = 1 << 20
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 
 Address = tuple[str, int]
 
@@ -78,6 +80,63 @@ class Section:
         if not least <= value <= most:
             raise self.error(key, f"{value} is not between {least} and {most}")
         return value
+
+    def boolean(self, key: str, *, default: bool) -> bool:
+        """Return true or false."""
+        text = self._scalar(key, "tag:yaml.org,2002:bool", "true or false", str(default))
+        return text.lower() in {"true", "yes", "on"}
+
+    def choice(self, key: str, allowed: tuple[str, ...], default: str | None = None) -> str:
+        """Return one of the allowed words."""
+        word = self.string(key, default)
+        if word not in allowed:
+            near = difflib.get_close_matches(word, allowed, n=1, cutoff=0.8)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise self.error(key, f"{word!r} is not one of {', '.join(allowed)}{hint}")
+        return word
+
+    def file_path(self, key: str) -> Path | None:
+        """Return a file that can be read, relative to the configuration's; None when absent."""
+        if key not in self.values:
+            self.known.append(key)
+            return None
+        path = Path(self.file).parent / self.string(key)
+        try:
+            path.open("rb").close()
+        except OSError as problem:
+            raise self.error(key, f"{path}: {problem.strerror}") from None
+        return path
+
+    def secret(self, key: str, *, required: bool = True) -> str | None:
+        """Return what stands there, in the environment as `${NAME}`, or in the file `<key>_file`.
+
+        Complaints do not show it.
+        """
+        file_key = f"{key}_file"
+        file = self.file_path(file_key)
+        node = self.values.get(key)
+        self.known.append(key)
+        if node is not None and file is not None:
+            raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
+        if file is not None:
+            return self._not_empty(file_key, file.read_text(encoding="utf-8").rstrip("\r\n"))
+        if node is None:
+            if required:
+                raise self.missing(key)
+            return None
+        if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:str":
+            raise self.error(key, "must be a text: put it in quotes")
+        variable = _VARIABLE.fullmatch(node.value)
+        if variable is None:
+            return self._not_empty(key, str(node.value))
+        if variable["name"] not in os.environ:
+            raise self.error(key, f"the environment has no variable {variable['name']}")
+        return self._not_empty(key, os.environ[variable["name"]])
+
+    def _not_empty(self, key: str, text: str) -> str:
+        if not text:
+            raise self.error(key, "must not be empty")
+        return text
 
     def optional_integer(self, key: str, *, least: int, most: int) -> int | None:
         """Return a whole number within [least, most], None when the key is absent."""

@@ -17,6 +17,7 @@ from spark_audit.session import SparkFailed, open_session
 from spark_audit.snapshot import TopicFilter, take_snapshot
 from spark_audit.store import PROMETHEUS, VERDICT, Result, replace_result
 from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode
+from wire.net.security import PLAINTEXT
 
 
 def run_audit(configuration: Configuration, topics: Collection[str], output: Path) -> Verdict:
@@ -49,11 +50,14 @@ def _audit_flows(
         trio.run(_snapshot, configuration, TopicFilter(flow=flow, only=only))
         for flow in configuration.flows
     ]
-    bootstrap = {name: cluster.bootstrap for name, cluster in configuration.clusters.items()}
+    clusters = configuration.clusters
+    bootstrap = {name: cluster.bootstrap for name, cluster in clusters.items()}
+    is_secured = any(cluster.security != PLAINTEXT for cluster in clusters.values())
+    file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
     with open_session(cores=audit.cores, driver_memory=audit.driver_memory) as spark:
         for snapshot in snapshots:
-            with audit_flow(spark, snapshot, Planner(snapshot, bootstrap)) as frames:
+            with audit_flow(spark, snapshot, Planner(snapshot, bootstrap, file)) as frames:
                 result.append(frames.findings, frames.summary)
     return _reports(snapshots, result)
 

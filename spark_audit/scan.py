@@ -5,10 +5,12 @@ reach the user as a Java stack trace, after Spark has tried the same again three
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import trio
 
+from runtime.config import load
 from spark_audit.committed import AbortedTransaction, CommittedLog, HoleReason
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ScanRow, failure_row
@@ -17,6 +19,7 @@ from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
+from wire.net.security import PLAINTEXT, Security
 from wire.record_batch import Buffer, CorruptBatch
 
 CLIENT_ID: Final = "spark-audit"
@@ -51,7 +54,10 @@ async def _scan(task: ScanTask) -> list[ScanRow]:
     log, sink = begin(task)
     try:
         async with open_cluster(
-            task.bootstrap, client_id=CLIENT_ID, request_timeout_ms=_REQUEST_TIMEOUT_MS
+            task.bootstrap,
+            client_id=CLIENT_ID,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            security=_security_of(task),
         ) as cluster:
             await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
@@ -59,6 +65,13 @@ async def _scan(task: ScanTask) -> list[ScanRow]:
         failure = f"{task.cluster}: {place} at offset {log.position}: {reason}"
         return [*sink.finish(), failure_row(log.position, failure)]
     return sink.finish()
+
+
+def _security_of(task: ScanTask) -> Security:
+    """Return how the cluster is reached; raises ConfigurationError if the file has changed."""
+    if not task.configuration:
+        return PLAINTEXT
+    return load(Path(task.configuration)).clusters[task.cluster].security
 
 
 async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink) -> None:

@@ -24,6 +24,9 @@ class ScanTask:
 
     With `wants_ranges` the rows are ranges, and reading goes on behind `stop`, up to `log_stop`,
     until the last one is whole; else they are records. Holes and failures come with both.
+
+    Where brokers want credentials, `configuration` is the file that has them: Spark shows the
+    options of a data source to whoever looks at its plans.
     """
 
     cluster: str
@@ -35,13 +38,20 @@ class ScanTask:
     log_stop: int
     wants_ranges: bool = False
     starts_log: bool = False
+    configuration: str = ""
 
 
 class Planner:
     """Makes the tasks of one snapshot; `bootstrap` gives each cluster's addresses."""
 
-    def __init__(self, snapshot: Snapshot, bootstrap: Mapping[str, tuple[Address, ...]]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        bootstrap: Mapping[str, tuple[Address, ...]],
+        configuration: str = "",
+    ) -> None:
         self._snapshot = snapshot
+        self._configuration = configuration
         self._bootstrap = bootstrap
         self._partitions = {(one.topic, one.partition): one for one in snapshot.partitions}
 
@@ -111,6 +121,7 @@ class Planner:
                 log_stop=last,
                 wants_ranges=wants_ranges,
                 starts_log=split_start == first,
+                configuration=self._configuration,
             )
 
 
@@ -134,11 +145,12 @@ def _encoded(task: ScanTask) -> Sequence[Any]:
         (task.start, task.stop, task.log_stop),
         task.wants_ranges,
         task.starts_log,
+        task.configuration,
     )
 
 
 def _decoded(task: Sequence[Any]) -> ScanTask:
-    cluster, bootstrap, topic_id, place, offsets, wants_ranges, starts_log = task
+    cluster, bootstrap, topic_id, place, offsets, wants_ranges, starts_log, configuration = task
     side, topic, partition, window = place
     start, stop, log_stop = offsets
     return ScanTask(
@@ -151,4 +163,5 @@ def _decoded(task: Sequence[Any]) -> ScanTask:
         log_stop=log_stop,
         wants_ranges=wants_ranges,
         starts_log=starts_log,
+        configuration=configuration,
     )

@@ -100,7 +100,8 @@ def _require_all_found(wants: TopicFilter, source_logs: _Logs) -> None:
 
 @asynccontextmanager
 async def _open_site(config: ClusterConfig, wants: TopicFilter) -> AsyncIterator[_Site]:
-    async with open_cluster(config.bootstrap, client_id=CLIENT_ID) as cluster:
+    reach = open_cluster(config.bootstrap, client_id=CLIENT_ID, security=config.security)
+    async with reach as cluster:
         yield _Site(
             cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants
         )

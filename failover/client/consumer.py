@@ -45,7 +45,7 @@ from failover.client.handover import (
 )
 from failover.client.membership import Membership, Terms
 from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.config import Configuration, load
+from runtime.config import ClusterConfig, Configuration, load
 from runtime.witness import ActiveSite
 
 _LOG = logging.getLogger(__name__)
@@ -236,14 +236,14 @@ class SiteConsumer:
             return
         cluster = self._configuration.clusters[active.site]
         try:
-            starts = self._starts_on(active.site, cluster.bootstrap_servers)
+            starts = self._starts_on(cluster)
         except SiteUnreadable as error:
             _LOG.warning("cannot join on %s yet: %s", active.site, error)
             self._retry_at = monotonic() + RETRY_S
             return
         self._membership = Membership(
             self._terms,
-            cluster.bootstrap_servers,
+            cluster,
             starts,
             is_left_behind=lambda: self._watch.current().site != active.site,
         )
@@ -272,11 +272,11 @@ class SiteConsumer:
         self._carried = merge(self._carried, others, active.epoch)
         return True
 
-    def _starts_on(self, site: str, bootstrap_servers: str) -> dict[tuple[str, int], int]:
-        carried = self._carried
+    def _starts_on(self, cluster: ClusterConfig) -> dict[tuple[str, int], int]:
+        site, carried = cluster.name, self._carried
         if site == carried.site or not carried.positions:
             return starts_on(site, Carried(site=site, positions=carried.positions), {})
-        with open_reader(bootstrap_servers, self._terms.settings) as reader:
+        with open_reader(cluster, self._terms.settings) as reader:
             maps = reader.offset_maps(carried.site, carried.positions.keys())
         return starts_on(site, carried, maps)
 

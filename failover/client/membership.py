@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from failover.client.carried import Place, start_of
 from failover.client.faults import TIMED_OUT, offset_of, place_of
+from runtime.config import ClusterConfig
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Membership:
     def __init__(
         self,
         terms: Terms,
-        bootstrap_servers: str,
+        cluster: ClusterConfig,
         starts: Mapping[Place, int],
         is_left_behind: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -80,8 +81,7 @@ class Membership:
         self._next_commit = monotonic() + terms.commit_interval_s
         self._consumer = Consumer(
             {
-                **terms.settings,
-                "bootstrap.servers": bootstrap_servers,
+                **cluster.client_settings(terms.settings),
                 "enable.auto.commit": False,
                 "on_commit": self._on_commit,
             }

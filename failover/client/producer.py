@@ -251,8 +251,7 @@ class SiteProducer:
         sent = self._ledger.sent()
         if not sent:
             return []
-        bootstrap = self._configuration.clusters[site].bootstrap_servers
-        with open_reader(bootstrap, self._settings) as reader:
+        with open_reader(self._configuration.clusters[site], self._settings) as reader:
             return find_arrived(reader, self._site, sent, self._acknowledged)
 
     def _send_waiting(self) -> None:
@@ -266,7 +265,7 @@ class SiteProducer:
 
     def _open_sending(self, site: str) -> Sending:
         cluster = self._configuration.clusters[site]
-        return Sending(self._settings, cluster.bootstrap_servers, self._settled)
+        return Sending(self._settings, cluster, self._settled)
 
     def _settled(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
         self._ledger.remove(pending)

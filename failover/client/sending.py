@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from failover.client.ledger import Pending
 from failover.client.site_reader import SiteUnreadable
+from runtime.config import ClusterConfig
 
 Place: TypeAlias = tuple[str, int]
 Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]
@@ -22,7 +23,7 @@ class Sending:
     """Sends to one site until stop(). Callbacks run inside poll()."""
 
     def __init__(
-        self, settings: Mapping[str, Any], bootstrap_servers: str, settled: Settled
+        self, settings: Mapping[str, Any], cluster: ClusterConfig, settled: Settled
     ) -> None:
         """`settled` hears of every record that the site has acknowledged or refused for good."""
         self._settled = settled
@@ -32,8 +33,7 @@ class Sending:
         """Per partition, the offset here of the record that was acknowledged last."""
         self._producer = Producer(
             {
-                **settings,
-                "bootstrap.servers": bootstrap_servers,
+                **cluster.client_settings(settings),
                 "acks": "all",
                 "enable.idempotence": True,
                 # A record waits until some site takes it; giving up is the application's choice.

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from failover.client.faults import NO_SUCH_PARTITION, PARTITION_EOF, code_of, offset_of
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
+from runtime.config import ClusterConfig
 
 Place: TypeAlias = tuple[str, int]
 Settings: TypeAlias = Mapping[str, Any]
@@ -110,12 +111,11 @@ def _is_end(message: Message, end: int) -> bool:
 
 
 @contextmanager
-def open_reader(bootstrap_servers: str, settings: Settings) -> Iterator[SiteReader]:
+def open_reader(cluster: ClusterConfig, settings: Settings) -> Iterator[SiteReader]:
     """Open a reader of one site; `settings` are the application's own."""
     consumer = Consumer(
         {
-            **connection_settings(settings),
-            "bootstrap.servers": bootstrap_servers,
+            **cluster.client_settings(connection_settings(settings)),
             "group.id": "kafka-dr-site-reader",  # never joined: partitions are assigned by hand
             "enable.auto.commit": False,
             "enable.partition.eof": True,

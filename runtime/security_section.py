@@ -1,0 +1,94 @@
+"""How a cluster is reached safely: the keys `security_protocol`, `ssl` and `sasl` of a cluster.
+
+Secrets need not stand in the file: `${NAME}` is taken from the environment, and each has a key
+with `_file` behind it that names a file. What is wrong with a secret is said without showing it.
+"""
+
+import ssl
+from pathlib import Path
+from typing import Final
+
+from runtime.yaml_section import Section
+from wire.net.security import PLAINTEXT, Mechanism, Sasl, Security, Tls
+from wire.net.tls import make_context, reason_of
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Kafka's names; the first is the default."""
+
+
+def read_security(cluster: Section) -> Security:
+    """Take the keys of a cluster's section; raises ConfigurationError.
+
+    Certificates and keys are opened, so that what is wrong with them is found out here.
+    """
+    protocol = cluster.choice("security_protocol", PROTOCOLS, PROTOCOLS[0])
+    for key, is_wanted in (("ssl", protocol.endswith("SSL")), ("sasl", protocol[:4] == "SASL")):
+        if key in cluster.values and not is_wanted:
+            raise cluster.error(key, f"is of no use with security_protocol {protocol}")
+    if protocol == PROTOCOLS[0]:
+        cluster.known.extend(("ssl", "sasl"))
+        return PLAINTEXT
+    return Security(
+        tls=_tls(cluster.section("ssl", required=False)) if protocol.endswith("SSL") else None,
+        sasl=_sasl(cluster.section("sasl")) if protocol.startswith("SASL") else None,
+    )
+
+
+def _tls(section: Section) -> Tls:
+    tls = Tls(
+        ca=section.file_path("ca"),
+        certificate=section.file_path("certificate"),
+        key=section.file_path("key"),
+        key_password=section.secret("key_password", required=False),
+        checks_hostname=section.boolean("check_hostname", default=True),
+    )
+    section.finish()
+    if tls.certificate is None:
+        for key in ("key", "key_password", "key_password_file"):
+            if key in section.values:
+                raise section.error(key, "is of no use without a certificate")
+    _try(section, "ca", Tls(ca=tls.ca))
+    _try(section, "certificate", tls)
+    return tls
+
+
+def _try(section: Section, key: str, tls: Tls) -> None:
+    try:
+        make_context(tls)
+    except ssl.SSLError as problem:
+        raise section.error(key, f"cannot be used: {reason_of(problem)}") from None
+    except OSError as problem:
+        raise section.error(key, f"cannot be used: {problem.strerror}") from None
+
+
+def _sasl(section: Section) -> Sasl:
+    mechanism = section.choice("mechanism", tuple(one.value for one in Mechanism))
+    username = section.string("username")
+    password = section.secret("password")
+    section.finish()
+    assert password is not None, "it is required"
+    return Sasl(mechanism=Mechanism(mechanism), username=username, password=password)
+
+
+def confluent_settings(security: Security) -> dict[str, str]:
+    """Return the same for confluent-kafka (librdkafka's names)."""
+    settings = {"security.protocol": security.protocol}
+    tls, sasl = security.tls, security.sasl
+    if tls is not None:
+        settings["ssl.endpoint.identification.algorithm"] = (
+            "https" if tls.checks_hostname else "none"
+        )
+        key = tls.key or tls.certificate
+        files: dict[str, Path | None] = {
+            "ssl.ca.location": tls.ca,
+            "ssl.certificate.location": tls.certificate,
+            "ssl.key.location": key,
+        }
+        settings |= {name: str(file) for name, file in files.items() if file is not None}
+        if tls.key_password is not None:
+            settings["ssl.key.password"] = tls.key_password
+    if sasl is not None:
+        settings["sasl.mechanism"] = sasl.mechanism.value
+        settings["sasl.username"] = sasl.username
+        settings["sasl.password"] = sasl.password
+    return settings
