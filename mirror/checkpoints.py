@@ -15,7 +15,8 @@ import trio
 from mirror.admin import ensure_topic
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
-from mirror.group_offsets import GroupReader, SourceGroups, SourcePosition
+from mirror.group_offsets import OFFSETS_TOPIC, GroupReader, SourceGroups, SourcePosition
+from mirror.group_polling import GroupPoller
 from mirror.links import Links
 from mirror.tail_reader import TailReader
 from offset_translation import checkpoint
@@ -72,6 +73,7 @@ class GroupSync:
         """Begin with nothing applied."""
         self.groups: Final = SourceGroups(flow)
         self.reader: Final = GroupReader(flow, links, self.groups)
+        self.poller: Final = GroupPoller(flow, links, self.groups)
         self.status: dict[Place, GroupStatus] = {}
         self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow
@@ -91,15 +93,30 @@ class GroupSync:
     async def run(self) -> None:
         """Read and apply for ever."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.reader.run)
+            if not self._flow.config.are_groups_polled:
+                nursery.start_soon(self.reader.run)
+            nursery.start_soon(self.poller.run, self._is_polled)
             await self._load()
             interval_s = self._flow.config.group_offsets_interval_ms / 1000
             while True:
                 if not self.groups.changed:
                     await self.groups.news.wait(interval_s)
                 await trio.sleep(interval_s)
-                if self.reader.is_loaded and self._flow.is_fetching:
+                if self._is_known() and self._flow.is_fetching:
                     await self._apply(self._due())
+
+    @property
+    def origin(self) -> str:
+        """How the positions are learned: the topic they are read from, or why they are polled."""
+        if not self._is_polled():
+            return OFFSETS_TOPIC
+        return f"polled: {self.reader.refusal or 'as configured'}"
+
+    def _is_polled(self) -> bool:
+        return self._flow.config.are_groups_polled or self.reader.refusal is not None
+
+    def _is_known(self) -> bool:
+        return self.poller.is_loaded if self._is_polled() else self.reader.is_loaded
 
     async def apply_now(self) -> None:
         """Apply all that is known, whatever it waits for; used when the flow stops."""

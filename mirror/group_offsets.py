@@ -1,10 +1,12 @@
 """The source's group positions, read from ``__consumer_offsets`` as a stream from its beginning.
 
+Where nobody may read that topic the reader says so, and ``mirror.group_polling`` takes over.
+
 Transactional commits are read committed; a record without value takes its position back.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +23,7 @@ from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
-from wire.net.operations import list_offsets
+from wire.net.operations import GroupOffset, list_offsets
 from wire.net.retries import code_of
 from wire.primitives import MalformedMessage
 from wire.record_batch import CorruptBatch, Record, iterate_batches, iterate_records
@@ -81,6 +83,21 @@ class SourceGroups:
         )
         self.changed.add(key.group)
 
+    def take(
+        self, group: str, positions: Mapping[TopicPartition, GroupOffset], now_ms: int
+    ) -> None:
+        """Take over all positions of a group, as asked for."""
+        known = self.positions.get(group, {})
+        for topic, partition in known.keys() - positions.keys():
+            self._forget(OffsetKey(group=group, topic=topic, partition=partition))
+        for place, one in positions.items():
+            before = known.get(place)
+            if before is None or (before.offset, before.metadata) != (one.offset, one.metadata):
+                self.positions.setdefault(group, {})[place] = SourcePosition(
+                    offset=one.offset, metadata=one.metadata, commit_ms=now_ms
+                )
+                self.changed.add(group)
+
     def _forget(self, key: OffsetKey) -> None:
         """A deleted or expired position; the target's own is left as it is."""
         positions = self.positions.get(key.group)
@@ -106,6 +123,8 @@ class GroupReader:
         self._first_ends: dict[int, int] = {}
         self._nodes: set[int] = set()
         self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
+        self.refusal: str | None = None
+        """Why the topic cannot be read by us, whatever we try; None while it can."""
         self.is_loaded = False
         """Whether the stream has reached the end that the topic had at the start."""
 
@@ -119,7 +138,8 @@ class GroupReader:
                 for node in self._leaders() - self._nodes:
                     self._nodes.add(node)
                     nursery.start_soon(self._read_node, node)
-                await trio.sleep(LOOK_S if self._topic is not None else ABSENT_LOOK_S)
+                is_there = self._topic is not None or self.refusal is not None
+                await trio.sleep(LOOK_S if is_there else ABSENT_LOOK_S)
 
     def _leaders(self) -> set[int]:
         if self._topic is None:
@@ -142,6 +162,9 @@ class GroupReader:
         if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.is_loaded = True
             return
+        if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._refuse()
+            return
         new = [(OFFSETS_TOPIC, index) for index in topic.partitions if index not in self._next]
         if new:
             starts = await list_offsets(self._links.source_groups, new, -2)
@@ -160,6 +183,17 @@ class GroupReader:
         if all(self._next[index] >= end for index, end in self._first_ends.items()):
             self.is_loaded = True
             self._groups.news.wake()
+
+    def _refuse(self) -> None:
+        """Take note that the source does not let us read the topic."""
+        if self.refusal is None:
+            self.refusal = f"no right to read {OFFSETS_TOPIC}"
+            _LOG.warning("%s: %s: group positions are polled", self._flow.config.name, self.refusal)
+
+    def _allow(self) -> None:
+        if self.refusal is not None:
+            self.refusal = None
+            _LOG.info("%s: %s can be read again", self._flow.config.name, OFFSETS_TOPIC)
 
     async def _read_node(self, node: int) -> None:
         """Read what this broker leads."""
@@ -212,12 +246,17 @@ class GroupReader:
 
     async def _take(self, node: int, data: FetchPartitionData) -> ErrorCode:
         code = code_of(data.error_code)
+        if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._refuse()
+            await trio.sleep(LOOK_S)
+            return code
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._next.pop(data.partition_index, None)  # compaction went by: begin again
         if code is not ErrorCode.NONE:
             self.fault.note(f"partition {data.partition_index}: {code.name}", f"broker {node}")
             await self._look()
             return code
+        self._allow()
         records = one_view(data.records)
         if records is not None and len(records):
             self._replay(

@@ -65,6 +65,8 @@ class FlowReport(TypedDict):
     reason: str
     faults: list[str]
     refused_settings: list[RefusedSettingReport]
+    groups_by: str
+    """How the source's group positions are learned; empty if nobody does."""
     partitions: list[PartitionReport]
     groups: list[GroupReport]
 
@@ -97,6 +99,7 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "reason": runner.reason,
         "faults": [] if engine is None else _faults(engine),
         "refused_settings": [] if engine is None else _refused_settings(engine),
+        "groups_by": "" if engine is None else engine.groups.origin,
         "partitions": []
         if engine is None
         else [
@@ -117,6 +120,7 @@ def _faults(engine: Engine) -> list[str]:
         "start": engine.starting_fault,
         "discovery": engine.discovery.fault,
         "group positions, source": engine.groups.reader.fault,
+        "group positions, polled": engine.groups.poller.fault,
         "group positions, target": engine.groups.fault,
     }
     return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]

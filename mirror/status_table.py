@@ -47,6 +47,8 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
         yield from table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
         for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
             yield f"  {state}: {advice}"
+    if flow["groups_by"].startswith("polled"):
+        yield f"  group positions are {flow['groups_by']}"
     if flow["groups"]:
         yield ""
         yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])

@@ -39,6 +39,8 @@ FLOW = FlowConfig(
     partition_in_flight_bytes=1,
     in_flight_bytes=1,
     discovery_interval_ms=1,
+    are_groups_polled=False,
+    group_poll_interval_ms=1_000,
     group_offsets_interval_ms=1,
 )
 

@@ -12,6 +12,7 @@ from time import monotonic
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
 from offset_translation import checkpoint
@@ -102,6 +103,31 @@ def test_positions_follow_their_groups(sites: Sites, tmp_path: Path) -> None:
         )
         assert committed(sites.dc2, "elsewhere", "not-mirrored") < 0
         assert ("elsewhere", "not-mirrored") not in checkpoints(sites)
+
+
+def test_polled_positions_follow_their_groups_too(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "polled")
+    produce(sites.dc1, "polled", range(20))
+    for group, offset in (("asked", 5), ("asked-too", 7)):
+        commit_by_hand(sites.dc1, group, "polled", offset)
+    more = "group_offsets: poll\n    group_poll_interval_ms: 100"
+    with run_mirror(configure(sites, tmp_path, "polled", more)) as mirror:
+        wait_committed(sites.dc2, "asked", "polled", 5)
+        wait_committed(sites.dc2, "asked-too", "polled", 7)
+        commit_by_hand(sites.dc1, "asked", "polled", 20)
+        wait_committed(sites.dc2, "asked", "polled", 20)
+        commit_by_hand(sites.dc1, "asked", "polled", 3)
+        wait_committed(sites.dc2, "asked", "polled", 3)
+        assert mirror.status()["groups_by"] == "polled: as configured"
+        delete_group(sites.dc1, "asked-too")
+        wait_until("forgotten", lambda: mirror.group("asked-too", "polled") is None)
+        assert committed(sites.dc2, "asked-too", "polled") == 7
+
+
+def delete_group(cluster: RunningCluster, group: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_consumer_groups([group]).values():
+        future.result()
 
 
 def state_of(mirror: MirrorProcess, group: str, topic: str) -> str | None:

@@ -16,6 +16,7 @@ REPORT: StatusReport = {
             "since_ms": 40_000,
             "reason": "",
             "faults": ["discovery: dc1 away"],
+            "groups_by": "polled: no right to read __consumer_offsets",
             "refused_settings": [
                 {"topic": topic, "setting": "segment.bytes", "value": "9", "reason": "too small"}
                 for topic in ("a", "b", "c", "d", "e", "f", "g")
@@ -80,6 +81,7 @@ flow dc1->dc2: running for 1 m 0 s
   orders     1  retention overrun  1.0 s           ?         ?           ?    ?         ?  \
 9 offsets lost; source begins at 9
   retention overrun: delete the target topic
+  group positions are polled: no right to read __consumer_offsets
 
   GROUP    TOPIC   PART  SOURCE POS  LAG  TARGET POS  LAG  STATE
   billing  orders     0         490   10         470   10  settled
