@@ -7,23 +7,24 @@ but its own connection: what cannot be understood ends it, with one line in the 
 import logging
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import trio
 
-from broker.apis.answers import CloseConnection, FileAnswer
+from broker.apis.answers import CloseConnection, FileAnswer, with_short_messages
 from broker.apis.api import Api
 from broker.context import Call, Node
 from broker.framing import BadFrame, FrameBuffer
+from broker.line_budget import LineBudget
 from broker.metrics import RequestMetrics
 from broker.sending import Part, PeerGone, send_parts, with_files
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import MalformedMessage
-from wire.schema import decode_prefix
+from wire.schema import Unencodable, decode_prefix
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class Limits:
 
     largest_request_bytes: int
     idle_s: float
+    log_lines: LineBudget = field(default_factory=LineBudget)
+    """Shared by all connections that have these limits."""
 
 
 class Unserved(ValueError):
@@ -71,12 +74,17 @@ class Connection:
         try:
             await self._serve()
         except (BadFrame, MalformedMessage, Unserved, CloseConnection) as reason:
-            _LOG.warning("%s: connection closed: %s", self._peer, reason)
+            self._complain(f"{self._peer}: connection closed: {reason}")
         except (OSError, PeerGone) as error:
             _LOG.debug("%s: connection lost: %s", self._peer, error)
         except Exception:  # noqa: BLE001
             # A mistake of ours in one request must not take the other clients' broker away.
             _LOG.exception("%s: connection closed: our mistake", self._peer)
+
+    def _complain(self, text: str) -> None:
+        line = self._limits.log_lines.line(text, trio.current_time())
+        if line is not None:
+            _LOG.warning("%s", line)
 
     async def _serve(self) -> None:
         while True:
@@ -160,8 +168,12 @@ class Connection:
         if isinstance(answer, FileAnswer):
             pieces = encode(answer.message, header.api_version)
             self._enqueue(with_files(pieces, answer.slices))
-        else:
-            self._enqueue([*encode(answer, header.api_version)])
+            return
+        try:
+            pieces = encode(answer, header.api_version)
+        except Unencodable:  # a message may quote a string that filled its own field
+            pieces = encode(with_short_messages(answer), header.api_version)
+        self._enqueue([*pieces])
 
     def _enqueue(self, parts: list[Part]) -> None:
         self._outgoing += parts

@@ -1,7 +1,8 @@
 """What a handler may give besides a plain response."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final
 
 from broker.log.results import FileSlice
 from wire.schema import ApiMessage
@@ -17,3 +18,25 @@ class FileAnswer:
 
     message: ApiMessage
     slices: Sequence[FileSlice]
+
+
+LONGEST_MESSAGE: Final = 1_000
+
+
+def with_short_messages(answer: Any) -> Any:  # noqa: ANN401 - any response, any part of one
+    """Return the answer with every `error_message` cut to a length that always fits.
+
+    A message that quotes a name of 32,767 bytes does not fit where the name itself did.
+    """
+    if isinstance(answer, tuple):
+        return tuple(with_short_messages(part) for part in answer)
+    if not is_dataclass(answer) or isinstance(answer, type):
+        return answer
+    changed = {}
+    for field in fields(answer):
+        value = getattr(answer, field.name)
+        if field.name == "error_message" and value is not None:
+            changed[field.name] = value[:LONGEST_MESSAGE]
+        else:
+            changed[field.name] = with_short_messages(value)
+    return replace(answer, **changed)

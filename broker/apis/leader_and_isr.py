@@ -4,8 +4,10 @@ import logging
 
 import trio
 
+from broker.apis.answers import CloseConnection
 from broker.context import Call
-from broker.replication.partition import Leadership
+from broker.controller.topics import illegal_name
+from broker.replication.leadership import Leadership
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import (
@@ -25,15 +27,30 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
     partitions = call.node.partitions
     if not partitions.obeys(request.controller_epoch):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    _refuse_illegal(request)
     try:
         await call.node.know_topics([topic.topic_name for topic in request.topic_states])
     except ZooKeeperFault as error:
         _LOG.warning("settings of topics cannot be read: %s", error)
         return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    partitions.broker_epoch = request.broker_epoch
+    partitions.known_leaders |= {
+        leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders
+    }
     return LeaderAndIsrResponse(
         error_code=ErrorCode.NONE,
         topics=tuple([await _take(topic, call) for topic in request.topic_states]),
     )
+
+
+def _refuse_illegal(request: LeaderAndIsrRequest) -> None:
+    """Hang up on what no controller sends: names become folders and paths in ZooKeeper."""
+    for topic in request.topic_states:
+        wrong = illegal_name(topic.topic_name)
+        if wrong is not None:
+            raise CloseConnection(f"LeaderAndIsr for a topic that cannot be: {wrong}")
+        if any(state.partition_index < 0 for state in topic.partition_states):
+            raise CloseConnection(f"LeaderAndIsr for {topic.topic_name} with a negative partition")
 
 
 async def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicError:
@@ -61,5 +78,5 @@ def _leadership(topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         replicas=state.replicas,
-        version=state.partition_epoch,
+        partition_epoch=state.partition_epoch,
     )

@@ -10,6 +10,7 @@ import trio
 from broker.apis.answers import CloseConnection
 from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
+from broker.controller.topics import INTERNAL_TOPICS
 from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from wire.errors import ErrorCode
@@ -24,6 +25,9 @@ from wire.messages.produce import (
 from wire.record_batch import HEADER_BYTES
 
 NO_ANSWER: Final = 0
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Whom Apache Kafka lets write to internal topics (ReplicaManager.appendToLocalLog); all others
+could feed the coordinators what they do not expect."""
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
@@ -56,10 +60,9 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | None:
 def _append(
     topic: str, data: PartitionProduceData, request: ProduceRequest, call: Call
 ) -> PartitionProduceResponse:
-    if request.acks not in VALID_ACKS:
-        return _failed(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return _failed(data.index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+    refused = _refuse_outright(topic, data.index, request, call)
+    if refused is not None:
+        return refused
     partition = call.node.led(topic, data.index)
     if not isinstance(partition, Partition):
         return _not_led(topic, data.index, partition, call)
@@ -79,6 +82,20 @@ def _append(
         return _failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     _count(appended, len(data.records), call, is_fenced=is_fenced)
     return _answer(data.index, appended)
+
+
+def _refuse_outright(
+    topic: str, index: int, request: ProduceRequest, call: Call
+) -> PartitionProduceResponse | None:
+    """Refuse what no partition would take."""
+    if request.acks not in VALID_ACKS:
+        return _failed(index, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return _failed(index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+    if topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT_ID:
+        reason = f"Cannot append to internal topic {topic}"
+        return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    return None
 
 
 def _count(appended: Appended, size: int, call: Call, *, is_fenced: bool) -> None:

@@ -13,6 +13,7 @@ from broker.apis.table import APIS
 from tests.broker.rig import Client, batch, fetch, outcome, produce, serving, warnings
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.primitives import MalformedMessage
@@ -186,3 +187,25 @@ async def _drain(client: Client) -> None:
                 continue
         except (trio.BrokenResourceError, MalformedMessage):
             return
+
+
+async def test_a_flood_of_garbage_writes_few_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as good:
+        for _ in range(300):
+            async with rig.connect() as bad:
+                await bad.stream.send_all(framed(b""))
+                await bad.wait_closed()
+        assert isinstance(await good.ask(MetadataRequest(topics=None)), MetadataResponse)
+    assert 50 <= len(warnings(caplog.records)) < 150
+
+
+async def test_an_answer_that_quotes_a_name_of_full_length_still_fits(tmp_path: Path) -> None:
+    resource = DescribeConfigsResource(resource_type=2, resource_name="y" * 32_767)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        answer = await client.ask(DescribeConfigsRequest(resources=(resource,)), 1)
+    [result] = answer.results
+    assert result.error_code != ErrorCode.NONE
+    assert len(result.error_message) == 1_000
+    assert result.resource_name == "y" * 32_767

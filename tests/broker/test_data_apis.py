@@ -31,7 +31,7 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from wire.messages.produce import ProduceRequest
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.record_batch import iterate_batches, iterate_records
 
 
@@ -297,3 +297,13 @@ async def test_what_old_librdkafka_looks_for_is_listed() -> None:
     }.items():
         for version in versions:
             assert version in APIS[key].versions
+
+
+async def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -> None:
+    data = PartitionProduceData(index=0, records=batch(b"garbage"))
+    topic = TopicProduceData(name="__consumer_offsets", partition_data=(data,))
+    request = ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(topic,))
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        assert outcome(await client.ask(request)) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+        admin = await client.ask(request, client_id="__admin_client")
+        assert outcome(admin) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
