@@ -15,14 +15,46 @@ from tests.interop.peers import (
     run_mirror_maker,
 )
 from tests.interop.peers.artifacts import class_path
+from tests.interop.peers.maven import ARCHIVE, VERSION, run_maven
 from tests.interop.peers.resources import require_disk, require_memory
 
 
-def test_without_maven_it_is_said_what_to_install(
+def path_without(program: str, folder: Path) -> str:
+    """Return a PATH with links to all programs but one."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(os.pathsep):
+        for found in Path(place).glob("*"):
+            link = folder / found.name
+            if found.name != program and not link.is_symlink():
+                link.symlink_to(found)
+    return str(folder)
+
+
+def test_a_missing_maven_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
+    ended = run_maven(tmp_path, ["--version"], timeout_s=60)
+    assert f"Apache Maven {VERSION}" in ended.stdout, ended.stderr
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_without_maven_and_its_repository_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
+    monkeypatch.setenv("MVNW_REPOURL", "https://127.0.0.1:1")
     with pytest.raises(PeerUnavailable, match="install it"):
+        class_path(NEWEST_4, cache=tmp_path / "cache")
+
+
+def test_an_archive_that_is_not_the_known_maven_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
+    monkeypatch.setenv("MVNW_REPOURL", (tmp_path / "repository").as_uri())
+    archive = tmp_path / "repository" / ARCHIVE
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"something else")
+    with pytest.raises(PeerUnavailable, match="another checksum"):
         class_path(NEWEST_4, cache=tmp_path / "cache")
 
 

@@ -5,7 +5,6 @@ Which registry Maven asks is the machine's own setting; nothing here names one.
 
 import fcntl
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.peers.faults import PeerUnavailable
+from tests.interop.peers.maven import run_maven
 from tests.interop.peers.resources import require_disk
 
 CACHE: Final = Path(__file__).parents[3] / "build" / "peers"
@@ -50,22 +50,15 @@ def _only_one_resolves(cache: Path) -> Iterator[None]:
 
 
 def _resolve(version: str, listed: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise PeerUnavailable(
-            "Maven, which fetches Apache Kafka, is missing: install it (apt-get install maven)"
-        )
     cache = listed.parent
     require_disk(cache, NEEDED_DISK_MB)
     partial = listed.with_suffix(".partial")
-    command = [maven, "--batch-mode", "--quiet", "--file", str(POM), RESOLVE]
-    command += [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
-    command += [f"-Dmaven.repo.local={cache / 'maven'}", "-DincludeScope=runtime"]
-    command += [f"-Dmdep.outputFile={partial}"]
+    arguments = ["--batch-mode", "--quiet", "--file", str(POM), RESOLVE]
+    arguments += [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
+    arguments += [f"-Dmaven.repo.local={cache / 'maven'}", "-DincludeScope=runtime"]
+    arguments += [f"-Dmdep.outputFile={partial}"]
     try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
-        )
+        ended = run_maven(cache, arguments, timeout_s=RESOLVE_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise PeerUnavailable(
             f"Maven did not resolve Apache Kafka {version} within {RESOLVE_TIMEOUT_S} s"
