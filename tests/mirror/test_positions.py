@@ -1,18 +1,21 @@
 """`mirror offsets` and `mirror translate`, against two real clusters and without a daemon."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from offset_translation.map_records import map_topic_name
+from offset_translation import NotYet, map_topic_name
 from tests.clusters import RunningCluster
 from tests.failover.sites import (
+    QUIET,
     Sites,
     commit_by_hand,
     committed,
@@ -140,6 +143,19 @@ def test_a_file_with_a_wrong_position_changes_nothing(
     assert refused.returncode == 2
     assert f"mirror: {file}:3: {told}" in refused.stderr
     assert committed(sites.dc2, "late", "orders") == before
+
+
+def test_the_example_of_the_documentation_translates(sites: Sites, mirrored: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "positions.md"
+    [example] = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    named: dict[str, Any] = {}
+    exec(example, named)  # noqa: S102 - our own page
+    consumer = Consumer({"bootstrap.servers": sites.dc2.bootstrap, "group.id": "library", **QUIET})
+    state = named["load_map"](consumer)
+    assert named["target_offset"](state, "orders", 0, 13) == 13
+    assert named["target_offset"](state, "orders", 0, 21) is NotYet.UNMIRRORED
+    consumer.close()
+    assert mirrored.exists()
 
 
 def test_what_is_not_there_is_named(mirrored: Path) -> None:
