@@ -92,6 +92,7 @@ class BrokerConfig:
     replica_fetch_wait_max_ms: int = _at_least(1, 500)
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: int = _at_least(1, 300)
+    leader_imbalance_per_broker_percentage: int = _at_least(0, 10)
     controlled_shutdown_enable: bool = True
     request_timeout_ms: int = _at_least(1, 30_000)
 

@@ -15,9 +15,11 @@ from broker.config import BrokerConfig, Listener
 from broker.config_watch import ConfigWatch
 from broker.context import CONSUMER_OFFSETS, Clock
 from broker.controller.controller import Controller
+from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
+from broker.leaving import Departure
 from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
@@ -30,7 +32,8 @@ from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.tasks import background_tasks
+from runtime.zookeeper import open_zookeeper
 from wire.errors import ErrorCode
 from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
@@ -40,8 +43,7 @@ _LOG = logging.getLogger(__name__)
 METADATA_WAIT_S: Final = 5.0
 TICK_S: Final = 1.0
 CLOSE_LOGS_S: Final = 5.5
-UNREGISTER_S: Final = 1.0
-"""Both, and the session's own end, fit into the ten seconds that a broker has to leave."""
+"""With the four of `broker.leaving` it fits into the ten seconds that a broker has to leave."""
 
 
 class SystemClock:
@@ -78,11 +80,7 @@ class BrokerNode:
             config.broker_id,
             self.store,
             self.clock,
-            TopicSpec(
-                name="",
-                partitions=config.num_partitions,
-                replication_factor=config.default_replication_factor,
-            ),
+            settings_of(config, self.dynamic),
         )
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
@@ -104,6 +102,11 @@ class BrokerNode:
         with trio.move_on_after(METADATA_WAIT_S):
             while not self.metadata.brokers:
                 await self.metadata.wait_changed()
+
+    def reconfigure(self) -> None:
+        """Let everybody know that dynamic settings have changed."""
+        self.partitions.reconfigure_all()
+        self.controller.settings.note_change()
 
     async def create_topic(self, spec: TopicSpec) -> ErrorCode:
         return await self._creation.create(spec)
@@ -182,8 +185,25 @@ async def run_broker(
     """Run one broker until cancelled; reports when it takes connections.
 
     Raises what keeps it from starting, each with a message of one line: CannotListen,
-    ZooKeeperUnreachable, StorageError, BrokerIdTaken, AddressInUse.
+    ZooKeeperUnreachable, StorageError, BrokerIdTaken, AddressInUse. When it is cancelled it serves
+    on until its leaderships are given away (controlled shutdown).
     """
+    async with background_tasks() as tasks:
+        stopping = trio.Event()
+        tasks.start_soon(_set_when_cancelled, stopping)
+        await _run(config, stopping, task_status)
+
+
+async def _set_when_cancelled(event: trio.Event) -> None:
+    try:
+        await trio.sleep_forever()
+    finally:
+        event.set()
+
+
+async def _run(
+    config: BrokerConfig, stopping: trio.Event, task_status: trio.TaskStatus[Started]
+) -> None:
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
     listener = _advertised(config, bound_port(sockets))
     async with open_zookeeper(
@@ -197,31 +217,42 @@ async def run_broker(
         watch = ConfigWatch(store, dynamic)
         await watch.load_all()
         registration = Registration(config.broker_id, listener, config.broker_rack, store)
-        async with (
-            _open_logs(config, metadata.cluster_id, dynamic) as logs,
-            trio.open_nursery() as nursery,
-        ):
-            settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
-            pool = ConnectionPool(nursery, settings)
-            node = BrokerNode(config, watch, metadata, logs, pool)
-            watch.on_change = node.partitions.reconfigure_all
-            metrics_port = await _start_metrics(node, nursery)
-            await nursery.start(node.groups.run)
-            nursery.start_soon(Server(node, APIS, config).serve, sockets)
-            nursery.start_soon(watch.run)
-            nursery.start_soon(node.look_after_logs)
-            # Only who serves may be found: the controller speaks to a broker as soon as it sees it.
-            await registration.register_first()
-            nursery.start_soon(registration.run)
-            nursery.start_soon(node.controller.run)
-            _LOG.info("broker %s listens on %s", config.broker_id, listener)
-            task_status.started(
-                Started(broker_id=config.broker_id, listener=listener, metrics_port=metrics_port)
-            )
-            try:
-                await trio.sleep_forever()
-            finally:
-                await _unregister(registration)
+        with trio.CancelScope() as serving:
+            async with (
+                _open_logs(config, metadata.cluster_id, dynamic) as logs,
+                trio.open_nursery() as nursery,
+            ):
+                settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
+                pool = ConnectionPool(nursery, settings)
+                node = BrokerNode(config, watch, metadata, logs, pool)
+                watch.on_change = node.reconfigure
+                metrics_port = await _start_metrics(node, nursery)
+                await nursery.start(node.groups.run)
+                nursery.start_soon(Server(node, APIS, config).serve, sockets)
+                nursery.start_soon(watch.run)
+                nursery.start_soon(node.look_after_logs)
+                # Only who serves may be found: the controller speaks to whom it sees at once.
+                await registration.register_first()
+                nursery.start_soon(registration.run)
+                nursery.start_soon(node.controller.run)
+                _LOG.info("broker %s listens on %s", config.broker_id, listener)
+                task_status.started(
+                    Started(
+                        broker_id=config.broker_id, listener=listener, metrics_port=metrics_port
+                    )
+                )
+                departure = Departure(
+                    config.broker_id, node.controller, metadata, registration, pool
+                )
+                serving.shield = True  # it serves on until others have taken over
+                try:
+                    await stopping.wait()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await departure.leave(
+                            is_controlled=stopping.is_set() and config.controlled_shutdown_enable
+                        )
+                nursery.cancel_scope.cancel()
 
 
 def _advertised(config: BrokerConfig, port: int) -> Listener:
@@ -265,15 +296,6 @@ async def _open_logs(
             _LOG.warning("the disk takes too long; the next start checks the ends of the logs")
         else:
             _LOG.info("broker %s closed its logs", config.broker_id)
-
-
-async def _unregister(registration: Registration) -> None:
-    """Leave the cluster at once instead of after the session's timeout."""
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + UNREGISTER_S):
-        try:
-            await registration.unregister()
-        except ZooKeeperFault as fault:
-            _LOG.warning("not unregistered: %s", fault)
 
 
 async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:

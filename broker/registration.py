@@ -6,6 +6,7 @@ from typing import Final
 import trio
 
 from broker.config import Listener
+from broker.controller.cluster import UNKNOWN_BROKER_EPOCH
 from broker.zookeeper.store import BrokerIdTaken, ClusterStore
 from runtime import clock
 from runtime.zookeeper import SessionState, ZooKeeperFault
@@ -27,6 +28,8 @@ class Registration:
         self._listener = listener
         self._rack = rack
         self._store = store
+        self.epoch = UNKNOWN_BROKER_EPOCH
+        """Of the registration as this broker last wrote it."""
 
     async def register_first(self) -> None:
         """Register, or raise BrokerIdTaken when another broker lives under this id.
@@ -64,9 +67,10 @@ class Registration:
             _LOG.warning("not registered: %s; the next connection tries again", fault)
 
     async def _register(self) -> None:
-        await self._store.register(
+        registered = await self._store.register(
             self._broker_id, self._listener, self._rack, now_ms=clock.now_ms()
         )
+        self.epoch = registered.epoch
 
     async def unregister(self) -> None:
         """Leave the cluster."""

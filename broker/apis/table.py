@@ -6,7 +6,10 @@ from typing import Any, Final
 
 from broker.apis import (
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
+    controlled_shutdown,
     create_partitions,
     create_topics,
     delete_groups,
@@ -15,6 +18,7 @@ from broker.apis import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -25,6 +29,7 @@ from broker.apis import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -38,7 +43,10 @@ from broker.apis import (
 from broker.apis.api import Api
 from broker.context import Handler
 from wire.messages.alter_configs import AlterConfigsRequest
+from wire.messages.alter_partition import AlterPartitionRequest
+from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
 from wire.messages.delete_groups import DeleteGroupsRequest
@@ -47,6 +55,7 @@ from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.heartbeat import HeartbeatRequest
@@ -57,6 +66,7 @@ from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.leave_group import LeaveGroupRequest
 from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.offset_delete import OffsetDeleteRequest
@@ -99,6 +109,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5),
     _api(StopReplicaRequest, stop_replica.handle, since=3),
     _api(UpdateMetadataRequest, update_metadata.handle, since=7),
+    _api(ControlledShutdownRequest, controlled_shutdown.handle),
     _api(OffsetCommitRequest, offset_commit.handle),
     _api(OffsetFetchRequest, offset_fetch.handle),
     _api(FindCoordinatorRequest, find_coordinator.handle),
@@ -118,8 +129,12 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(AlterConfigsRequest, alter_configs.handle),
     _api(CreatePartitionsRequest, create_partitions.handle),
     _api(DeleteGroupsRequest, delete_groups.handle),
+    _api(ElectLeadersRequest, elect_leaders.handle),
     _api(IncrementalAlterConfigsRequest, incremental_alter_configs.handle),
+    _api(AlterPartitionReassignmentsRequest, alter_partition_reassignments.handle),
+    _api(ListPartitionReassignmentsRequest, list_partition_reassignments.handle),
     _api(OffsetDeleteRequest, offset_delete.handle),
+    _api(AlterPartitionRequest, alter_partition.handle),
     _api(DescribeClusterRequest, describe_cluster.handle),
 )
 

@@ -55,36 +55,38 @@ class Announcement(NamedTuple):
 def announce(decision: Decision, controller_id: int) -> list[Announcement]:
     """Return what every live broker is to be told, newcomers everything."""
     cluster = decision.cluster
+    everything = frozenset(cluster.partitions()) if decision.introduced else frozenset()
+    known = _cached_topics(cluster, everything)
+    changed = _cached_topics(cluster, decision.announced | decision.published)
     told: list[Announcement] = []
     for broker in sorted(cluster.live):
         is_new = broker in decision.introduced
-        partitions = set(cluster.partitions()) if is_new else decision.announced
-        held = [part for part in partitions if broker in _replicas(cluster, part)]
+        held = [
+            part
+            for part in (everything if is_new else decision.announced)
+            if _is_held(cluster, part, broker)
+        ]
         if held or is_new:
             told.append(
-                Announcement(
-                    broker, _leader_and_isr(cluster, held, broker, controller_id, full=is_new)
-                )
+                Announcement(broker, _leader_and_isr(decision, held, broker, controller_id))
             )
-        if partitions or decision.brokers_changed:
+        topics = known if is_new else changed
+        if topics or is_new or decision.brokers_changed:
             told.append(
-                Announcement(broker, _update_metadata(cluster, partitions, broker, controller_id))
+                Announcement(broker, _update_metadata(cluster, topics, broker, controller_id))
             )
-    return [*told, *_stop_replicas(cluster, decision.doomed, controller_id)]
+    return [*told, *_stop_replicas(decision, controller_id)]
 
 
-def _replicas(cluster: Cluster, partition: TopicPartition) -> tuple[int, ...]:
-    return cluster.topics[partition.topic].replicas[partition.partition]
+def _is_held(cluster: Cluster, partition: TopicPartition, broker: int) -> bool:
+    topic = cluster.topics.get(partition.topic)
+    return topic is not None and broker in topic.replicas.get(partition.partition, ())
 
 
 def _leader_and_isr(
-    cluster: Cluster,
-    partitions: Iterable[TopicPartition],
-    broker: int,
-    controller_id: int,
-    *,
-    full: bool,
+    decision: Decision, partitions: Iterable[TopicPartition], broker: int, controller_id: int
 ) -> LeaderAndIsrRequest:
+    cluster = decision.cluster
     by_topic: dict[str, list[LeaderAndIsrPartitionState]] = defaultdict(list)
     leaders: set[int] = set()
     for partition in sorted(partitions):
@@ -92,12 +94,12 @@ def _leader_and_isr(
         if state is None or partition.topic in cluster.deleting:
             continue
         leaders.add(state.leader)
-        by_topic[partition.topic].append(_replica_state(cluster, partition, state))
+        by_topic[partition.topic].append(_replica_state(decision, partition, state, broker))
     return LeaderAndIsrRequest(
         controller_id=controller_id,
         controller_epoch=cluster.controller_epoch,
         broker_epoch=cluster.live[broker].epoch,
-        type=FULL if full else INCREMENTAL,
+        type=FULL if broker in decision.introduced else INCREMENTAL,
         topic_states=tuple(
             LeaderAndIsrTopicState(
                 topic_name=name,
@@ -115,38 +117,52 @@ def _leader_and_isr(
 
 
 def _replica_state(
-    cluster: Cluster, partition: TopicPartition, state: PartitionState
+    decision: Decision, partition: TopicPartition, state: PartitionState, broker: int
 ) -> LeaderAndIsrPartitionState:
+    topic, index = decision.cluster.topics[partition.topic], partition.partition
+    is_first = partition in decision.writes and state.version == 0
     return LeaderAndIsrPartitionState(
-        partition_index=partition.partition,
+        partition_index=index,
         controller_epoch=state.controller_epoch,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         partition_epoch=state.version,
-        replicas=_replicas(cluster, partition),
-        is_new=state.leader_epoch == 0,
+        replicas=topic.replicas[index],
+        adding_replicas=topic.adding.get(index, ()),
+        removing_replicas=topic.removing.get(index, ()),
+        is_new=is_first or broker in topic.adding.get(index, ()),
+        leader_recovery_state=state.recovery,
+    )
+
+
+def _cached_topics(
+    cluster: Cluster, partitions: Collection[TopicPartition]
+) -> tuple[UpdateMetadataTopicState, ...]:
+    by_topic: dict[str, list[UpdateMetadataPartitionState]] = defaultdict(list)
+    for partition in sorted(partitions):
+        by_topic[partition.topic].append(_cached_state(cluster, partition))
+    return tuple(
+        UpdateMetadataTopicState(
+            topic_name=name,
+            topic_id=cluster.topics[name].topic_id,
+            partition_states=tuple(states),
+        )
+        for name, states in by_topic.items()
     )
 
 
 def _update_metadata(
-    cluster: Cluster, partitions: Collection[TopicPartition], broker: int, controller_id: int
+    cluster: Cluster,
+    topics: tuple[UpdateMetadataTopicState, ...],
+    broker: int,
+    controller_id: int,
 ) -> UpdateMetadataRequest:
-    by_topic: dict[str, list[UpdateMetadataPartitionState]] = defaultdict(list)
-    for partition in sorted(partitions):
-        by_topic[partition.topic].append(_cached_state(cluster, partition))
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=cluster.controller_epoch,
         broker_epoch=cluster.live[broker].epoch,
-        topic_states=tuple(
-            UpdateMetadataTopicState(
-                topic_name=name,
-                topic_id=cluster.topics[name].topic_id,
-                partition_states=tuple(states),
-            )
-            for name, states in by_topic.items()
-        ),
+        topic_states=topics,
         live_brokers=tuple(
             UpdateMetadataBroker(
                 id=live.broker_id,
@@ -166,7 +182,7 @@ def _update_metadata(
 
 
 def _cached_state(cluster: Cluster, partition: TopicPartition) -> UpdateMetadataPartitionState:
-    replicas = _replicas(cluster, partition)
+    replicas = cluster.replicas(partition)
     state = cluster.states.get(partition)
     leader = -1 if state is None else state.leader
     if partition.topic in cluster.deleting:
@@ -179,42 +195,48 @@ def _cached_state(cluster: Cluster, partition: TopicPartition) -> UpdateMetadata
         isr=() if state is None else state.isr,
         zk_version=-1 if state is None else state.version,
         replicas=replicas,
-        offline_replicas=tuple(broker for broker in replicas if broker not in cluster.live),
+        offline_replicas=tuple(id_ for id_ in replicas if not cluster.is_online(id_, partition)),
     )
 
 
-def _stop_replicas(
-    cluster: Cluster, doomed: Collection[Replica], controller_id: int
-) -> Sequence[Announcement]:
-    by_broker: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for replica in sorted(doomed):
-        by_broker[replica.broker_id][replica.topic].append(replica.partition)
+def _stop_replicas(decision: Decision, controller_id: int) -> Sequence[Announcement]:
+    cluster = decision.cluster
+    by_broker: dict[int, list[Replica]] = defaultdict(list)
+    for replica in sorted(decision.doomed | decision.stopped):
+        if replica.broker_id in cluster.live:
+            by_broker[replica.broker_id].append(replica)
     return [
-        Announcement(broker, _stop_replica(cluster, topics, broker, controller_id))
-        for broker, topics in by_broker.items()
-        if broker in cluster.live
+        Announcement(broker, _stop_replica(decision, replicas, broker, controller_id))
+        for broker, replicas in by_broker.items()
     ]
 
 
 def _stop_replica(
-    cluster: Cluster, topics: dict[str, list[int]], broker: int, controller_id: int
+    decision: Decision, replicas: Iterable[Replica], broker: int, controller_id: int
 ) -> StopReplicaRequest:
+    cluster = decision.cluster
+    by_topic: dict[str, list[StopReplicaPartitionState]] = defaultdict(list)
+    for replica in replicas:
+        by_topic[replica.topic].append(
+            StopReplicaPartitionState(
+                partition_index=replica.partition,
+                leader_epoch=_epoch_to_stop_in(cluster, replica),
+                delete_partition=replica in decision.doomed,
+            )
+        )
     return StopReplicaRequest(
         controller_id=controller_id,
         controller_epoch=cluster.controller_epoch,
         broker_epoch=cluster.live[broker].epoch,
         topic_states=tuple(
-            StopReplicaTopicState(
-                topic_name=name,
-                partition_states=tuple(
-                    StopReplicaPartitionState(
-                        partition_index=index,
-                        leader_epoch=LEADER_DURING_DELETE,
-                        delete_partition=True,
-                    )
-                    for index in indexes
-                ),
-            )
-            for name, indexes in topics.items()
+            StopReplicaTopicState(topic_name=name, partition_states=tuple(states))
+            for name, states in by_topic.items()
         ),
     )
+
+
+def _epoch_to_stop_in(cluster: Cluster, replica: Replica) -> int:
+    state = cluster.states.get(TopicPartition(replica.topic, replica.partition))
+    if state is None or replica.topic in cluster.deleting:
+        return LEADER_DURING_DELETE
+    return state.leader_epoch

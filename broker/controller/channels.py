@@ -11,7 +11,7 @@ from broker.controller.announcements import Announcement, ControlRequest
 from broker.controller.cluster import Replica
 from broker.zookeeper.tree import BrokerRegistration
 from wire.errors import ErrorCode
-from wire.messages.leader_and_isr import LeaderAndIsrResponse
+from wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from wire.messages.update_metadata import UpdateMetadataResponse
 from wire.net.connecting import ConnectionSettings
@@ -66,17 +66,23 @@ class _Channel(NamedTuple):
 
 
 class BrokerChannels:
-    """Queues to the live brokers. `on_deleted` hears which copies a broker has deleted."""
+    """Queues to the live brokers.
+
+    on_deleted  hears which copies a broker has deleted
+    on_failed   hears which copies a broker was told of, and which of them its disk does not give
+    """
 
     def __init__(
         self,
         nursery: trio.Nursery,
         client_id: str,
         on_deleted: Callable[[frozenset[Replica]], None],
+        on_failed: Callable[[frozenset[Replica], frozenset[Replica]], None],
     ) -> None:
         self._nursery = nursery
         self._pool = ConnectionPool(nursery, ConnectionSettings(client_id=client_id))
         self._on_deleted = on_deleted
+        self._on_failed = on_failed
         self._channels: dict[int, _Channel] = {}
 
     def follow(self, live: Mapping[int, BrokerRegistration]) -> None:
@@ -116,10 +122,15 @@ class BrokerChannels:
                     answer = await self._ask(broker, request)
                 finally:
                     delivery.arrived()
-                if isinstance(request, StopReplicaRequest):
-                    self._note_deleted(broker.broker_id, request, answer)
+                self._take(broker.broker_id, request, answer)
         while letters.statistics().current_buffer_used:
             letters.receive_nowait().delivery.arrived()
+
+    def _take(self, broker: int, request: ControlRequest, answer: Answer) -> None:
+        if isinstance(request, StopReplicaRequest) and isinstance(answer, StopReplicaResponse):
+            self._on_deleted(_deleted(broker, request, answer))
+        if isinstance(request, LeaderAndIsrRequest) and isinstance(answer, LeaderAndIsrResponse):
+            self._on_failed(*_failed(broker, request, answer))
 
     async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> Answer:
         """Ask until the broker has obeyed. Raises Deposed when it obeys somebody newer."""
@@ -137,20 +148,38 @@ class BrokerChannels:
                 return answer
             await trio.sleep(RETRY_S)
 
-    def _note_deleted(self, broker: int, request: StopReplicaRequest, answer: Answer) -> None:
-        if not isinstance(answer, StopReplicaResponse):
-            return
-        failed = {
-            (error.topic_name, error.partition_index)
-            for error in answer.partition_errors
-            if error.error_code != ErrorCode.NONE
-        }
-        self._on_deleted(
-            frozenset(
-                Replica(topic.topic_name, state.partition_index, broker)
-                for topic in request.topic_states
-                for state in topic.partition_states
-                if state.delete_partition
-                and (topic.topic_name, state.partition_index) not in failed
-            )
-        )
+
+def _deleted(
+    broker: int, request: StopReplicaRequest, answer: StopReplicaResponse
+) -> frozenset[Replica]:
+    """Return the copies that the broker has deleted."""
+    failed = {
+        (error.topic_name, error.partition_index)
+        for error in answer.partition_errors
+        if error.error_code != ErrorCode.NONE
+    }
+    return frozenset(
+        Replica(topic.topic_name, state.partition_index, broker)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.delete_partition and (topic.topic_name, state.partition_index) not in failed
+    )
+
+
+def _failed(
+    broker: int, request: LeaderAndIsrRequest, answer: LeaderAndIsrResponse
+) -> tuple[frozenset[Replica], frozenset[Replica]]:
+    """Return the copies that the broker was told of, and those whose disk has failed."""
+    names = {topic.topic_id: topic.topic_name for topic in request.topic_states}
+    told = frozenset(
+        Replica(topic.topic_name, state.partition_index, broker)
+        for topic in request.topic_states
+        for state in topic.partition_states
+    )
+    failed = frozenset(
+        Replica(names[topic.topic_id], error.partition_index, broker)
+        for topic in answer.topics
+        for error in topic.partition_errors
+        if error.error_code == ErrorCode.KAFKA_STORAGE_ERROR and topic.topic_id in names
+    )
+    return told, failed

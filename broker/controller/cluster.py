@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from wire.errors import ErrorCode
 
 NO_LEADER: Final = -1
+UNKNOWN_BROKER_EPOCH: Final = -1
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+"""`PartitionState.recovery` (KIP-704)."""
 LEADER_DURING_DELETE: Final = -2
 """Kafka's sign in UpdateMetadata that a partition is going away: brokers forget it."""
 
@@ -29,7 +35,15 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The whole cluster as the controller last knew it; `states` is what ZooKeeper holds."""
+    """The whole cluster as the controller last knew it; `states` is what ZooKeeper holds.
+
+    live              registered brokers, those included that are about to leave
+    leaving           brokers that asked to shut down: they get no leadership and join no ISR
+    failed            replicas whose broker is alive and whose disk is not
+    unclean           topics that rather lose records than wait (unclean.leader.election.enable)
+    deleting          topics on their way out
+    deleted_replicas  their copies that are confirmed to be gone
+    """
 
     controller_epoch: int
     live: Mapping[int, BrokerRegistration] = field(default_factory=lambda: MappingProxyType({}))
@@ -37,9 +51,11 @@ class Cluster:
     states: Mapping[TopicPartition, PartitionState] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    leaving: frozenset[int] = frozenset()
+    failed: frozenset[Replica] = frozenset()
+    unclean: frozenset[str] = frozenset()
     deleting: frozenset[str] = frozenset()
     deleted_replicas: frozenset[Replica] = frozenset()
-    """Copies of topics in `deleting` that their brokers have confirmed to be gone."""
 
     def partitions(self) -> list[TopicPartition]:
         """Return every partition of every topic."""
@@ -48,6 +64,46 @@ class Cluster:
             for name, topic in self.topics.items()
             for index in topic.replicas
         ]
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Return who holds a partition, the preferred leader first."""
+        return self.topics[partition.topic].replicas[partition.partition]
+
+    def exists(self, partition: TopicPartition) -> bool:
+        """Return whether there is such a partition that is not being deleted."""
+        topic = self.topics.get(partition.topic)
+        return (
+            topic is not None
+            and partition.partition in topic.replicas
+            and partition.topic not in self.deleting
+        )
+
+    def can_lead(self, broker: int, partition: TopicPartition) -> bool:
+        """Return whether a replica may be given the lead, or be taken into the ISR."""
+        return broker not in self.leaving and self.is_online(broker, partition)
+
+    def is_online(self, broker: int, partition: TopicPartition) -> bool:
+        """Return whether a replica's broker lives and the replica's disk works."""
+        return broker in self.live and Replica(*partition, broker) not in self.failed
+
+
+class Election(Enum):
+    """Whom to elect; the numbers of ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class IsrChange(NamedTuple):
+    """The in-sync replicas that a leader wants, and by which state it judges.
+
+    `isr` holds the epoch of each broker as the leader knows it, UNKNOWN_BROKER_EPOCH where not.
+    """
+
+    isr: Mapping[int, int]
+    leader_epoch: int
+    version: int
+    recovery: int = RECOVERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +122,6 @@ class TopicFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateFound:
-    """ZooKeeper holds another state than we thought, or it was read at the start of a reign."""
-
-    partition: TopicPartition
-    state: PartitionState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionRequested:
     """Somebody wants the topic gone."""
 
@@ -87,28 +135,101 @@ class ReplicasDeleted:
     replicas: frozenset[Replica]
 
 
-Event: TypeAlias = BrokersChanged | TopicFound | StateFound | DeletionRequested | ReplicasDeleted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicasFailed:
+    """Of the replicas that a broker was told of, these are on a disk that has failed."""
+
+    told: frozenset[Replica]
+    failed: frozenset[Replica]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposed:
+    """A broker wants to change the in-sync replicas of partitions that it leads."""
+
+    broker_id: int
+    changes: Mapping[TopicPartition, IsrChange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownRequested:
+    """A broker is about to leave and wants to lead nothing any more."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionRequested:
+    """Somebody, or the timer, wants an election."""
+
+    election: Election
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRequested:
+    """Partitions are to be held by these brokers; None cancels a move that is under way."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncleanAllowed:
+    """These topics, and no others, may be led by a replica that was not in sync."""
+
+    topics: frozenset[str]
+
+
+Event: TypeAlias = (
+    BrokersChanged
+    | TopicFound
+    | DeletionRequested
+    | ReplicasDeleted
+    | ReplicasFailed
+    | IsrProposed
+    | ShutdownRequested
+    | ElectionRequested
+    | MoveRequested
+    | UncleanAllowed
+)
+
+
+class Outcome(NamedTuple):
+    """What a request comes to for one partition."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The cluster as it will be, and what makes it so, to be done in this order.
 
+    begun       assignments that begin a move: written before the states
     writes      states to be written; each carries the version it will have, so the write is checked
                 against the one before it
+    finished    assignments of which a move is complete: written after the states
     introduced  brokers that know nothing yet: they are told everything; with `brokers_changed` the
                 others are told who is alive
     announced   partitions whose leader or replicas changed: their replicas and all caches are told
+    published   partitions of which only the in-sync replicas changed: only the caches are told
+    stopped     copies that their brokers are to stop, and to keep
     doomed      copies that their brokers are to delete
     removed     topics whose last copy is gone: their nodes are deleted
+    outcomes    what to answer, by partition
     """
 
     cluster: Cluster
+    begun: Mapping[str, TopicAssignment] = field(default_factory=lambda: MappingProxyType({}))
     writes: Mapping[TopicPartition, PartitionState] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    finished: Mapping[str, TopicAssignment] = field(default_factory=lambda: MappingProxyType({}))
     introduced: frozenset[int] = frozenset()
     brokers_changed: bool = False
     announced: frozenset[TopicPartition] = frozenset()
+    published: frozenset[TopicPartition] = frozenset()
+    stopped: frozenset[Replica] = frozenset()
     doomed: frozenset[Replica] = frozenset()
     removed: frozenset[str] = frozenset()
+    outcomes: Mapping[TopicPartition, Outcome] = field(default_factory=lambda: MappingProxyType({}))

@@ -12,7 +12,9 @@ import trio
 
 from broker.context import Clock
 from broker.controller.channels import Deposed
-from broker.controller.reign import Reign
+from broker.controller.cluster import Cluster, Decision
+from broker.controller.reign import Ask, Reign
+from broker.controller.settings import ControllerSettings
 from broker.controller.topics import Refusal, TopicSpec
 from broker.zookeeper.controller_store import Reigning, try_become_controller
 from broker.zookeeper.store import ClusterStore
@@ -34,18 +36,24 @@ class Controller:
     """Contends for the controller's place all the time, and reigns while it has it."""
 
     def __init__(
-        self, broker_id: int, store: ClusterStore, clock: Clock, defaults: TopicSpec
+        self, broker_id: int, store: ClusterStore, clock: Clock, settings: ControllerSettings
     ) -> None:
         self._broker_id = broker_id
         self._store = store
         self._clock = clock
-        self._defaults = defaults
+        self.settings = settings
         self._reign: Reign | None = None
+        self._contending = trio.CancelScope()
 
     @property
     def is_active(self) -> bool:
         """Return whether this broker is the controller now."""
         return self._reign is not None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Return the cluster as this controller knows it, None when it is not the one."""
+        return None if self._reign is None else self._reign.cluster
 
     @property
     def offline_partitions(self) -> int:
@@ -55,7 +63,16 @@ class Controller:
         return sum(state.leader < 0 for state in self._reign.cluster.states.values())
 
     async def run(self) -> None:
-        """Contend and reign until cancelled."""
+        """Contend and reign until cancelled, or retired."""
+        with self._contending:
+            await self._contend()
+
+    async def retire(self) -> None:
+        """Reign no more, and make room for another at once. Raises ZooKeeperFault."""
+        self._contending.cancel()
+        await self._store.vacate_controller()
+
+    async def _contend(self) -> None:
         while True:
             await self._store.zookeeper.wait_connected()
             try:
@@ -79,18 +96,21 @@ class Controller:
 
     async def _rule(self, reigning: Reigning) -> None:
         _LOG.info("broker %s is the controller, epoch %s", self._broker_id, reigning.epoch)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._end_when_disconnected, nursery.cancel_scope)
-                nursery.start_soon(self._end_when_replaced, nursery.cancel_scope)
-                reign = Reign(self._broker_id, self._store, reigning, nursery)
-                await reign.load()
-                self._reign = reign
-                nursery.start_soon(reign.watch_brokers)
-                nursery.start_soon(reign.watch_topics)
-                nursery.start_soon(reign.watch_deletions)
-        finally:
-            self._reign = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._end_when_disconnected, nursery.cancel_scope)
+            nursery.start_soon(self._end_when_replaced, nursery.cancel_scope)
+            reign = Reign(self._broker_id, self._store, reigning, self.settings, nursery)
+            await reign.load()
+            self._reign = reign
+            nursery.start_soon(reign.watch_brokers)
+            nursery.start_soon(reign.watch_topics)
+            nursery.start_soon(reign.watch_deletions)
+            nursery.start_soon(reign.watch_settings)
+            nursery.start_soon(reign.balance_leaders)
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._reign = None  # while the nursery still takes what was asked meanwhile
 
     async def _end_when_disconnected(self, reign: trio.CancelScope) -> None:
         async with self._store.watch_session() as states:
@@ -106,12 +126,21 @@ class Controller:
                     _LOG.warning("broker %s is no longer the controller", self._broker_id)
                     reign.cancel()
 
+    async def ask(self, ask: Ask, *, is_told: bool = True) -> Decision | None:
+        """Have the controller decide and do something, None when this broker is not the one.
+
+        With `is_told` every broker that answers has heard of it when this returns.
+        """
+        return await self._ask(lambda reign: reign.ask(ask, is_told=is_told), None)
+
     async def create_topic(
         self, spec: TopicSpec, *, validate_only: bool = False
     ) -> TopicAssignment | Refusal:
         """Create a topic, if this broker is the controller."""
         return await self._ask(
-            lambda reign: reign.create_topic(spec, self._defaults, validate_only=validate_only),
+            lambda reign: reign.create_topic(
+                spec, self.settings.defaults, validate_only=validate_only
+            ),
             NOT_CONTROLLER,
         )
 

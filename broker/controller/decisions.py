@@ -1,10 +1,11 @@
-"""Event in, decision out: elections, broker deaths, topics coming and going. Pure.
+"""Event in, decision out: brokers, topics, deletions. Pure.
 
 The rules are those of Apache Kafka 3.9's ZooKeeper controller (`KafkaController`,
-`PartitionLeaderElectionAlgorithms`, `TopicDeletionManager`).
+`TopicDeletionManager`); who leads is `elections`, what leaders and operators ask for is `requests`,
+moves of replicas are `moves`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import assert_never
 
@@ -14,108 +15,99 @@ from broker.controller.cluster import (
     Cluster,
     Decision,
     DeletionRequested,
+    ElectionRequested,
     Event,
+    IsrProposed,
+    MoveRequested,
     Replica,
     ReplicasDeleted,
-    StateFound,
+    ReplicasFailed,
+    ShutdownRequested,
     TopicFound,
     TopicPartition,
+    UncleanAllowed,
 )
-from broker.zookeeper.tree import PartitionState
+from broker.controller.elections import changes, settle, with_states
+from broker.controller.moves import request_moves, resume_moves
+from broker.controller.requests import elect_on_request, propose_isr, shut_down
 
 
-def decide(cluster: Cluster, event: Event) -> Decision:
+def decide(cluster: Cluster, event: Event) -> Decision:  # noqa: C901, PLR0911 - one line per event
     """Return what `event` makes of the cluster."""
     match event:
         case BrokersChanged():
             return _brokers_changed(cluster, event)
         case TopicFound():
             return _topic_found(cluster, event)
-        case StateFound():
-            return _state_found(cluster, event)
         case DeletionRequested():
             return _deletion_requested(cluster, event.name)
         case ReplicasDeleted():
             return _replicas_deleted(cluster, event)
+        case ReplicasFailed():
+            return _replicas_failed(cluster, event)
+        case UncleanAllowed():
+            return _unclean_allowed(cluster, event)
+        case IsrProposed():
+            return propose_isr(cluster, event)
+        case ShutdownRequested():
+            return shut_down(cluster, event.broker_id)
+        case ElectionRequested():
+            return elect_on_request(cluster, event)
+        case MoveRequested():
+            return request_moves(cluster, event.targets)
         case _:
             assert_never(event)
 
 
-def first_isr(live_replicas: tuple[int, ...]) -> tuple[int, ...]:
-    """Return who is in sync in a new partition: its leader alone.
-
-    A replica counts as in sync only once it has fetched up to the leader's end. One that never
-    fetched must never be elected, for that would lose every acknowledged record.
-    """
-    return live_replicas[:1]
-
-
 def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
-    """Take the dead out first, then let the newcomers in; a broker reborn is both."""
-    states = cluster.states.values()
-    mentioned = {broker for state in states for broker in (state.leader, *state.isr)}
-    gone = (mentioned - event.live.keys() - {NO_LEADER}) | {
+    """Take the dead out and let the newcomers in; a broker reborn is both, dead first."""
+    mentioned = {
+        broker for state in cluster.states.values() for broker in (state.leader, *state.isr)
+    }
+    stayed = {
         broker
         for broker, known in cluster.live.items()
-        if broker not in event.live or event.live[broker].epoch != known.epoch
+        if broker in event.live and event.live[broker].epoch == known.epoch
     }
-    come = {
-        broker
-        for broker, registered in event.live.items()
-        if broker not in cluster.live or cluster.live[broker].epoch != registered.epoch
-    }
-    survivors = {id_: known for id_, known in cluster.live.items() if id_ not in gone}
-    without = replace(cluster, live=survivors)
-    after_death = _with_states(without, _without_replicas(without, gone))
-    after = replace(after_death, live=dict(event.live))
-    changed = _one_write_each(cluster, _with_states(after, _elect(after, _leaderless(after))))
-    final = _with_states(after, changed)
+    gone = (mentioned - event.live.keys() - {NO_LEADER}) | (cluster.live.keys() - stayed)
+    come = event.live.keys() - stayed
+    after = replace(
+        cluster,
+        live=dict(event.live),
+        leaving=cluster.leaving & stayed,
+        failed=frozenset(one for one in cluster.failed if one.broker_id in stayed),
+    )
+    settled = _settled(after, _present(after), gone)
+    decision = resume_moves(settled.cluster, come, is_all=not cluster.live)
+    changed = changes(cluster, decision.cluster, _present(after))
+    final = with_states(decision.cluster, changed)
     doomed = frozenset(
         replica for replica in _replicas_of(final, final.deleting) if replica.broker_id in come
     )
-    return Decision(
+    return replace(
+        decision,
         cluster=final,
         writes=changed,
         introduced=frozenset(come),
-        brokers_changed=cluster.live.keys() != event.live.keys() or bool(come),
-        announced=frozenset(changed),
-        doomed=doomed - final.deleted_replicas,
+        brokers_changed=bool(come) or bool(cluster.live.keys() - stayed),
+        announced=frozenset(changed) | decision.announced,
+        doomed=(doomed - final.deleted_replicas) | decision.doomed,
     )
 
 
-def _one_write_each(before: Cluster, after: Cluster) -> dict[TopicPartition, PartitionState]:
-    """Return the changed states; two steps of one decision become one write, one version on."""
-    return {
-        partition: replace(state, version=before.states[partition].version + 1)
-        if partition in before.states
-        else state
-        for partition, state in after.states.items()
-        if before.states.get(partition) != state
+def _settled(
+    cluster: Cluster, partitions: Collection[TopicPartition], gone: Collection[int] = ()
+) -> Decision:
+    """Return the decision that gives each of these partitions the leader it can have."""
+    found = {name: settle(cluster, name, gone=gone) for name in partitions}
+    changed = {
+        name: state
+        for name, state in found.items()
+        if state is not None and state is not cluster.states.get(name)
     }
-
-
-def _without_replicas(cluster: Cluster, gone: set[int]) -> dict[TopicPartition, PartitionState]:
-    """Return new states of the partitions that had a dead broker as leader or in sync.
-
-    The last in-sync replica stays listed although it is dead: it alone has every record, so nobody
-    else may lead until it is back.
-    """
-    changed: dict[TopicPartition, PartitionState] = {}
-    for partition, state in cluster.states.items():
-        if partition.topic in cluster.deleting:
-            continue
-        left = tuple(broker for broker in state.isr if broker not in gone)
-        preferred = _first_of(cluster.topics[partition.topic].replicas[partition.partition], left)
-        leader = state.leader if state.leader in left else preferred
-        isr = left or _last_in_sync(state)
-        if (leader, isr) != (state.leader, state.isr):
-            changed[partition] = _successor(cluster, state, leader=leader, isr=isr)
-    return changed
-
-
-def _last_in_sync(state: PartitionState) -> tuple[int, ...]:
-    """Return who must come back when everybody in sync is gone: the leader has every record."""
-    return (state.leader,) if state.leader in state.isr else state.isr
+    return Decision(
+        cluster=with_states(cluster, changed), writes=changed, announced=frozenset(changed)
+    )
 
 
 def _topic_found(cluster: Cluster, event: TopicFound) -> Decision:
@@ -123,28 +115,13 @@ def _topic_found(cluster: Cluster, event: TopicFound) -> Decision:
     if known == event.assignment:
         return Decision(cluster=cluster)
     after = replace(cluster, topics={**cluster.topics, event.name: event.assignment})
-    partitions = {TopicPartition(event.name, index) for index in event.assignment.replicas}
-    elected = _elect(after, partitions & _leaderless(after))
-    return Decision(
-        cluster=_with_states(after, elected),
-        writes=elected,
-        announced=frozenset(
-            partition
-            for partition in partitions
-            if known is None or partition.partition not in known.replicas
-        ),
-    )
-
-
-def _state_found(cluster: Cluster, event: StateFound) -> Decision:
-    """Take over what ZooKeeper holds; elect where its leader is not alive."""
-    after = _with_states(cluster, {event.partition: event.state})
-    elected = _elect(after, _leaderless(after) & {event.partition})
-    return Decision(
-        cluster=_with_states(after, elected),
-        writes=elected,
-        announced=frozenset({event.partition}),
-    )
+    fresh = {
+        TopicPartition(event.name, index)
+        for index in event.assignment.replicas
+        if known is None or index not in known.replicas
+    }
+    settled = _settled(after, fresh)
+    return replace(settled, announced=frozenset(fresh))
 
 
 def _deletion_requested(cluster: Cluster, name: str) -> Decision:
@@ -170,72 +147,39 @@ def _replicas_deleted(cluster: Cluster, event: ReplicasDeleted) -> Decision:
         cluster,
         topics={name: topic for name, topic in cluster.topics.items() if name not in removed},
         states={part: state for part, state in cluster.states.items() if part.topic not in removed},
+        failed=frozenset(one for one in cluster.failed if one.topic not in removed),
         deleting=cluster.deleting - removed,
         deleted_replicas=frozenset(part for part in deleted if part.topic not in removed),
     )
     return Decision(cluster=after, removed=removed)
 
 
-def _leaderless(cluster: Cluster) -> set[TopicPartition]:
-    """Return the partitions without a live leader that are not being deleted."""
-    return {
-        partition
-        for partition in cluster.partitions()
-        if partition.topic not in cluster.deleting
-        and (
-            partition not in cluster.states or cluster.states[partition].leader not in cluster.live
-        )
-    }
+def _replicas_failed(cluster: Cluster, event: ReplicasFailed) -> Decision:
+    """Treat a replica whose disk has failed as one whose broker is dead."""
+    failed = (cluster.failed - event.told) | event.failed
+    if failed == cluster.failed:
+        return Decision(cluster=cluster)
+    touched = {TopicPartition(one.topic, one.partition) for one in failed ^ cluster.failed}
+    after = replace(cluster, failed=failed)
+    settled = _settled(after, [name for name in touched if after.exists(name)])
+    return replace(settled, published=frozenset(filter(after.exists, touched)))
 
 
-def _elect(
-    cluster: Cluster, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, PartitionState]:
-    """Return the states that change: the first live in-sync replica leads, else nobody."""
-    elected: dict[TopicPartition, PartitionState] = {}
-    for partition in partitions:
-        replicas = cluster.topics[partition.topic].replicas[partition.partition]
-        live = tuple(broker for broker in replicas if broker in cluster.live)
-        state = cluster.states.get(partition)
-        if state is None:
-            if live:
-                elected[partition] = _first_state(cluster, live)
-            continue
-        isr = tuple(broker for broker in state.isr if broker in cluster.live)
-        leader = _first_of(replicas, isr)
-        if leader != state.leader:
-            elected[partition] = _successor(cluster, state, leader=leader, isr=isr or state.isr)
-    return elected
+def _unclean_allowed(cluster: Cluster, event: UncleanAllowed) -> Decision:
+    if event.topics == cluster.unclean:
+        return Decision(cluster=cluster)
+    after = replace(cluster, unclean=event.topics)
+    leaderless = [name for name in _present(after) if _is_leaderless(after, name)]
+    return _settled(after, leaderless)
 
 
-def _first_state(cluster: Cluster, live: tuple[int, ...]) -> PartitionState:
-    return PartitionState(
-        leader=live[0],
-        leader_epoch=0,
-        isr=first_isr(live),
-        controller_epoch=cluster.controller_epoch,
-        version=0,
-    )
+def _is_leaderless(cluster: Cluster, partition: TopicPartition) -> bool:
+    state = cluster.states.get(partition)
+    return state is None or state.leader == NO_LEADER
 
 
-def _successor(
-    cluster: Cluster, state: PartitionState, *, leader: int, isr: tuple[int, ...]
-) -> PartitionState:
-    return PartitionState(
-        leader=leader,
-        leader_epoch=state.leader_epoch + 1,
-        isr=isr,
-        controller_epoch=cluster.controller_epoch,
-        version=state.version + 1,
-    )
-
-
-def _first_of(replicas: Iterable[int], eligible: Collection[int]) -> int:
-    return next((broker for broker in replicas if broker in eligible), NO_LEADER)
-
-
-def _with_states(cluster: Cluster, changed: Mapping[TopicPartition, PartitionState]) -> Cluster:
-    return replace(cluster, states={**cluster.states, **changed}) if changed else cluster
+def _present(cluster: Cluster) -> list[TopicPartition]:
+    return [name for name in cluster.partitions() if name.topic not in cluster.deleting]
 
 
 def _replicas_of(cluster: Cluster, topics: Collection[str]) -> list[Replica]:

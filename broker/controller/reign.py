@@ -9,7 +9,7 @@ by reading everything again. So nothing here needs to repair itself.
 import logging
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import trio
@@ -21,13 +21,19 @@ from broker.controller.cluster import (
     Cluster,
     Decision,
     DeletionRequested,
+    Election,
+    ElectionRequested,
     Event,
     Replica,
     ReplicasDeleted,
+    ReplicasFailed,
     TopicFound,
     TopicPartition,
+    UncleanAllowed,
 )
 from broker.controller.decisions import decide
+from broker.controller.requests import imbalanced
+from broker.controller.settings import ControllerSettings
 from broker.controller.topics import Chances, Refusal, TopicSpec, plan_creation, plan_growth
 from broker.zookeeper.controller_store import ControllerStore, Reigning
 from broker.zookeeper.store import ClusterStore
@@ -37,26 +43,39 @@ from wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
 
-
 TOLD_WITHIN_S: Final = 5.0
 """A broker that takes longer is dying; who asked for a topic is not kept waiting for that."""
+FIRST_BALANCE_S: Final = 5.0
+"""How long after its election a controller looks at the balance for the first time, as Kafka's."""
+
+Ask = Callable[[Cluster], Event]
+"""Makes the event out of the cluster as it is when it is the event's turn."""
 
 
 class Reign:
     """What this broker knows and does while it is the controller."""
 
     def __init__(
-        self, broker_id: int, store: ClusterStore, reigning: Reigning, nursery: trio.Nursery
+        self,
+        broker_id: int,
+        store: ClusterStore,
+        reigning: Reigning,
+        settings: ControllerSettings,
+        nursery: trio.Nursery,
     ) -> None:
         self.nursery = nursery
         self._broker_id = broker_id
         self._store = store
+        self._settings = settings
         self._writes = ControllerStore(store.zookeeper, reigning)
         self._cluster = Cluster(controller_epoch=reigning.epoch)
         self._turn = trio.Lock()
         self._changed = trio.Event()
         self._channels = BrokerChannels(
-            nursery, client_id=f"controller-{broker_id}", on_deleted=self._replicas_deleted
+            nursery,
+            client_id=f"controller-{broker_id}",
+            on_deleted=self._replicas_deleted,
+            on_failed=self._replicas_failed,
         )
 
     @property
@@ -74,16 +93,20 @@ class Reign:
             controller_epoch=self._cluster.controller_epoch,
             topics=topics,
             states={TopicPartition(*name): state for name, state in states.items()},
+            unclean=self._unclean(topics),
             deleting=deleting & topics.keys(),
         )
         for name in deleting - topics.keys():
             await self._writes.remove_topic(name)  # its last step was interrupted
+        live = await self._store.brokers(await self._store.broker_ids())
+        await self._apply(BrokersChanged(live=live))
 
     async def watch_brokers(self) -> None:
         """Follow who is alive."""
         async with self._store.watch_brokers() as listings:
             async for ids in listings:
                 live = await self._store.brokers(ids or [])
+                await self._apply(UncleanAllowed(topics=self._unclean(self._cluster.topics)))
                 await self._apply(BrokersChanged(live=live))
 
     async def watch_topics(self) -> None:
@@ -101,6 +124,32 @@ class Reign:
             async for names in listings:
                 for name in names or ():
                     await self._apply(DeletionRequested(name=name))
+
+    async def watch_settings(self) -> None:
+        """Elect where a changed setting allows an unclean election now."""
+        while True:
+            changed = self._settings.changed
+            await self._apply(UncleanAllowed(topics=self._unclean(self._cluster.topics)))
+            await changed.wait()
+
+    async def balance_leaders(self) -> None:
+        """Give brokers back what they should lead, on a timer."""
+        settings = self._settings
+        await trio.sleep(FIRST_BALANCE_S)
+        while settings.auto_leader_rebalance_enable:
+            found = imbalanced(self._cluster, settings.leader_imbalance_per_broker_percentage)
+            if found:
+                _LOG.info("%s partitions go back to their preferred leaders", len(found))
+                await self._apply(ElectionRequested(election=Election.PREFERRED, partitions=found))
+            await trio.sleep(settings.leader_imbalance_check_interval_seconds)
+
+    async def ask(self, ask: Ask, *, is_told: bool) -> Decision:
+        """Decide and do what somebody asks; `is_told`: return when the brokers have heard of it."""
+        async with self._turn:
+            decision, told = await self._carry_out(ask(self._cluster))
+        if is_told:
+            await _wait_told(told)
+        return decision
 
     async def create_topic(
         self, spec: TopicSpec, defaults: TopicSpec, *, validate_only: bool
@@ -124,7 +173,7 @@ class Reign:
                     message=f"Topic '{spec.name}' already exists.",
                 )
             _LOG.info("created topic %s with %s partitions", spec.name, len(planned.replicas))
-            told = await self._carry_out(TopicFound(name=spec.name, assignment=planned))
+            _, told = await self._carry_out(TopicFound(name=spec.name, assignment=planned))
         await _wait_told(told)
         return planned
 
@@ -138,7 +187,7 @@ class Reign:
                 return planned
             await self._writes.grow_topic(name, planned)
             _LOG.info("topic %s grows to %s partitions", name, total)
-            told = await self._carry_out(TopicFound(name=name, assignment=planned))
+            _, told = await self._carry_out(TopicFound(name=name, assignment=planned))
         await _wait_told(told)
         return planned
 
@@ -148,7 +197,7 @@ class Reign:
             if name not in self._cluster.topics:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             await self._writes.request_deletion(name)
-            told = await self._carry_out(DeletionRequested(name=name))
+            _, told = await self._carry_out(DeletionRequested(name=name))
         await _wait_told(told)
         return ErrorCode.NONE
 
@@ -157,17 +206,25 @@ class Reign:
         while name in self._cluster.topics:
             await self._changed.wait()
 
+    def _unclean(self, topics: Iterable[str]) -> frozenset[str]:
+        return frozenset(filter(self._settings.is_unclean_election_allowed, topics))
+
     def _replicas_deleted(self, replicas: frozenset[Replica]) -> None:
-        self.nursery.start_soon(self._apply, ReplicasDeleted(replicas=replicas))
+        if not self._cluster.deleting.isdisjoint(replica.topic for replica in replicas):
+            self.nursery.start_soon(self._apply, ReplicasDeleted(replicas=replicas))
+
+    def _replicas_failed(self, told: frozenset[Replica], failed: frozenset[Replica]) -> None:
+        if failed or not self._cluster.failed.isdisjoint(told):
+            self.nursery.start_soon(self._apply, ReplicasFailed(told=told, failed=failed))
 
     async def _apply(self, event: Event) -> None:
         async with self._turn:
             await self._carry_out(event)
 
-    async def _carry_out(self, event: Event) -> Delivery:
+    async def _carry_out(self, event: Event) -> tuple[Decision, Delivery]:
         """Decide and do; the caller holds the turn, so decisions never overlap."""
         decision = decide(self._cluster, event)
-        await self._writes.write_states(decision.writes.items())
+        await self._writes.write(decision.begun, decision.writes.items(), decision.finished)
         for name in decision.removed:
             await self._writes.remove_topic(name)
             _LOG.info("deleted topic %s", name)
@@ -177,11 +234,15 @@ class Reign:
         self._report(decision)
         changed, self._changed = self._changed, trio.Event()
         changed.set()
-        return told
+        return decision, told
 
     def _report(self, decision: Decision) -> None:
         if decision.brokers_changed:
             _LOG.info("live brokers: %s", sorted(decision.cluster.live))
+        for name in decision.begun:
+            _LOG.info("partitions of topic %s begin to move", name)
+        for name in decision.finished:
+            _LOG.info("partitions of topic %s have moved", name)
         offline = sum(state.leader < 0 for state in decision.writes.values())
         if offline:
             _LOG.warning("%s partitions are without a leader", offline)

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from broker.controller.cluster import Cluster
-from broker.controller.placement import place
+from broker.controller.placement import RacksIncomplete, place
 from broker.log.config import InvalidConfig, LogConfig
 from broker.zookeeper.tree import TopicAssignment
 from wire.errors import ErrorCode
@@ -88,6 +88,11 @@ def plan_growth(
             error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             message=f"The topic '{name}' does not exist.",
         )
+    if topic.moving():
+        return Refusal(
+            error=ErrorCode.REASSIGNMENT_IN_PROGRESS,
+            message=f"A partition reassignment is in progress for the topic '{name}'.",
+        )
     present = len(topic.replicas)
     if not present < total <= MAX_PARTITIONS:
         reason = f"Topic currently has {present} partitions, which is higher than the requested"
@@ -112,12 +117,9 @@ def _grown(
             return _bad_assignment(f"{len(given)} assignments for {len(added)} new partitions")
         chosen = {index: tuple(brokers) for index, brokers in zip(added, given, strict=True)}
         return _refuse_assignment(chosen, cluster.live, factor) or chosen
-    brokers = sorted(cluster.live)
-    if factor > len(brokers):
-        return _too_few(factor, brokers)
     first = topic.replicas[0][0]
-    start = brokers.index(first) if first in brokers else 0
-    return place(brokers, partitions=added, replication_factor=factor, start=start, shift=start)
+    start = next((at for at, id_ in enumerate(sorted(cluster.live)) if id_ >= first), 0)
+    return _placed(cluster, added, factor, start, start)
 
 
 def _refuse_name(cluster: Cluster, name: str) -> Refusal | None:
@@ -177,17 +179,30 @@ def _assign(
             error=ErrorCode.INVALID_REPLICATION_FACTOR,
             message=f"Replication factor {factor} must be larger than 0.",
         )
-    brokers = sorted(cluster.live)
-    if factor > len(brokers):
-        return _too_few(factor, brokers)
-    replicas = place(
-        brokers,
-        partitions=range(partitions),
-        replication_factor=factor,
-        start=chances.start % len(brokers),
-        shift=chances.shift % len(brokers),
+    count = max(len(cluster.live), 1)
+    replicas = _placed(
+        cluster, range(partitions), factor, chances.start % count, chances.shift % count
     )
+    if isinstance(replicas, Refusal):
+        return replicas
     return TopicAssignment(topic_id=chances.topic_id, replicas=replicas)
+
+
+def _placed(
+    cluster: Cluster, partitions: range, factor: int, start: int, shift: int
+) -> dict[int, tuple[int, ...]] | Refusal:
+    if factor > len(cluster.live):
+        return _too_few(factor, cluster.live)
+    try:
+        return place(
+            {id_: broker.rack for id_, broker in cluster.live.items()},
+            partitions=partitions,
+            replication_factor=factor,
+            start=start,
+            shift=shift,
+        )
+    except RacksIncomplete as error:
+        return Refusal(error=ErrorCode.UNKNOWN_SERVER_ERROR, message=str(error))
 
 
 def _take_assignment(

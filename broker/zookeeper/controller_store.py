@@ -4,7 +4,7 @@ Every write is a transaction that also checks `/controller_epoch`: a controller 
 while it looked away gets BadVersion and nothing is changed.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -28,7 +28,8 @@ from runtime.zookeeper import (
 
 AT_ONCE: Final = 64
 """Reads in flight; ZooKeeper answers them in order on one connection."""
-PER_TRANSACTION: Final = 100
+PER_TRANSACTION: Final = 250
+"""Operations; ZooKeeper takes a megabyte (`jute.maxbuffer`)."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -107,28 +108,39 @@ class ControllerStore:
     async def read_deletions(self) -> list[str]:
         return await self._zookeeper.children(tree.DELETE_TOPICS) or []
 
-    async def write_states(self, states: Iterable[tuple[tuple[str, int], PartitionState]]) -> None:
-        """Write each state over the version before its own; version 0 is a new partition's."""
-        wanted = list(states)
-        fresh = [partition for partition, state in wanted if state.version == 0]
+    async def write(
+        self,
+        begun: Mapping[str, TopicAssignment],
+        states: Iterable[tuple[tuple[str, int], PartitionState]],
+        finished: Mapping[str, TopicAssignment],
+    ) -> None:
+        """Write assignments, then states, then assignments, in as few transactions as may be.
 
-        async def ensure(partition: tuple[str, int]) -> None:
-            await self._zookeeper.ensure(tree.partition_path(*partition))
+        Each state is written over the version before its own; version 0 is a new partition's.
+        """
+        operations: list[Operation] = [_assign(*assigned) for assigned in begun.items()]
+        for partition, state in states:
+            operations += _write_state(partition, state)
+        operations += [_assign(*assigned) for assigned in finished.items()]
+        for chunk in _chunks(operations):
+            await self._create_or_set(chunk)
 
-        await _all(fresh, ensure)
-        operations = [
-            Create(path=tree.state_path(*partition), data=tree.encode_state(state))
-            if state.version == 0
-            else SetData(
-                path=tree.state_path(*partition),
-                data=tree.encode_state(state),
-                version=state.version - 1,
-            )
-            for partition, state in wanted
-        ]
-        left = iter(operations)
-        while chunk := list(islice(left, PER_TRANSACTION)):
-            await self._fenced(chunk)
+    async def _create_or_set(self, operations: Sequence[Operation]) -> None:
+        """Write; take folders as they are that an interrupted attempt left, or did not make."""
+        try:
+            await self._fenced(operations)
+        except (NodeExists, NoNode):
+            folders = [
+                operation.path
+                for operation in operations
+                if isinstance(operation, Create) and not operation.data
+            ]
+            parents = {folder.rpartition("/")[0] for folder in folders}
+            for path in [*sorted(parents), *folders]:
+                if not await self._zookeeper.exists(path):
+                    await self._fenced([Create(path=path)])
+            left = [one for one in operations if not isinstance(one, Create) or one.data]
+            await self._fenced(left)
 
     async def create_topic(
         self, name: str, assignment: TopicAssignment, config: Mapping[str, str]
@@ -143,14 +155,13 @@ class ControllerStore:
                 if left_over is None
                 else SetData(path=config_path, data=data, version=left_over.version),
                 Create(path=tree.topic_path(name), data=tree.encode_topic(assignment)),
+                Create(path=tree.partitions_path(name)),
             ]
         )
 
     async def grow_topic(self, name: str, assignment: TopicAssignment) -> None:
         """Replace a topic's assignment."""
-        await self._fenced(
-            [SetData(path=tree.topic_path(name), data=tree.encode_topic(assignment))]
-        )
+        await self._fenced([_assign(name, assignment)])
 
     async def request_deletion(self, name: str) -> None:
         """Note durably that a topic is to go."""
@@ -161,19 +172,45 @@ class ControllerStore:
 
     async def remove_topic(self, name: str) -> None:
         """Delete all nodes of a topic; the note that it is to go is the last of them."""
-        await self._fenced([])
-        for path, is_folder in (
-            (tree.topic_path(name), True),
-            (tree.topic_config_path(name), False),
-            (tree.delete_topic_path(name), False),
+        partitions = tree.partitions_path(name)
+        folders = [
+            f"{partitions}/{index}" for index in await self._zookeeper.children(partitions) or ()
+        ]
+        inside = await _all(folders, self._zookeeper.children)
+        operations: list[Operation] = []
+        for folder in folders:
+            operations += [Delete(path=f"{folder}/{child}") for child in inside.get(folder, ())]
+            operations.append(Delete(path=folder))
+        for path in (
+            partitions,
+            tree.topic_path(name),
+            tree.topic_config_path(name),
+            tree.delete_topic_path(name),
         ):
-            try:
-                await self._zookeeper.delete(path, recursive=is_folder)
-            except NoNode:
-                continue  # gone in an attempt that was interrupted
+            if await self._zookeeper.exists(path):
+                operations.append(Delete(path=path))
+        for chunk in _chunks(operations) if operations else [[]]:
+            await self._fenced(chunk)
 
     async def _fenced(self, operations: Sequence[Operation]) -> None:
         await self._zookeeper.transaction([self._fence, *operations])
+
+
+def _assign(name: str, assignment: TopicAssignment) -> SetData:
+    return SetData(path=tree.topic_path(name), data=tree.encode_topic(assignment))
+
+
+def _write_state(partition: tuple[str, int], state: PartitionState) -> list[Operation]:
+    path, data = tree.state_path(*partition), tree.encode_state(state)
+    if state.version == 0:
+        return [Create(path=tree.partition_path(*partition)), Create(path=path, data=data)]
+    return [SetData(path=path, data=data, version=state.version - 1)]
+
+
+def _chunks(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    left = iter(operations)
+    while chunk := list(islice(left, PER_TRANSACTION)):
+        yield chunk
 
 
 async def _all(keys: Iterable[_K], read: Callable[[_K], Awaitable[_V | None]]) -> dict[_K, _V]:

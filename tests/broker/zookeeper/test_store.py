@@ -70,7 +70,7 @@ async def test_a_deposed_controller_changes_nothing(tmp_path: Path) -> None:
         writes: tuple[Callable[[], Awaitable[None]], ...] = (
             lambda: deposed.create_topic("u", TOPIC, {}),
             lambda: deposed.grow_topic("t", TOPIC),
-            lambda: deposed.write_states([(("t", 0), state)]),
+            lambda: deposed.write({}, [(("t", 0), state)], {}),
             lambda: deposed.request_deletion("t"),
             lambda: deposed.remove_topic("t"),
         )
@@ -92,14 +92,14 @@ async def test_a_state_is_written_over_the_one_that_was_known(tmp_path: Path) ->
             )
             for epoch, version in ((0, 0), (1, 1), (5, 5))
         ]
-        await store.write_states([(("t", 0), states[0]), (("t", 1), states[0])])
-        await store.write_states([(("t", 0), states[1])])
+        await store.write({}, [(("t", 0), states[0]), (("t", 1), states[0])], {})
+        await store.write({}, [(("t", 0), states[1])], {})
         assert await store.read_states([("t", 0), ("t", 1), ("t", 2)]) == {
             ("t", 0): states[1],
             ("t", 1): states[0],
         }
         with pytest.raises(BadVersion):
-            await store.write_states([(("t", 0), states[2])])
+            await store.write({}, [(("t", 0), states[2])], {})
 
 
 async def test_many_states_are_written_at_once(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_many_states_are_written_at_once(tmp_path: Path) -> None:
         await store.create_topic("t", big, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         partitions = [("t", index) for index in big.replicas]
-        await store.write_states([(partition, state) for partition in partitions])
+        await store.write({}, [(partition, state) for partition in partitions], {})
         assert list(await store.read_states(partitions)) == partitions
 
 

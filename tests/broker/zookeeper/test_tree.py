@@ -57,6 +57,30 @@ def test_a_topic_that_kafka_wrote_is_read() -> None:
     assert tree.decode_topic("t", data).replicas == {2: (1,), 10: (0,)}
 
 
+def test_a_move_is_written_with_who_comes_and_who_goes() -> None:
+    assignment = TopicAssignment(
+        topic_id=TOPIC_ID,
+        replicas={0: (3, 1, 2), 1: (2, 0)},
+        adding={0: (3,)},
+        removing={0: (2,)},
+    )
+    data = tree.encode_topic(assignment)
+    assert json.loads(data)["adding_replicas"] == {"0": [3]}
+    assert json.loads(data)["removing_replicas"] == {"0": [2]}
+    assert tree.decode_topic("t", data) == assignment
+    assert assignment.moving() == {0}
+    assert (assignment.origin(0), assignment.target(0)) == ((1, 2), (3, 1))
+
+
+def test_a_state_after_an_unclean_election_says_so() -> None:
+    state = PartitionState(
+        leader=1, leader_epoch=4, isr=(1,), controller_epoch=9, version=5, recovery=1
+    )
+    data = tree.encode_state(state)
+    assert json.loads(data)["leader_recovery_state"] == 1
+    assert tree.decode_state("/x", data, 5) == state
+
+
 def test_a_partition_state_is_written_as_version_1() -> None:
     state = PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=9, version=5)
     data = tree.encode_state(state)

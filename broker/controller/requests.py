@@ -1,0 +1,195 @@
+"""What leaders, leaving brokers and operators ask of the controller, and what comes of it. Pure.
+
+As Kafka's `KafkaController`: `tryProcessAlterPartition`, `doControlledShutdown`,
+`processReplicaLeaderElection`, `checkAndTriggerAutoLeaderRebalance`.
+"""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from broker.controller.cluster import (
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    UNKNOWN_BROKER_EPOCH,
+    Cluster,
+    Decision,
+    Election,
+    ElectionRequested,
+    IsrChange,
+    IsrProposed,
+    Outcome,
+    Replica,
+    TopicPartition,
+)
+from broker.controller.elections import changes, move_away, prefer, settle, with_states
+from broker.controller.moves import finish_moves
+from broker.zookeeper.tree import PartitionState
+from wire.errors import ErrorCode
+
+
+def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
+    """Take the ISR that a leader wants, where it knows the present state; finish moves by it."""
+    outcomes: dict[TopicPartition, Outcome] = {}
+    taken: dict[TopicPartition, PartitionState] = {}
+    for partition, change in event.changes.items():
+        error = _refuse(cluster, event.broker_id, partition, change)
+        outcomes[partition] = Outcome(error)
+        if error is ErrorCode.NONE and not _is_so(cluster.states[partition], change):
+            taken[partition] = replace(
+                cluster.states[partition],
+                isr=tuple(change.isr),
+                recovery=change.recovery,
+                controller_epoch=cluster.controller_epoch,
+            )
+    finished = finish_moves(with_states(cluster, taken), taken)
+    written = changes(cluster, finished.cluster, taken)
+    return replace(
+        finished,
+        cluster=with_states(finished.cluster, written),
+        writes=written,
+        published=frozenset(taken),
+        outcomes=outcomes,
+    )
+
+
+def _refuse(
+    cluster: Cluster, broker: int, partition: TopicPartition, change: IsrChange
+) -> ErrorCode:
+    """Return what keeps a change from being taken: first an older view of the partition."""
+    state = cluster.states.get(partition)
+    if state is None or not cluster.exists(partition):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if change.version > state.version or change.leader_epoch > state.leader_epoch:
+        return ErrorCode.NOT_CONTROLLER  # whoever told it that is the controller now
+    if change.leader_epoch < state.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if state.leader == broker and _is_so(state, change):
+        return ErrorCode.NONE  # asked again: the answer to the first time was lost
+    if change.version < state.version:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    return _refuse_isr(cluster, broker, partition, change)
+
+
+def _refuse_isr(
+    cluster: Cluster, broker: int, partition: TopicPartition, change: IsrChange
+) -> ErrorCode:
+    state = cluster.states[partition]
+    is_among_replicas = change.isr.keys() <= set(cluster.replicas(partition))
+    if state.leader != broker or broker not in change.isr or not is_among_replicas:
+        return ErrorCode.INVALID_REQUEST
+    if change.recovery == RECOVERING and (state.recovery == RECOVERED or len(change.isr) > 1):
+        return ErrorCode.INVALID_REQUEST
+    added = change.isr.keys() - set(state.isr)
+    if not all(_may_join(cluster, partition, id_, change.isr[id_]) for id_ in added):
+        return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE
+
+
+def _is_so(state: PartitionState, change: IsrChange) -> bool:
+    return change.isr.keys() == set(state.isr) and change.recovery == state.recovery
+
+
+def _may_join(cluster: Cluster, partition: TopicPartition, broker: int, epoch: int) -> bool:
+    """Return whether a replica may be in sync: in this life of its broker (KIP-841, KIP-903)."""
+    return cluster.can_lead(broker, partition) and epoch in {
+        UNKNOWN_BROKER_EPOCH,
+        cluster.live[broker].epoch,
+    }
+
+
+def shut_down(cluster: Cluster, broker: int) -> Decision:
+    """Give away what a leaving broker leads, take it out of every ISR, stop its fetching."""
+    after = replace(cluster, leaving=cluster.leaving | ({broker} & cluster.live.keys()))
+    moved: dict[TopicPartition, PartitionState] = {}
+    stopped: set[Replica] = set()
+    for partition, state in cluster.states.items():
+        replicas = () if partition.topic in cluster.deleting else cluster.replicas(partition)
+        if broker not in replicas or len(replicas) == 1:
+            continue
+        changed, has_left = move_away(after, partition, broker)
+        if changed is not state:
+            moved[partition] = changed
+        if has_left and state.leader != broker:
+            stopped.add(Replica(*partition, broker))
+    return Decision(
+        cluster=with_states(after, moved),
+        writes=moved,
+        announced=frozenset(moved),
+        stopped=frozenset(stopped),
+    )
+
+
+def still_led(cluster: Cluster, broker: int) -> list[TopicPartition]:
+    """Return what a leaving broker leads although somebody else holds it too."""
+    return [
+        partition
+        for partition, state in cluster.states.items()
+        if state.leader == broker
+        and partition.topic not in cluster.deleting
+        and len(cluster.replicas(partition)) > 1
+    ]
+
+
+def elect_on_request(cluster: Cluster, event: ElectionRequested) -> Decision:
+    """Elect where it is needed and can be."""
+    outcomes: dict[TopicPartition, Outcome] = {}
+    elected: dict[TopicPartition, PartitionState] = {}
+    for partition in event.partitions:
+        found = _elect(cluster, partition, event.election)
+        if isinstance(found, PartitionState):
+            elected[partition] = found
+            outcomes[partition] = Outcome()
+        else:
+            outcomes[partition] = found
+    return Decision(
+        cluster=with_states(cluster, elected),
+        writes=elected,
+        announced=frozenset(elected),
+        outcomes=outcomes,
+    )
+
+
+def _elect(
+    cluster: Cluster, partition: TopicPartition, election: Election
+) -> PartitionState | Outcome:
+    if partition.topic in cluster.deleting:
+        return Outcome(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+    if not cluster.exists(partition):
+        return Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    state = cluster.states.get(partition)
+    leader = NO_LEADER if state is None else state.leader
+    if election is Election.PREFERRED:
+        is_needed = leader != cluster.replicas(partition)[0]
+        elected = None if state is None else prefer(cluster, partition)
+        error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        reason = "the preferred replica is not alive and in sync"
+    else:
+        is_needed = leader not in cluster.live
+        elected = settle(cluster, partition, is_unclean_allowed=True)
+        error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        reason = "no replica is alive"
+    if not is_needed:
+        return Outcome(ErrorCode.ELECTION_NOT_NEEDED)
+    if elected is not None and elected.leader != NO_LEADER:
+        return elected
+    name = f"{partition.topic}-{partition.partition}"
+    return Outcome(error, f"Failed to elect leader for partition {name}: {reason}")
+
+
+def imbalanced(cluster: Cluster, percentage: int) -> frozenset[TopicPartition]:
+    """Return the partitions to be given back to their preferred leaders.
+
+    Those of a broker that leads too few of what it should: more than `percentage` percent of them
+    are led by others. Only partitions whose preferred replica can lead now.
+    """
+    preferred: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition in cluster.states:
+        if partition.topic not in cluster.deleting:
+            preferred[cluster.replicas(partition)[0]].append(partition)
+    found: set[TopicPartition] = set()
+    for broker, partitions in preferred.items():
+        others = [name for name in partitions if cluster.states[name].leader != broker]
+        if len(others) * 100 > percentage * len(partitions):
+            found |= {name for name in others if prefer(cluster, name) is not None}
+    return frozenset(found)
