@@ -94,7 +94,7 @@ async def test_our_client_writes_and_reads_over(
     assert [broker.address for broker in view.brokers.values()] == [address]
 
 
-@pytest.mark.parametrize("protocol", ("SSL", "SASL_PLAINTEXT", "SASL_SSL"))
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
 def test_applications_are_let_in_with_the_same_section_over(
     kafka: SecuredKafka, protocol: str
 ) -> None:
