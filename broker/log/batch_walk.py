@@ -54,7 +54,11 @@ def walk(file: OpenFile, position: int, end: int) -> Iterator[Placed]:
     Only headers are read, and the markers of transactions. Raises StorageError where there is no
     batch, and OSError.
     """
-    window = Window(file, end, HEADERS_AT_ONCE)
+    return walk_window(Window(file, end, HEADERS_AT_ONCE), file, position, end)
+
+
+def walk_window(window: Window, file: OpenFile, position: int, end: int) -> Iterator[Placed]:
+    """Yield the batches as `walk` does, by way of a window that the caller looks through, too."""
     while position < end:
         try:
             header = parse_header(window.view(position, HEADER_BYTES))

@@ -3,6 +3,7 @@
 recovery-point-offset-checkpoint    per log folder: below it everything is on the platter
 log-start-offset-checkpoint         per log folder: log starts that DeleteRecords has moved
 replication-offset-checkpoint       per log folder: high watermarks, of the replica layer
+cleaner-offset-checkpoint           per log folder: up to where compacted logs are compacted
 leader-epoch-checkpoint             per partition: where each leader epoch began
 partition.metadata                  per partition: the topic's id
 meta.properties                     per log folder: whose it is
@@ -22,6 +23,7 @@ from broker.log.results import StorageError, TopicPartition
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 META_PROPERTIES: Final = "meta.properties"

@@ -38,6 +38,7 @@ class LogDirectory:
             self._claim(owner)
             self.recovery_points = _read_offsets(path / checkpoints.RECOVERY_POINTS)
             self.log_starts = _read_offsets(path / checkpoints.LOG_STARTS)
+            self.cleaned = _read_offsets(path / checkpoints.CLEANER_OFFSETS)
             self.was_clean = self._consume_mark()
         except BaseException:
             self.unlock()
@@ -110,12 +111,20 @@ class LogDirectory:
         )
         checkpoints.write_offsets(self.path / checkpoints.LOG_STARTS, self.log_starts, sync=sync)
 
+    def note_cleaned(self, name: TopicPartition, offset: int) -> None:
+        """Save up to where a log is compacted. Raises OSError."""
+        self.cleaned[name] = offset
+        checkpoints.write_offsets(self.path / checkpoints.CLEANER_OFFSETS, self.cleaned)
+
     def lower(self, name: TopicPartition, offset: int) -> None:
         """See to it that no saved offset of a log lies above `offset`. Raises OSError.
 
         A recovery point above a truncation would let a later recovery pass over unflushed records,
-        a log start above the end would make it delete the log.
+        a log start above the end would make it delete the log, and a cleaner's offset above it
+        would leave later records uncompacted.
         """
+        if self.cleaned.get(name, 0) > offset:
+            self.note_cleaned(name, offset)
         saved = (self.recovery_points, self.log_starts)
         if all(offsets.get(name, 0) <= offset for offsets in saved):
             return

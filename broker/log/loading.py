@@ -21,6 +21,7 @@ from broker.log.recovery import Check, Damage, index_fault, rebuild, segment_bas
 from broker.log.results import RecoveryReport, StorageError
 from broker.log.segment import Segment
 from broker.log.segments import SegmentList, new_segment
+from broker.log.swapping import finish_swaps
 from broker.log.transactions import AbortedTransaction
 from wire.record_batch import BatchHeader
 
@@ -28,7 +29,7 @@ LOG: Final = logging.getLogger(__name__)
 
 _RECALLED_BYTES: Final = 4 * 1024 * 1024
 """How much of the log's end is looked through for what producers wrote before their last batch."""
-_REMNANTS: Final = (".deleted", ".cleaned", ".tmp")
+_REMNANTS: Final = (".deleted", ".tmp")
 _OF_A_SEGMENT: Final = (".index", ".timeindex", ".txnindex")
 
 
@@ -116,10 +117,9 @@ class _Loader:
         return self._opening.now_ms
 
     def _remove_remnants(self) -> None:
-        """Delete what an interrupted deletion or compaction left, and indexes without a log."""
+        """Delete what an interrupted deletion left, and indexes without a log; finish swaps."""
+        finish_swaps(self._folder, [path.name for path in self._folder.iterdir()])
         for path in sorted(self._folder.iterdir()):
-            if path.suffix == ".swap":
-                raise StorageError(path, "an unfinished compaction; only its writer can finish it")
             orphaned = path.suffix in _OF_A_SEGMENT and not path.with_suffix(".log").exists()
             if path.suffix in _REMNANTS or orphaned:
                 path.unlink()

@@ -68,15 +68,18 @@ class Segment:
         "transactions",
     )
 
-    def __init__(self, folder: Path, base_offset: int, now_ms: int) -> None:
-        """Open the segment that begins at that offset; made if it is not there."""
-        self.path = folder / file_name(base_offset, LOG_SUFFIX)
+    def __init__(self, folder: Path, base_offset: int, now_ms: int, *, suffix: str = "") -> None:
+        """Open the segment that begins at that offset; made if it is not there.
+
+        `suffix` marks the names of files that are not yet part of the log.
+        """
+        self.path = folder / file_name(base_offset, LOG_SUFFIX + suffix)
         self.base_offset = base_offset
         self.created_ms = now_ms
-        self.index = offset_index(folder / file_name(base_offset, INDEX_SUFFIX))
-        self.time_index = time_index(folder / file_name(base_offset, TIME_INDEX_SUFFIX))
+        self.index = offset_index(folder / file_name(base_offset, INDEX_SUFFIX + suffix))
+        self.time_index = time_index(folder / file_name(base_offset, TIME_INDEX_SUFFIX + suffix))
         self.transactions = TransactionIndex(
-            folder / file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+            folder / file_name(base_offset, TRANSACTION_INDEX_SUFFIX + suffix)
         )
         self._file: OpenFile | None = None
         self._was_used = False

@@ -112,6 +112,12 @@ class SegmentList:
         for _ in range(count):
             self._segments.pop(0).delete()
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put one segment in the place of neighbours that begin where it does."""
+        self._hints.clear()
+        slot = self._segments.index(old[0])
+        self._segments[slot : slot + len(old)] = [new]
+
     # -- finding ------------------------------------------------------------------------------
 
     def locate(

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from struct import pack
 
@@ -11,6 +12,7 @@ from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.partition_log import PartitionLog
 from broker.log.results import OffsetOutOfRange
+from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,
     Record,
@@ -26,16 +28,18 @@ SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
 
 
 def batch(
-    values: Sequence[bytes] = (b"value",),
+    values: Sequence[bytes | None] = (b"value",),
     *,
     timestamp_ms: int = NOW_MS,
     producer: tuple[int, int, int] = (-1, -1, -1),
     is_transactional: bool = False,
+    keys: Sequence[bytes | None] = (),
+    compression: Compression = Compression.NONE,
 ) -> bytes:
     """Return one batch as a producer sends it; `producer` is (id, epoch, first sequence)."""
     records = [
-        Record(offset=slot, timestamp_ms=timestamp_ms + slot, key=None, value=value)
-        for slot, value in enumerate(values)
+        Record(offset=slot, timestamp_ms=timestamp_ms + slot, key=key, value=value)
+        for slot, (value, key) in enumerate(zip_longest(values, keys))
     ]
     producer_id, epoch, sequence = producer
     return build_batch(
@@ -44,6 +48,7 @@ def batch(
         producer_epoch=epoch,
         base_sequence=sequence,
         is_transactional=is_transactional,
+        compression=compression,
     )
 
 

@@ -236,13 +236,6 @@ def test_a_damaged_header_does_not_keep_a_clean_log_from_opening(tmp_path: Path)
         ]
 
 
-def test_an_unfinished_compaction_is_refused_by_name(tmp_path: Path) -> None:
-    filled(tmp_path)
-    (tmp_path / "topic-0" / "00000000000000000000.log.swap").touch()
-    with pytest.raises(StorageError, match=r"00000000000000000000\.log\.swap: an unfinished"):
-        opened(tmp_path, SEGMENT)
-
-
 def test_what_an_interrupted_deletion_left_is_removed(tmp_path: Path) -> None:
     held = filled(tmp_path)
     remnants = ("00000000000000000099.index", "00000000000000000000.log.deleted", "x.cleaned")

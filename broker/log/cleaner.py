@@ -1,0 +1,136 @@
+"""The task that compacts logs: the dirtiest first, in slices that leave the loop to everybody else.
+
+Why slices and not a thread: a thread that computes makes this one wait up to 5 ms (CPython's switch
+interval) after each of its system calls; a slice of 3 ms is waited for once. What would be longer
+than a slice (an fsync, compressing a large batch) lets go of the interpreter and runs in a thread.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from broker.log.cleaning import Cleaning, CleaningReport
+from broker.log.cleaning_plan import Cleanable
+from broker.log.log_manager import HighWatermarkOf, LogManager
+from broker.log.offset_map import slots_within
+from broker.log.partition_log import PartitionLog
+from broker.log.results import StorageError, TopicPartition
+from wire.record_batch import CorruptBatch
+
+LOG: Final = logging.getLogger(__name__)
+
+SLICE_S: Final = 0.003
+RESTS_PER_SLICE: Final = 2
+"""The task takes at most a third of the loop's time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings:
+    """Kafka's log.cleaner.* with its defaults."""
+
+    backoff_ms: int = 15_000
+    dedupe_buffer_size: int = 128 * 1024 * 1024
+    io_buffer_load_factor: float = 0.9
+    io_max_bytes_per_second: float = float("inf")
+
+
+class LogCleaner:
+    """Compacts the logs of one broker, one at a time.
+
+    uncleanable     partitions that are left alone until a restart, as a batch in them is damaged
+    """
+
+    def __init__(
+        self,
+        logs: LogManager,
+        settings: CleanerSettings,
+        *,
+        high_watermark: HighWatermarkOf,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._logs = logs
+        self._settings = settings
+        self._high_watermark = high_watermark
+        self._now_ms = now_ms
+        self.uncleanable: set[TopicPartition] = set()
+
+    async def run(self) -> None:
+        """Clean whatever is due, for ever."""
+        while True:
+            if not await self.clean_filthiest():
+                await trio.sleep(self._settings.backoff_ms / 1000)
+
+    async def clean_filthiest(self) -> bool:
+        """Clean one log; say whether there was one to clean and all went well."""
+        found = self._logs.filthiest(
+            self._now_ms(), high_watermark=self._high_watermark, spared=self.uncleanable
+        )
+        if found is None:
+            return False
+        log, plan = found
+        try:
+            report = await self._clean(log, plan)
+            if report is not None:
+                self._logs.note_cleaned(log, report.next_dirty)
+        except OSError as error:
+            LOG.warning("%s: not compacted: %s", log.folder, self._logs.blame(log, error))
+            return False
+        except (CorruptBatch, StorageError) as fault:
+            LOG.warning("%s: not compacted until a restart: %s", log.folder, fault)
+            self.uncleanable.add(log.name)
+            return False
+        if report is not None:
+            _tell(log, report)
+        return report is not None
+
+    async def _clean(self, log: PartitionLog, plan: Cleanable) -> CleaningReport | None:
+        """Return None if the log changed on the way; the next turn begins anew."""
+        slots = slots_within(
+            self._settings.dedupe_buffer_size, self._settings.io_buffer_load_factor
+        )
+        cleaning = Cleaning(log, plan, slots=slots, now_ms=self._now_ms())
+        steps = cleaning.steps()
+        unchanged = log.changes
+        answer: Any = None
+        slice_begins = began = trio.current_time()
+        try:
+            while True:
+                slow = steps.send(answer)
+                answer = None
+                if slow is not None:
+                    answer = await trio.to_thread.run_sync(slow)
+                elif trio.current_time() - slice_begins >= SLICE_S:
+                    await trio.sleep(self._rest_s(cleaning.report, began, slice_begins))
+                else:
+                    continue
+                slice_begins = trio.current_time()
+                if log.changes != unchanged:
+                    return None
+        except StopIteration as end:
+            report: CleaningReport = end.value
+            return report
+        finally:
+            steps.close()
+
+    def _rest_s(self, report: CleaningReport, began: float, slice_begins: float) -> float:
+        """Return how long to leave the loop, and the disk, to others."""
+        now = trio.current_time()
+        moved = report.bytes_read + report.bytes_written
+        earliest = began + moved / self._settings.io_max_bytes_per_second
+        return max(RESTS_PER_SLICE * (now - slice_begins), earliest - now)
+
+
+def _tell(log: PartitionLog, report: CleaningReport) -> None:
+    LOG.info(
+        "%s: compacted offsets %d to %d: %d segments with %d bytes became %d with %d",
+        log.folder,
+        report.start_offset,
+        report.next_dirty,
+        report.segments_before,
+        report.bytes_before,
+        report.segments_after,
+        report.bytes_after,
+    )
