@@ -26,6 +26,8 @@ _ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
 ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
     {
         "background.threads",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.threads",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
@@ -121,6 +123,9 @@ class BrokerConfig:
     log_index_interval_bytes: int = _at_least(0, 4_096, maximum=MAX_INT)
     log_index_size_max_bytes: int = _at_least(4, 10_485_760, maximum=MAX_INT)
     log_flush_interval_messages: int = _at_least(1, 2**63 - 1)
+    log_cleaner_dedupe_buffer_size: int = _at_least(0, 128 * 1024 * 1024)
+    log_cleaner_io_buffer_load_factor: float = _at_least(0, 0.9, maximum=1)
+    log_cleaner_io_max_bytes_per_second: float = _at_least(1, float("inf"), maximum=float("inf"))
     log_flush_interval_ms: int = _at_least(1, 2**63 - 1)
     log_flush_scheduler_interval_ms: int = _at_least(1, 2**63 - 1)
     log_message_timestamp_type: str = _one_of("CreateTime", "LogAppendTime")

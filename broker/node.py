@@ -20,6 +20,7 @@ from broker.controller.topics import TopicSpec
 from broker.dynamic_config import DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.leaving import Departure
+from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
@@ -241,6 +242,8 @@ async def _run(
                         broker_id=config.broker_id, listener=listener, metrics_port=metrics_port
                     )
                 )
+                if config.log_cleaner_enable:
+                    nursery.start_soon(_cleaner(node).run)
                 departure = Departure(
                     config.broker_id, node.controller, metadata, registration, pool
                 )
@@ -277,6 +280,21 @@ async def _open_logs(
             LogManager.open,
             config.log_dirs,
             broker_id=config.broker_id,
+def _cleaner(node: BrokerNode) -> LogCleaner:
+    config = node.config
+    return LogCleaner(
+        node.logs,
+        CleanerSettings(
+            backoff_ms=config.log_cleaner_backoff_ms,
+            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        ),
+        high_watermark=node.partitions.high_watermark,
+        now_ms=node.clock.now_ms,
+    )
+
+
             cluster_id=cluster_id,
             config_of=dynamic.log_config,
             now_ms=wall.now_ms(),

@@ -29,7 +29,7 @@ LOG: Final = logging.getLogger(__name__)
 
 _RECALLED_BYTES: Final = 4 * 1024 * 1024
 """How much of the log's end is looked through for what producers wrote before their last batch."""
-_REMNANTS: Final = (".deleted", ".tmp")
+_REMNANTS: Final = (".deleted", ".cleaned", ".tmp")
 _OF_A_SEGMENT: Final = (".index", ".timeindex", ".txnindex")
 
 

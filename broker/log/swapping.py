@@ -71,6 +71,7 @@ def finish_swaps(folder: Path, names: Sequence[str]) -> bool:
     Returns whether there was anything. Raises OSError, and StorageError for a swapped segment that
     cannot be read.
     """
+    names = [name for name in names if name.partition(".")[0].isdecimal()]
     cleaned = [name for name in names if name.endswith(CLEANED)]
     swapped = [name for name in names if name.endswith(SWAP)]
     # Not all of a segment's files have got their second name: none of them counts.
