@@ -1,11 +1,12 @@
 """Interop runs: only when asked for, a row of the matrix for each test, named reasons.
 
-A peer that cannot be had or does not start makes its rows `not run: reason` and the exit status
-2; everything else goes on.
+A peer that cannot be had or does not start makes its rows `not run: reason`; everything else goes
+on. `python -m tests.interop` makes an exit status of it.
 """
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import pytest
@@ -20,7 +21,6 @@ from tests.interop.matrix import (
     Row,
     by_subject,
     merged,
-    read_rows,
     table,
     write_rows,
 )
@@ -32,12 +32,19 @@ from tests.interop.peers import (
     PeerUnavailable,
     run_kafka,
 )
+from tests.interop.selection import is_quick
 from tests.interop.sites import PAIRS, Pair, Sites, run_sites
 
 HERE: Final = Path(__file__).parent
 ROWS: Final = pytest.StashKey[list[Row]]()
-NOTHING_TOLD: Final = 2
-"""The exit status when a row was not run: it could not be told."""
+STARTED_S: Final = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("interop")
+    group.addoption("--rows", metavar="FILE", help="write the rows of the matrix there")
+    group.addoption("--quick", action="store_true", help="only a selection of every kind of peer")
+    group.addoption("--limit-s", type=float, metavar="S", help="begin no test later than that")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     no_rows: list[Row] = []
     config.stash[ROWS] = no_rows
+    config.stash[STARTED_S] = monotonic()
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
@@ -55,10 +63,21 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     return None if is_named else True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.interop)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in ours:
+        item.add_marker(pytest.mark.interop)
+    if config.getoption("--quick", default=False):
+        left_out = [item for item in ours if not _is_quick(item)]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limit_s = item.config.getoption("--limit-s", default=None)
+    if limit_s is not None and monotonic() - item.config.stash[STARTED_S] > limit_s:
+        raise PeerUnavailable(f"{limit_s:g} s were over")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,12 +98,10 @@ def pytest_runtest_makereport(
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    file = session.config.getoption("--rows", default=None)
     rows = session.config.stash[ROWS]
-    if not rows:
-        return
-    write_rows(merged(read_rows(), rows))
-    if session.exitstatus == pytest.ExitCode.OK and any(row.was_not_run for row in rows):
-        session.exitstatus = NOTHING_TOLD
+    if file is not None:
+        write_rows(rows, Path(file))
 
 
 def pytest_terminal_summary(
@@ -115,6 +132,11 @@ def sites(
     pair: Pair = request.param
     with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:
         yield running
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    name = getattr(item, "originalname", item.name)
+    return is_quick(item.path.name, name, getattr(getattr(item, "callspec", None), "params", {}))
 
 
 def _peer_fault(call: pytest.CallInfo[None]) -> PeerFailed | PeerUnavailable | None:

@@ -1,4 +1,4 @@
-"""What ran on what: one row for each interop test and peer, kept in build/interop.json."""
+"""What ran on what: one row for each interop test and peer, kept in build/interop*.json."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-RESULTS: Final = Path(__file__).parents[2] / "build" / "interop.json"
+BUILD: Final = Path(__file__).parents[2] / "build"
+RESULTS: Final = BUILD / "interop.json"
+"""The rows of the last whole run."""
+QUICK_RESULTS: Final = BUILD / "interop-quick.json"
 
 PASSED: Final = "yes"
 FAILED: Final = "FAILED"
@@ -45,26 +48,26 @@ class Row:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Return what identifies the row over runs."""
+        """Return what identifies the row."""
         return self.subject, self.behaviour, self.against
 
 
 def merged(kept: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Return the rows of earlier runs with the new ones in their places."""
+    """Return the rows with the new ones in their places."""
     rows = {row.place: row for row in kept}
     rows |= {row.place: row for row in new}
     return list(rows.values())
 
 
 def read_rows(path: Path = RESULTS) -> list[Row]:
-    """Return the rows of earlier runs; none if there was no run."""
+    """Return the rows of a run; none if there was no run."""
     if not path.exists():
         return []
     return [Row(**row) for row in json.loads(path.read_text())]
 
 
-def write_rows(rows: Iterable[Row], path: Path = RESULTS) -> None:
-    """Keep the rows for the next run and for docs/compatibility.md."""
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Keep the rows of a run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
