@@ -280,21 +280,6 @@ async def _open_logs(
             LogManager.open,
             config.log_dirs,
             broker_id=config.broker_id,
-def _cleaner(node: BrokerNode) -> LogCleaner:
-    config = node.config
-    return LogCleaner(
-        node.logs,
-        CleanerSettings(
-            backoff_ms=config.log_cleaner_backoff_ms,
-            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
-            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
-            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
-        ),
-        high_watermark=node.partitions.high_watermark,
-        now_ms=node.clock.now_ms,
-    )
-
-
             cluster_id=cluster_id,
             config_of=dynamic.log_config,
             now_ms=wall.now_ms(),
@@ -314,6 +299,21 @@ def _cleaner(node: BrokerNode) -> LogCleaner:
             _LOG.warning("the disk takes too long; the next start checks the ends of the logs")
         else:
             _LOG.info("broker %s closed its logs", config.broker_id)
+
+
+def _cleaner(node: BrokerNode) -> LogCleaner:
+    config = node.config
+    return LogCleaner(
+        node.logs,
+        CleanerSettings(
+            backoff_ms=config.log_cleaner_backoff_ms,
+            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        ),
+        high_watermark=node.partitions.high_watermark,
+        now_ms=node.clock.now_ms,
+    )
 
 
 async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:
