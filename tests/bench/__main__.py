@@ -22,6 +22,7 @@ import trio
 from tests.bench.brokers import run_brokers
 from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
 from tests.bench.catching_up import LOOK_S
+from tests.bench.estimate import told_time
 from tests.bench.latency import BENCHES as LATENCY_BENCHES
 from tests.bench.ledger import Cell, Ledger, cells, say, started
 from tests.bench.machine import ROOT, describe
@@ -73,9 +74,11 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     bench = Bench(plan=plan, extent=options.extent, ledger=ledger, machine=describe())
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
     began = monotonic()
+    say(f"{options.extent.value}: {told_time(plan, parts)} on two quiet processors")
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         for part in parts:
-            bench.run(part, Path(folder) / part.value)
+            with ledger.timed(f"part {part.value}"):
+                bench.run(part, Path(folder) / part.value)
             bench.save()
     bench.ledger.close()
     content = bench.save()
@@ -125,13 +128,15 @@ class Bench:
             if stage is None:
                 self._without_apache(folder)
                 return
-            for workload in plan.catching_up:
-                run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
-                self.save()
-            for rate in plan.rates:
-                run_latency(stage, rate, plan.steady_systems, plan.steady_rounds, ledger)
-            for kill in plan.kills:
-                run_killing(stage, kill, plan.steady_systems, plan.steady_rounds, ledger)
+            with ledger.timed("catching up"):
+                for workload in plan.catching_up:
+                    run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
+                    self.save()
+            with ledger.timed("latency"):
+                run_latency(stage, plan.rates, plan.steady_systems, plan.steady_rounds, ledger)
+            with ledger.timed("kills"):
+                for kill in plan.kills:
+                    run_killing(stage, kill, plan.steady_systems, plan.steady_rounds, ledger)
 
     def _without_apache(self, folder: Path) -> None:
         """Run what needs no Apache Kafka: the relay, and ours between bundled brokers."""

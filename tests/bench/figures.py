@@ -58,7 +58,7 @@ def throughput(samples: Sequence[Sample], *, records: int, value_bytes: int) -> 
         raise TooFewSamples(f"{len(steady)} of {len(samples)} samples after the first tenth")
     first, end = steady[0], steady[last]
     if end.cpu_s == first.cpu_s:
-        raise TooFewSamples("it was over within a tick of the kernel's clock")
+        raise TooFewSamples("it took no processor time")
     moved = (end.records - first.records) * value_bytes / records
     return Throughput(
         mb_s=moved / MEGABYTE / (end.at_s - first.at_s),

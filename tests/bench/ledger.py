@@ -42,6 +42,7 @@ FAULTS: Final = (
 
 T = TypeVar("T")
 
+_BEGAN: Final = monotonic()
 REASON_LENGTH: Final = 160
 _ADDRESS: Final = re.compile(r"\w+://\S+")
 GRACE_S: Final = 60.0
@@ -97,7 +98,7 @@ class Ledger:
             if not is_expected(fault):
                 raise
             self.miss(system, cells, fault)
-            return not isinstance(fault, PeerUnavailable)
+            return not is_unavailable(fault)
         self.add(system, run, values)
         return True
 
@@ -132,6 +133,15 @@ class Ledger:
         result = trio.run(limited)
         self._own_shares.append((process_time() - used) / max(monotonic() - began, 1e-9))
         return result
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Note how long a section took, and say so."""
+        began = monotonic()
+        yield
+        took_s = monotonic() - began
+        self.harness[f"took, s: {what}"] = round(took_s)
+        say(f"{what}: {took_s:.0f} s")
 
     def close(self) -> None:
         """Sum the harness's own cost up."""
@@ -177,6 +187,11 @@ def is_expected(fault: BaseException) -> bool:
     return isinstance(fault, FAULTS)
 
 
+def is_unavailable(fault: BaseException) -> bool:
+    """Return whether a system cannot be had on this machine now: no use in trying it again."""
+    return isinstance(fault, PeerUnavailable)
+
+
 def reason_of(fault: BaseException) -> str:
     """Return one short line that says what happened, without a registry's address."""
     while isinstance(fault, BaseExceptionGroup):
@@ -188,5 +203,6 @@ def reason_of(fault: BaseException) -> str:
 
 
 def say(line: str) -> None:
-    """Tell whoever waits for the run."""
-    print(line, flush=True)
+    """Tell whoever waits for the run, with the time since the start."""
+    minutes, seconds = divmod(int(monotonic() - _BEGAN), 60)
+    print(f"{minutes:02}:{seconds:02} {line}", flush=True)

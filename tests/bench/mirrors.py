@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,12 @@ from tests.bench.catching_up import catch_up, figures
 from tests.bench.filling import fill
 from tests.bench.killing import Kill, kill_and_count
 from tests.bench.latency import BENCHES as LATENCY_BENCHES
-from tests.bench.latency import Rate, measure, mirror_latency
-from tests.bench.ledger import Cell, Ledger, cells
+from tests.bench.latency import Place, Rate, measure, mirror_for_rates
+from tests.bench.ledger import Cell, Ledger, cells, is_unavailable, started
 from tests.bench.relay import run_relay
-from tests.bench.rereading import LAGS, lag_name, reread_after_failover
+from tests.bench.rereading import LAGS, Reread, lag_name, reread_after_failover
 from tests.bench.results import DUPLICATES, MIRROR_P50, MIRROR_P99, RELAY, REREAD
-from tests.bench.rounds import Rounds, in_turns
+from tests.bench.rounds import Rounds, all_at_once, in_turns
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage
 from tests.bench.workloads import Workload
@@ -62,26 +63,43 @@ def run_relay_alone(folder: Path, workload: Workload, rounds: Rounds, ledger: Le
 
 
 def run_latency(
-    stage: Stage, rate: Rate, systems: Sequence[str], rounds: Rounds, ledger: Ledger
+    stage: Stage, rates: Sequence[Rate], systems: Sequence[str], rounds: Rounds, ledger: Ledger
 ) -> None:
-    """Measure each system's latency at a rate, and what of it is the harness and the brokers."""
+    """Measure each system's latency at the rates, and what of it is the harness and the brokers."""
+    all_rates = [cell for rate in rates for cell in cells(rate.name, LATENCY_BENCHES)]
 
     def attempt(system: str, turn: int) -> bool:
-        def run() -> Mapping[Cell, float]:
-            found = mirror_latency(stage, system, rate, ledger)
-            return {(rate.name, MIRROR_P50): found.p50, (rate.name, MIRROR_P99): found.p99}
+        faults: list[BaseException] = []
+        running = mirror_for_rates(stage, system, rates)
+        with (
+            ledger.guard([system], all_rates),
+            started(running, faults.append, ledger.require_time) as places,
+        ):
+            for rate, (source, target) in zip(rates, places or (), strict=places is not None):
+                run = partial(_latency, rate, source, target, ledger)
+                ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), run)
+        for fault in faults:
+            ledger.miss(system, all_rates, fault)
+        return not any(map(is_unavailable, faults))
 
-        return ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), run)
+    with ledger.guard(systems, all_rates):
+        for rate in rates:
+            _measure_without_mirror(stage, rate, ledger)
+        in_turns("latency", systems, rounds, attempt)
 
-    with ledger.guard(systems, cells(rate.name, LATENCY_BENCHES)):
-        _measure_without_mirror(stage, rate, ledger)
-        in_turns(rate.name, systems, rounds, attempt)
+
+def _latency(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Mapping[Cell, float]:
+    found = ledger.run(measure, rate, source, target)
+    return {(rate.name, MIRROR_P50): found.p50, (rate.name, MIRROR_P99): found.p99}
 
 
 def run_killing(
     stage: Stage, kill: Kill, systems: Sequence[str], rounds: Rounds, ledger: Ledger
 ) -> None:
-    """Kill each system in mid-stream and count what is there twice."""
+    """Kill each system in mid-stream and count what is there twice.
+
+    All systems are at it at once: what is counted does not depend on speed.
+    """
 
     def attempt(system: str, turn: int) -> bool:
         def run() -> Mapping[Cell, float]:
@@ -89,24 +107,25 @@ def run_killing(
 
         return ledger.try_run(system, turn, [(kill.name, DUPLICATES)], run)
 
-    in_turns(kill.name, systems, rounds, attempt)
+    with ledger.guard(systems, [(kill.name, DUPLICATES)]):
+        all_at_once(kill.name, systems, rounds, attempt, stage.clean)
 
 
 def run_rereading(
-    stage: Stage, workload: Workload, systems: Sequence[str], rounds: Rounds, ledger: Ledger
+    stage: Stage, reread: Reread, systems: Sequence[str], rounds: Rounds, ledger: Ledger
 ) -> None:
-    """Let groups fail over behind each system, at each lag."""
-
+    """Let groups fail over behind each system, at each lag; all systems are at it at once."""
     all_lags = [(lag_name(lag), REREAD) for lag in LAGS]
 
     def attempt(system: str, turn: int) -> bool:
         def run() -> Mapping[Cell, float]:
-            found = reread_after_failover(stage, system, workload, ledger)
+            found = reread_after_failover(stage, system, reread, ledger)
             return {(lag_name(lag), REREAD): records for lag, records in found.items()}
 
         return ledger.try_run(system, turn, all_lags, run)
 
-    in_turns("re-read after failover", systems, rounds, attempt)
+    with ledger.guard(systems, all_lags):
+        all_at_once("re-read after failover", systems, rounds, attempt, stage.clean)
 
 
 def _measure_without_mirror(stage: Stage, rate: Rate, ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from tests.bench import brokers, rereading
 from tests.bench.brokers import BrokerPlan
 from tests.bench.killing import Kill
 from tests.bench.latency import Rate
+from tests.bench.rereading import Reread
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
 from tests.bench.rounds import Rounds
 from tests.bench.workloads import (
@@ -48,7 +49,7 @@ class Plan:
     steady_systems: Sequence[str]
     """Who takes part in latency and kills."""
     steady_rounds: Rounds
-    rereads: Workload
+    rereads: Reread
     reread_systems: Sequence[str]
     reread_rounds: Rounds
     brokers: BrokerPlan
@@ -68,7 +69,7 @@ def _full(extent: Extent, runs: int) -> Plan:
         catching_up=every_combination() if extent is Extent.ALL else one_at_a_time(),
         on_bundled=(BASE, replace(BASE, codec=Compression.LZ4)),
         catching_up_systems=(*MIRRORS, RELAY),
-        rates=(Rate(per_s=100, measured_s=15), Rate(per_s=1000, measured_s=15)),
+        rates=(Rate(per_s=100, measured_s=15), Rate(per_s=5000, per_batch=10, measured_s=10)),
         kills=(Kill(after_s=10),),
         steady_systems=MIRRORS,
         steady_rounds=rounds,

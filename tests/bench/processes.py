@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
+from time import clock_gettime
 from typing import Final
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_SCHEDULED: Final = 2
 _STATE: Final = 0
 _UTIME: Final = 11
 _STIME: Final = 12
@@ -21,9 +23,14 @@ class ProcessGone(RuntimeError):
 def cpu_and_memory(pid: int) -> tuple[float, int]:
     """Return CPU-seconds of all its threads, also of those that ended, and resident bytes.
 
-    Raises ProcessGone. The kernel counts in ticks, 10 ms as a rule.
+    Raises ProcessGone. The seconds are the scheduler's own sum, in nanoseconds: ticks of 10 ms
+    would be a tenth of what a short run takes.
     """
-    return parse_stat(_stat(pid))
+    resident = resident_bytes(_stat(pid))
+    try:
+        return clock_gettime(_cpu_clock(pid)), resident
+    except OSError as error:
+        raise ProcessGone(f"process {pid} is gone") from error
 
 
 def user_and_kernel(pid: int) -> tuple[float, float]:
@@ -32,13 +39,14 @@ def user_and_kernel(pid: int) -> tuple[float, float]:
     return int(fields[_UTIME]) / _TICKS_PER_S, int(fields[_STIME]) / _TICKS_PER_S
 
 
-def parse_stat(
-    text: str, *, ticks_per_s: int = _TICKS_PER_S, page_bytes: int = _PAGE_BYTES
-) -> tuple[float, int]:
-    """Return CPU-seconds and resident bytes out of a line of /proc/PID/stat."""
-    fields = _fields(text)
-    ticks = int(fields[_UTIME]) + int(fields[_STIME])
-    return ticks / ticks_per_s, int(fields[_RSS]) * page_bytes
+def resident_bytes(stat: str, *, page_bytes: int = _PAGE_BYTES) -> int:
+    """Return what is in memory, out of a line of /proc/PID/stat."""
+    return int(_fields(stat)[_RSS]) * page_bytes
+
+
+def _cpu_clock(pid: int) -> int:
+    """Return the id of another process's clock, as clock_getcpuclockid(3) makes it on Linux."""
+    return (~pid << 3) | _SCHEDULED
 
 
 def _stat(pid: int) -> str:

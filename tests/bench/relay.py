@@ -21,7 +21,7 @@ from tests.interop.peers.child import start_child
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = MIB
 LEAST_WIRE_BYTES: Final = 2 * GIB
-"""It is quick: with less, a run would take but a few ticks of the kernel's clock."""
+"""It is quick: with less, a run would be over in a tenth of a second."""
 LOOK_S: Final = 0.02
 LIMIT_S: Final = 120
 

@@ -40,6 +40,10 @@ UNITS: Final[Mapping[str, str]] = {
 }
 """All benches, in the order of the tables."""
 
+NOISE: Final[Mapping[str, float]] = {DUPLICATES: 0.01, REREAD: 0.01}
+"""Ratios of counts up to this mean the same, nothing: how many records MirrorMaker repeats is a
+matter of luck, and 0 beside any of that is 0. A count of 0 on its side leaves no ratio at all."""
+
 NOT_RUN: Final = "not run: "
 DIGITS: Final = 6
 

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -127,12 +129,12 @@ class Stage:
     target: Served
     witness: str
     kept: set[str] = field(default_factory=set)
-    _runs: int = 0
+    _runs: Iterator[int] = field(default_factory=partial(count, 1))
 
     def next_names(self) -> Names:
         """Return names that no other run has."""
-        self._runs += 1
-        return Names(source=f"s{self._runs}", target=f"t{self._runs}")
+        run = next(self._runs)
+        return Names(source=f"s{run}", target=f"t{run}")
 
     def mirror(self, system: str, names: Names, topics: Sequence[str]) -> Mirror:
         """Return a mirror of that system for these topics and the groups `bench-*`."""

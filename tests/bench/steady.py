@@ -1,5 +1,6 @@
 """Records at a steady rate on one side, and when each of them is seen on the other."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,7 +30,10 @@ class Stream:
     """By number: when it was handed to the client."""
     seen: list[tuple[int, float]] = field(default_factory=list)
     """Number and time, in the order of the target's log."""
-    _arrived: set[int] = field(default_factory=set)
+    acknowledged: set[int] = field(default_factory=set)
+    """Numbers that lie in the source's log: an append that was given up may or may not."""
+    arrived: set[int] = field(default_factory=set)
+    """Different numbers that have been seen."""
 
     def next_batch(self, now_s: float) -> bytes:
         """Return the next records as one batch; they are on their way from now on."""
@@ -49,30 +53,36 @@ class Stream:
         """Note a record that came out."""
         number = int.from_bytes(value[:NUMBER_BYTES])
         self.seen.append((number, now_s))
-        self._arrived.add(number)
-
-    @property
-    def arrived(self) -> int:
-        """Return how many different records have been seen."""
-        return len(self._arrived)
+        self.arrived.add(number)
 
     def latencies_ms(self, numbers: range) -> list[float]:
         """Return how long each of these records took that came out."""
         return [1000 * (at - self.sent_at[place]) for place, at in self.seen if place in numbers]
 
 
-async def send(stream: Stream, source: Served, topic: str, batches_per_s: float) -> None:
-    """Append batches at that rate until cancelled; a late one does not delay those behind it."""
+async def send(
+    stream: Stream,
+    source: Served,
+    topic: str,
+    batches_per_s: float,
+    ended: trio.Event | None = None,
+) -> None:
+    """Append batches at that rate until `ended`; a late one does not delay those behind it.
+
+    Returns when what was under way by then is acknowledged. Raises RunFailed for what is refused.
+    """
     async with (
         open_cluster(source.addresses, client_id="bench-source") as cluster,
         trio.open_nursery() as nursery,
     ):
         await cluster.leader(topic, 0)
         due = trio.current_time()
-        while True:
+        while ended is None or not ended.is_set():
             await trio.sleep_until(due)
+            first = len(stream.sent_at)
             batch = stream.next_batch(due)
-            nursery.start_soon(_append, cluster, topic, batch)
+            numbers = range(first, len(stream.sent_at))
+            nursery.start_soon(_append, stream, numbers, cluster, (topic, batch))
             due += 1 / batches_per_s
 
 
@@ -89,17 +99,23 @@ async def receive(stream: Stream, target: Served, topic: str) -> None:
                 stream.see(record.value or b"", now)
 
 
-async def wait_seen(stream: Stream, count: int, limit_s: float) -> None:
-    """Wait until so many different records have come out. Raises RunFailed."""
+async def wait_arrived(stream: Stream, numbers: Collection[int], limit_s: float) -> None:
+    """Wait until each of these records has come out. Raises RunFailed."""
+    missing = set(numbers)
     with trio.move_on_after(limit_s):
-        while True:
-            if stream.arrived >= count:
-                return
+        while missing:
+            missing -= stream.arrived
             await trio.sleep(LOOK_S)
-    raise RunFailed(f"{stream.arrived} of {count} records within {limit_s:g} s")
+        return
+    found = len(numbers) - len(missing)
+    raise RunFailed(f"{found} of {len(numbers)} records within {limit_s:g} s")
 
 
-async def _append(cluster: Cluster, topic: str, batch: bytes) -> None:
+async def _append(
+    stream: Stream, numbers: range, cluster: Cluster, to_append: tuple[str, bytes]
+) -> None:
+    topic, batch = to_append
     answer = await append(cluster, topic, 0, batch)
     if answer.error_code != ErrorCode.NONE:
         raise RunFailed(f"produce to {topic}-0: {ErrorCode(answer.error_code).name}")
+    stream.acknowledged.update(numbers)

@@ -62,5 +62,5 @@ def test_a_stream_knows_its_records_again_and_how_long_each_took() -> None:
     for value, now in zip([*values, values[3]], (1.5, 1.5, 2.0, 3.0, 4.0), strict=True):
         stream.see(value, now)
     assert [number for number, _ in stream.seen] == [0, 1, 2, 3, 3]
-    assert stream.arrived == 4
+    assert len(stream.arrived) == 4
     assert stream.latencies_ms(range(1, 3)) == [500.0, 0.0]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.bench.estimate import estimate_s, told_time
 from tests.bench.plans import QUICK_S, Extent, disk_mb, plan_for
 from tests.bench.results import MM2_DEFAULT, OURS
 from tests.bench.workloads import (
@@ -64,8 +65,9 @@ def test_many_partitions_still_get_a_few_batches_each() -> None:
 
 def test_tiny_batches_move_less_data() -> None:
     by_name = {each.name: each for each in one_at_a_time()}
-    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == GIB // 16
-    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == GIB
+    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == GIB // 8
+    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 250_000_000
+    assert by_name["10 KiB, none, batch 16 KiB, 12p"].data_bytes == 384 * MIB
 
 
 def test_everyone_comes_first_once() -> None:
@@ -108,3 +110,13 @@ def test_the_quick_plan_leaves_time_to_start_clusters_within_five_minutes() -> N
 
 def test_the_disk_must_hold_the_largest_workload_on_both_sides() -> None:
     assert disk_mb(plan_for(Extent.FULL)) > 2 * GIB // MIB
+
+
+def test_the_full_plan_is_estimated_at_three_quarters_of_an_hour() -> None:
+    estimated = estimate_s(plan_for(Extent.FULL))
+    assert set(estimated) == set(Part)
+    assert sum(estimated.values()) < 45 * 60
+    twice = estimate_s(plan_for(Extent.FULL, runs=6))
+    assert all(estimated[part] < twice[part] < 2 * estimated[part] + 1 for part in Part)
+    assert told_time(plan_for(Extent.FULL), [Part.OFFSETS]) == "about 6 min (offsets 6)"
+    assert told_time(plan_for(Extent.QUICK), list(Part)) == "at most 5 min"

@@ -19,8 +19,11 @@ ONE_RECORD: Final = 0
 BATCH_BYTES: Final = (ONE_RECORD, 16 * KIB, 100 * KIB)
 PARTITIONS: Final = (1, 12, 120)
 
-SMALL_BATCH_SHARE: Final = 16
-"""Batches of one record, and partitions that get few of them, take this much less data."""
+VARIED_BYTES: Final = 384 * MIB
+"""What a workload moves that differs from the base: enough for some seconds of everybody."""
+MOST_RECORDS: Final = 2_500_000
+MOST_BATCHES: Final = 131_072
+"""Where records or batches, not bytes, are what takes the time."""
 FEWEST_BATCHES: Final = 4
 """Per partition, so that the middle of a run is not its end."""
 
@@ -86,7 +89,8 @@ def one_at_a_time(base: Workload = BASE) -> list[Workload]:
     varied += [replace(base, codec=value) for value in CODECS]
     varied += [replace(base, batch_bytes=value) for value in BATCH_BYTES]
     varied += [replace(base, partitions=value) for value in PARTITIONS]
-    return [fitted(workload) for workload in dict.fromkeys([base, *varied])]
+    others = [each for each in dict.fromkeys(varied) if each != base]
+    return [base, *(fitted(replace(each, data_bytes=VARIED_BYTES)) for each in others)]
 
 
 def every_combination(base: Workload = BASE) -> list[Workload]:
@@ -94,7 +98,12 @@ def every_combination(base: Workload = BASE) -> list[Workload]:
     return [
         fitted(
             replace(
-                base, record_bytes=record, codec=codec, batch_bytes=batch, partitions=partitions
+                base,
+                record_bytes=record,
+                codec=codec,
+                batch_bytes=batch,
+                partitions=partitions,
+                data_bytes=VARIED_BYTES,
             )
         )
         for record, codec, batch, partitions in product(
@@ -104,10 +113,12 @@ def every_combination(base: Workload = BASE) -> list[Workload]:
 
 
 def fitted(workload: Workload) -> Workload:
-    """Return it with less data where each batch is so small that requests, not bytes, count."""
-    is_small = workload.records_per_batch * workload.record_bytes < 8 * KIB
-    share = SMALL_BATCH_SHARE if is_small else 1
-    return replace(workload, data_bytes=workload.data_bytes // share)
+    """Return it with less data where that would be too many records or batches."""
+    batch_bytes = workload.records_per_batch * workload.record_bytes
+    data_bytes = min(
+        workload.data_bytes, MOST_RECORDS * workload.record_bytes, MOST_BATCHES * batch_bytes
+    )
+    return replace(workload, data_bytes=data_bytes)
 
 
 def quick(base: Workload = BASE) -> list[Workload]:

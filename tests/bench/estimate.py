@@ -1,0 +1,78 @@
+"""How long a plan takes on two quiet processors, told before it starts. Pure.
+
+The figures are rounded from runs on such a machine; a run notes what each section really took.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Final
+
+from tests.bench.latency import WARM_UP_S, Rate
+from tests.bench.plans import Plan
+from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
+from tests.bench.workloads import Part, Workload
+
+STAGE_S: Final = 20.0
+"""Two clusters and the witness, started and warmed up."""
+START_S: Final[Mapping[str, float]] = {OURS: 3, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
+"""From the command to the first record, and cleaning up."""
+MB_S: Final[Mapping[str, float]] = {OURS: 150, MM2_DEFAULT: 40, MM2_TUNED: 55, RELAY: 1000}
+"""Over all workloads; small records and single ones take longer and have less data."""
+FILL_MB_S: Final = 150.0
+KILL_S: Final = 45.0
+"""All systems at once: start, notice that somebody died, catch up."""
+REREAD_S: Final = 120.0
+"""All systems at once; the slowest translates once in 60 s, at worst twice that."""
+BROKER_S: Final = 15.0
+BROKER_MB_S: Final = 250.0
+MB: Final = 1_000_000
+
+
+def estimate_s(plan: Plan) -> dict[Part, float]:
+    """Return the seconds that each part will about take; limits of time not counted in."""
+    return {
+        Part.MIRROR: _mirror(plan),
+        Part.OFFSETS: STAGE_S + plan.reread_rounds.runs * REREAD_S,
+        Part.BROKER: _broker(plan),
+    }
+
+
+def told_time(plan: Plan, parts: Sequence[Part]) -> str:
+    """Return how long these parts will take, in words."""
+    if plan.limit_s < inf:
+        return "at most 5 min"
+    each = {part: seconds / 60 for part, seconds in estimate_s(plan).items() if part in parts}
+    told = ", ".join(f"{part.value} {minutes:.0f}" for part, minutes in each.items())
+    return f"about {sum(each.values()):.0f} min ({told})"
+
+
+def _mirror(plan: Plan) -> float:
+    runs, steady_runs = plan.rounds.runs, plan.steady_rounds.runs
+    catching_up = sum(
+        _fill(workload) + runs * sum(_copy(workload, system) for system in plan.catching_up_systems)
+        for workload in plan.catching_up
+    )
+    on_bundled = sum(_fill(workload) + runs * _copy(workload, OURS) for workload in plan.on_bundled)
+    rates = sum(map(_rate, plan.rates))
+    latency = rates + steady_runs * sum(START_S[each] + rates for each in plan.steady_systems)
+    kills = steady_runs * sum(KILL_S + kill.after_s for kill in plan.kills)
+    stages = STAGE_S * (2 if plan.on_bundled else 1)
+    return stages + catching_up + on_bundled + latency + kills
+
+
+def _broker(plan: Plan) -> float:
+    each = sum(2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads)
+    each += BROKER_S + sum(map(_rate, plan.brokers.rates))
+    return 2 * plan.brokers.rounds.runs * each
+
+
+def _fill(workload: Workload) -> float:
+    return workload.value_bytes / MB / FILL_MB_S
+
+
+def _copy(workload: Workload, system: str) -> float:
+    return START_S[system] + workload.value_bytes / MB / MB_S[system]
+
+
+def _rate(rate: Rate) -> float:
+    return rate.measured_s + WARM_UP_S + 1
