@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
+from crc32c import crc32c
+
 from offset_translation.map_records import MirrorProducer
 from wire.record_batch import (
     BatchHeader,
@@ -17,15 +19,26 @@ from wire.record_batch import (
     CorruptBatch,
     build_batch_from_heads,
     crc_is_valid,
-    iterate_batches,
     iterate_record_heads,
     parse_header,
     rewrite,
 )
+from wire.record_batch.header import (
+    BEFORE_CRC,
+    CONTROL,
+    CRC_STARTS_AT,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_STARTS_AT,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    UNDER_CRC,
+    batch_size,
+)
 from wire.schema import Piece
 
-LOG_APPEND_TIME: Final = 0x08
-"""The bit of a batch's attributes; its property would be a call for every batch."""
 SEQUENCES: Final = 2**31
 """Sequences are int32 and begin again at 0; a batch's is its target offset in this ring."""
 
@@ -91,19 +104,20 @@ def route(
 
     A chunk may begin before the cursor (a fetch returns whole batches) and end inside a batch.
     """
-    routing = _Routing(cursor, producer)
+    routing = _Routing(cursor, producer, loop_ids)
     if not chunk:
         return routing.finish()
-    is_left_out = CommittedFilter(aborted, loop_ids).is_left_out
+    view = memoryview(chunk)
+    committed = CommittedFilter(aborted, loop_ids)
+    unusual = CONTROL | LOG_APPEND_TIME | (TRANSACTIONAL if aborted else 0)
+    position = 0
     try:
-        for header, batch in iterate_batches(chunk):
-            if header.base_offset + header.last_offset_delta < routing.source:
-                is_left_out(header)
-            elif is_left_out(header):
-                routing.left_out += 1
-                routing.source = header.next_offset
-            else:
-                routing.forward(header, batch)
+        while (position := routing.forward_run(view, position, unusual)) < len(view):
+            size = batch_size(view, position)
+            if size is None:
+                break
+            routing.take(view, position, size, committed)
+            position += size
     except CorruptBatch as fault:
         routing.corrupt = f"behind offset {routing.source}: {fault}"
     return routing.finish()
@@ -114,6 +128,7 @@ class _Routing:
 
     __slots__ = (
         "_forwards",
+        "_loop_ids",
         "_producer",
         "_rebuilt",
         "_shift",
@@ -124,9 +139,10 @@ class _Routing:
         "source",
     )
 
-    def __init__(self, cursor: Cursor, producer: MirrorProducer) -> None:
+    def __init__(self, cursor: Cursor, producer: MirrorProducer, loop_ids: frozenset[int]) -> None:
         self.source, self._target, self._shift = cursor
         self._producer = producer
+        self._loop_ids = loop_ids
         self._forwards: list[Forward] = []
         self._starts: list[PieceStart] = []
         self._rebuilt = 0
@@ -145,7 +161,80 @@ class _Routing:
             corrupt=self.corrupt,
         )
 
-    def forward(self, header: BatchHeader, batch: memoryview) -> None:
+    def forward_run(self, view: memoryview, position: int, unusual: int) -> int:
+        """Pass on batch after batch as bytes; return where the first begins that is unusual.
+
+        Unusual is whatever is not forwarded, or not by rewriting its header, or damaged, or cut
+        off, or lies behind a hole: `take` looks at it closely. This is `parse_header`,
+        `crc_is_valid` and `rewrite` in one, because together they are a third of a mirror's work.
+        """
+        producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
+        source, target, forwards, loop_ids = (
+            self.source,
+            self._target,
+            self._forwards,
+            self._loop_ids,
+        )
+        end = len(view)
+        while end - position >= HEADER_BYTES:
+            fields = HEADER.unpack_from(view, position)
+            base_offset, length, _, magic, crc, attributes, last_delta = fields[:7]
+            base_timestamp, max_timestamp, writer, _, _, count = fields[7:]
+            stop = position + LENGTH_STARTS_AT + length
+            if (
+                base_offset != source
+                or base_offset - target != self._shift
+                or count != last_delta + 1
+                or count <= 0
+                or attributes & unusual
+                or magic != MAGIC
+                or not position + HEADER_BYTES <= stop <= end
+                or writer in loop_ids
+                or crc32c(view[position + CRC_STARTS_AT : stop]) != crc
+            ):
+                break
+            under_crc = UNDER_CRC.pack(
+                attributes & ~(TRANSACTIONAL | DELETE_HORIZON),
+                last_delta,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                target % SEQUENCES,
+                count,
+            )
+            records = view[position + HEADER_BYTES : stop]
+            before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc32c(records, crc32c(under_crc)))
+            source += count
+            forwards.append(
+                Forward(
+                    target,
+                    count,
+                    source,
+                    max_timestamp,
+                    length + LENGTH_STARTS_AT,
+                    (before_crc + under_crc, records),
+                )
+            )
+            target += count
+            position = stop
+        self.source, self._target = source, target
+        return position
+
+    def take(
+        self, view: memoryview, position: int, size: int, committed: "CommittedFilter"
+    ) -> None:
+        """Decide about one whole batch of any kind; CorruptBatch if it is damaged."""
+        header = parse_header(view, position)
+        if header.base_offset + header.last_offset_delta < self.source:
+            committed.is_left_out(header)
+        elif committed.is_left_out(header):
+            self.left_out += 1
+            self.source = header.next_offset
+        else:
+            self._forward(header, view[position : position + size])
+
+    def _forward(self, header: BatchHeader, batch: memoryview) -> None:
         """Pass a batch on, as bytes if that can be."""
         if not crc_is_valid(batch):
             raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")

@@ -17,6 +17,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_records,
     parse_header,
+    rewrite,
     stamp_append_time,
 )
 
@@ -68,6 +69,39 @@ def arrived(routed: Routed, target_base: int = 0) -> list[Record]:
         assert forward.target_base == target_base + len(records)
         records += list(iterate_records(data))
     return records
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.sampled_from(Compression), st.booleans())),
+    st.integers(0, 2**40),
+    st.integers(0, 2**33),
+)
+def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
+    batches: list[tuple[int, Compression, bool]], source: int, target: int
+) -> None:
+    expected, chunk, base = [], b"", source
+    for count, codec, is_transactional in batches:
+        data = plain(
+            base,
+            range(base, base + count),
+            compression=codec,
+            is_transactional=is_transactional,
+            producer_id=9,
+        ).data
+        sequence = (target + base - source) % SEQUENCES
+        head, records = rewrite(
+            memoryview(data),
+            base_offset=0,
+            producer_id=77,
+            producer_epoch=3,
+            base_sequence=sequence,
+        )
+        expected.append(bytes(head) + bytes(records))
+        chunk, base = chunk + data, base + count
+    routed = run(chunk, Cursor(source, target, source - target))
+    assert [b"".join(forward.parts) for forward in routed.forwards] == expected
+    assert routed.cursor == Cursor(base, target + base - source, source - target)
+    arrived(routed, target)
 
 
 @pytest.mark.parametrize("compression", list(Compression))

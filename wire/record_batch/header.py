@@ -25,16 +25,16 @@ MAX_BATCH_BYTES: Final = 256 * 1024 * 1024
 """A batch that claims to be larger is taken for damage. Kafka's own bound on what a producer can
 send is socket.request.max.bytes, 100 MiB unless someone changed it."""
 
-_MAGIC: Final = 2
-_LENGTH_STARTS_AT: Final = 12
+MAGIC: Final = 2
+LENGTH_STARTS_AT: Final = 12
 _LEADER_EPOCH_AT: Final = 12
 _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
-_CRC_STARTS_AT: Final = 21
+CRC_STARTS_AT: Final = 21
 _MAX_TIMESTAMP_AT: Final = 35
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_BEFORE_CRC: Final = Struct(">qiibI")
-_UNDER_CRC: Final = Struct(">hiqqqhii")
+HEADER: Final = Struct(">qiibIhiqqqhii")
+BEFORE_CRC: Final = Struct(">qiibI")
+UNDER_CRC: Final = Struct(">hiqqqhii")
 _LENGTH: Final = Struct(">i")
 _BASE_OFFSET: Final = Struct(">q")
 _LEADER_EPOCH: Final = Struct(">i")
@@ -42,7 +42,7 @@ _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
 _MAX_TIMESTAMP: Final = Struct(">q")
 
-_COMPRESSION_MASK: Final = 0x07
+COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -66,7 +66,7 @@ class UnsupportedMagic(CorruptBatch):
 
     def __init__(self, position: int, magic: int) -> None:
         name = f"old message format, magic {magic}" if magic in (0, 1) else f"magic {magic}"
-        super().__init__(position, f"{name}; only magic {_MAGIC} is read")
+        super().__init__(position, f"{name}; only magic {MAGIC} is read")
         self.magic = magic
 
 
@@ -102,10 +102,10 @@ class BatchHeader(NamedTuple):
     def compression(self) -> Compression:
         """Return the codec; CorruptBatch if the three bits name none."""
         try:
-            return Compression(self.attributes & _COMPRESSION_MASK)
+            return Compression(self.attributes & COMPRESSION_MASK)
         except ValueError:
-            codec = self.attributes & _COMPRESSION_MASK
-            raise CorruptBatch(_CRC_STARTS_AT, f"unknown compression {codec}") from None
+            codec = self.attributes & COMPRESSION_MASK
+            raise CorruptBatch(CRC_STARTS_AT, f"unknown compression {codec}") from None
 
     @property
     def is_transactional(self) -> bool:
@@ -133,12 +133,12 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     UnsupportedMagic for another format.
     """
     left = len(buffer) - position
-    if left > _MAGIC_AT and buffer[position + _MAGIC_AT] != _MAGIC:
+    if left > _MAGIC_AT and buffer[position + _MAGIC_AT] != MAGIC:
         raise UnsupportedMagic(position, buffer[position + _MAGIC_AT])
     if left < HEADER_BYTES:
         raise CorruptBatch(position, f"{left} bytes are less than a header")
-    fields = _HEADER.unpack_from(buffer, position)
-    header = BatchHeader(fields[0], fields[1] + _LENGTH_STARTS_AT, *fields[2:])
+    fields = HEADER.unpack_from(buffer, position)
+    header = BatchHeader(fields[0], fields[1] + LENGTH_STARTS_AT, *fields[2:])
     if header.batch_bytes < HEADER_BYTES:
         raise CorruptBatch(position, f"length {header.batch_bytes} is less than a header")
     if header.record_count < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
@@ -160,32 +160,43 @@ def iterate_batches(
     length or a header cannot be. Checksums are not looked at: `crc_is_valid`.
     """
     view = memoryview(buffer)
-    position, end = 0, len(view)
-    while end - position >= _LENGTH_STARTS_AT:
-        size = _LENGTH.unpack_from(view, position + 8)[0] + _LENGTH_STARTS_AT
-        if not _MAGIC_AT < size <= max_batch_bytes:
-            raise CorruptBatch(position, f"a batch cannot have {size} bytes")
-        if size > end - position:
-            return
+    position = 0
+    while (size := batch_size(view, position, max_batch_bytes=max_batch_bytes)) is not None:
         yield parse_header(view, position), view[position : position + size]
         position += size
+
+
+def batch_size(
+    view: memoryview, position: int, *, max_batch_bytes: int = MAX_BATCH_BYTES
+) -> int | None:
+    """Return how many bytes the batch at `position` has; None if it is cut off.
+
+    Raises CorruptBatch where a length cannot be.
+    """
+    left = len(view) - position
+    if left < LENGTH_STARTS_AT:
+        return None
+    size: int = _LENGTH.unpack_from(view, position + 8)[0] + LENGTH_STARTS_AT
+    if not _MAGIC_AT < size <= max_batch_bytes:
+        raise CorruptBatch(position, f"a batch cannot have {size} bytes")
+    return size if size <= left else None
 
 
 def crc_is_valid(batch: Buffer) -> bool:
     """Say whether the checksum of exactly one whole batch holds."""
     (expected,) = _CRC.unpack_from(batch, _CRC_AT)
-    return bool(crc32c(memoryview(batch)[_CRC_STARTS_AT:]) == expected)
+    return bool(crc32c(memoryview(batch)[CRC_STARTS_AT:]) == expected)
 
 
 def pack_header(header: BatchHeader, records: Buffer) -> bytes:
     """Return the 61 bytes for `header` in front of `records`, with size and CRC computed anew."""
-    under_crc = _UNDER_CRC.pack(*header[5:])
+    under_crc = UNDER_CRC.pack(*header[5:])
     return (
-        _BEFORE_CRC.pack(
+        BEFORE_CRC.pack(
             header.base_offset,
-            HEADER_BYTES - _LENGTH_STARTS_AT + len(records),
+            HEADER_BYTES - LENGTH_STARTS_AT + len(records),
             header.partition_leader_epoch,
-            _MAGIC,
+            MAGIC,
             crc32c(records, crc32c(under_crc)),
         )
         + under_crc
@@ -207,19 +218,19 @@ def rewrite(  # noqa: PLR0913 - exactly the fields of the header that a forwarde
     The delete horizon is dropped: it is the source cleaner's note of when to forget tombstones,
     and the target's log has its own.
     """
-    fields = _UNDER_CRC.unpack_from(batch, _CRC_STARTS_AT)
+    fields = UNDER_CRC.unpack_from(batch, CRC_STARTS_AT)
     attributes = fields[0] & ~(TRANSACTIONAL | DELETE_HORIZON)
     if is_transactional:
         attributes |= TRANSACTIONAL
-    under_crc = _UNDER_CRC.pack(
+    under_crc = UNDER_CRC.pack(
         attributes, *fields[1:4], producer_id, producer_epoch, base_sequence, fields[7]
     )
     records = batch[HEADER_BYTES:]
-    before_crc = _BEFORE_CRC.pack(
+    before_crc = BEFORE_CRC.pack(
         base_offset,
-        len(batch) - _LENGTH_STARTS_AT,
+        len(batch) - LENGTH_STARTS_AT,
         partition_leader_epoch,
-        _MAGIC,
+        MAGIC,
         crc32c(records, crc32c(under_crc)),
     )
     return before_crc + under_crc, records
@@ -233,7 +244,7 @@ def assign_offsets(batch: bytearray | memoryview, base_offset: int, leader_epoch
 
 def stamp_append_time(batch: bytearray | memoryview, timestamp_ms: int) -> None:
     """Set LogAppendTime on one whole batch, in place, and redo its checksum."""
-    (attributes,) = _ATTRIBUTES.unpack_from(batch, _CRC_STARTS_AT)
-    _ATTRIBUTES.pack_into(batch, _CRC_STARTS_AT, attributes | LOG_APPEND_TIME)
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, CRC_STARTS_AT)
+    _ATTRIBUTES.pack_into(batch, CRC_STARTS_AT, attributes | LOG_APPEND_TIME)
     _MAX_TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp_ms)
-    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CRC_STARTS_AT:]))
+    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CRC_STARTS_AT:]))
