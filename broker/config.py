@@ -92,6 +92,13 @@ class BrokerConfig:
     replica_lag_time_max_ms: int = _at_least(1, 30_000)
     replica_fetch_max_bytes: int = _at_least(0, 1_048_576)
     replica_fetch_wait_max_ms: int = _at_least(1, 500)
+    replica_fetch_min_bytes: int = _at_least(0, 1)
+    replica_fetch_response_max_bytes: int = _at_least(0, 10_485_760, maximum=MAX_INT)
+    replica_fetch_backoff_ms: int = _at_least(0, 1_000)
+    replica_socket_timeout_ms: int = _at_least(1, 30_000)
+    replica_high_watermark_checkpoint_interval_ms: int = _at_least(1, 5_000)
+    replica_selector_class: str | None = None
+    max_incremental_fetch_session_cache_slots: int = _at_least(0, 1_000, maximum=MAX_INT)
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: int = _at_least(1, 300)
     leader_imbalance_per_broker_percentage: int = _at_least(0, 10)
@@ -116,6 +123,9 @@ class BrokerConfig:
     log_cleanup_policy: str = _one_of("delete", "compact", "compact,delete", "delete,compact")
     log_cleaner_enable: bool = True
     log_cleaner_backoff_ms: int = _at_least(0, 15_000)
+    log_cleaner_dedupe_buffer_size: int = _at_least(0, 128 * 1024 * 1024)
+    log_cleaner_io_buffer_load_factor: float = _at_least(0, 0.9, maximum=1)
+    log_cleaner_io_max_bytes_per_second: float = _at_least(1, float("inf"), maximum=float("inf"))
     log_cleaner_min_compaction_lag_ms: int = _at_least(0, 0)
     log_cleaner_max_compaction_lag_ms: int = _at_least(1, 2**63 - 1)
     log_cleaner_delete_retention_ms: int = _at_least(0, 86_400_000)
@@ -123,9 +133,6 @@ class BrokerConfig:
     log_index_interval_bytes: int = _at_least(0, 4_096, maximum=MAX_INT)
     log_index_size_max_bytes: int = _at_least(4, 10_485_760, maximum=MAX_INT)
     log_flush_interval_messages: int = _at_least(1, 2**63 - 1)
-    log_cleaner_dedupe_buffer_size: int = _at_least(0, 128 * 1024 * 1024)
-    log_cleaner_io_buffer_load_factor: float = _at_least(0, 0.9, maximum=1)
-    log_cleaner_io_max_bytes_per_second: float = _at_least(1, float("inf"), maximum=float("inf"))
     log_flush_interval_ms: int = _at_least(1, 2**63 - 1)
     log_flush_scheduler_interval_ms: int = _at_least(1, 2**63 - 1)
     log_message_timestamp_type: str = _one_of("CreateTime", "LogAppendTime")

@@ -28,6 +28,7 @@ from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from broker.registration import Registration
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
+from broker.replication.running import Replication
 from broker.server import Server, bind, bound_port
 from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
@@ -76,7 +77,15 @@ class BrokerNode:
         self.store = config_watch.store
         self.metrics = RequestMetrics()
         self.logs = logs
-        self.partitions = Partitions(config.broker_id, logs, self.dynamic.log_config, self.clock)
+        self.replication = Replication(config, metadata, pool)
+        self.partitions = Partitions(
+            config.broker_id,
+            logs,
+            self.dynamic.log_config,
+            self.clock,
+            self.replication.surroundings(),
+        )
+        self.partitions.fetch_sessions.slots = config.max_incremental_fetch_session_cache_slots
         self.controller = Controller(
             config.broker_id,
             self.store,
@@ -229,9 +238,12 @@ async def _run(
                 watch.on_change = node.reconfigure
                 metrics_port = await _start_metrics(node, nursery)
                 await nursery.start(node.groups.run)
+                node.replication.start(nursery, node.partitions, node.clock)
                 nursery.start_soon(Server(node, APIS, config).serve, sockets)
                 nursery.start_soon(watch.run)
                 nursery.start_soon(node.look_after_logs)
+                if config.log_cleaner_enable:
+                    nursery.start_soon(_cleaner(node).run)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
                 await registration.register_first()
                 nursery.start_soon(registration.run)
@@ -242,8 +254,6 @@ async def _run(
                         broker_id=config.broker_id, listener=listener, metrics_port=metrics_port
                     )
                 )
-                if config.log_cleaner_enable:
-                    nursery.start_soon(_cleaner(node).run)
                 departure = Departure(
                     config.broker_id, node.controller, metadata, registration, pool
                 )
@@ -268,6 +278,21 @@ def _advertised(config: BrokerConfig, port: int) -> Listener:
 
 def _own_host_name() -> str:
     return trio.socket.gethostname()
+
+
+def _cleaner(node: BrokerNode) -> LogCleaner:
+    config = node.config
+    return LogCleaner(
+        node.logs,
+        CleanerSettings(
+            backoff_ms=config.log_cleaner_backoff_ms,
+            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        ),
+        high_watermark=node.partitions.high_watermark,
+        now_ms=node.clock.now_ms,
+    )
 
 
 @asynccontextmanager
@@ -299,21 +324,6 @@ async def _open_logs(
             _LOG.warning("the disk takes too long; the next start checks the ends of the logs")
         else:
             _LOG.info("broker %s closed its logs", config.broker_id)
-
-
-def _cleaner(node: BrokerNode) -> LogCleaner:
-    config = node.config
-    return LogCleaner(
-        node.logs,
-        CleanerSettings(
-            backoff_ms=config.log_cleaner_backoff_ms,
-            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
-            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
-            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
-        ),
-        high_watermark=node.partitions.high_watermark,
-        now_ms=node.clock.now_ms,
-    )
 
 
 async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:

@@ -43,7 +43,7 @@ def _delete(topic: str, asked: DeleteRecordsPartition, call: Call) -> DeleteReco
         return _failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
         if offset > partition.log_start_offset:
-            partition.log.advance_log_start(offset)
+            partition.delete_before(offset)
     except StorageError:
         return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     return DeleteRecordsPartitionResult(

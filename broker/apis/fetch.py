@@ -1,209 +1,217 @@
 """Fetch: batches from files to the socket, at once or as soon as there is enough.
 
-Fetch sessions (KIP-227) are declined, as the protocol allows: every answer has session id 0, so
-clients name all partitions in every request.
+request ─► its session, or one for this request only ─► what is due is looked at ─► answer
+                                                          └─ not enough: wait, look again ─┘
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
 from broker.apis.answers import FileAnswer
+from broker.apis.fetching import Look, Reader, look
 from broker.context import Call
-from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange, StorageError
-from broker.replication.partition import Partition, Wakeup
-from broker.sending import stand_in
+from broker.log.results import FileSlice
+from broker.replication.fetch_sessions import (
+    CONSUMER,
+    FINAL_EPOCH,
+    FIRST_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    Place,
+    Wanted,
+)
+from broker.replication.watching import Wakeup
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchableTopicResponse,
-    FetchLeaderIdAndEpoch,
-    FetchPartition,
     FetchPartitionData,
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
 )
+from wire.primitives import ZERO_UUID
 
-READ_COMMITTED: Final = 1
-NO_SESSION: Final = 0
 TOPIC_IDS_SINCE: Final = 13
-CLAIMS_NOTHING: Final = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One partition of the request, with the topic's name wherever it came from."""
-
-    topic: str | None
-    partition: FetchPartition
+FROM_FOLLOWERS_SINCE: Final = 11
+UNLIMITED_BYTES: Final = 2**31 - 1
 
 
 @dataclass(slots=True)
 class Collected:
     """What one look at the partitions found."""
 
-    answers: list[FetchPartitionData] = field(default_factory=list)
-    slices: list[FileSlice] = field(default_factory=list)
+    looks: list[tuple[Wanted, Look]] = field(default_factory=list)
     total_bytes: int = 0
     is_final: bool = False
-    """An error or a changed leader is told at once, not after the wait."""
+    """An error, a diverging epoch or another replica is told at once, not after the wait."""
 
 
 async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswer:
     """Answer when `min_bytes` are there, something is wrong, or `max_wait_ms` is over."""
-    if request.session_id != NO_SESSION and request.session_epoch > 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
-    asked = list(_asked(request, call))
-    found = _collect(asked, request, call)
-    if not _suffices(found, asked, request):
-        found = await _collect_when_ready(asked, request, call)
-    call.node.metrics.record_bytes_out += found.total_bytes
-    message = FetchResponse(responses=_grouped(request.topics, found.answers))
-    return FileAnswer(message=message, slices=found.slices)
+    session = _session_of(request, call)
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session, responses=())
+    is_full = session.id == NO_SESSION
+    try:
+        reader = _reader(request, call, session)
+        found = _collect(session, reader, notes_positions=True)
+        if not _suffices(found, session, request):
+            found = await _collect_when_ready(session, reader, request)
+        if is_full and request.session_epoch == FIRST_EPOCH:
+            call.node.partitions.fetch_sessions.keep(session, reader.now_ms)
+        return _answer(session, found, call, is_full=is_full)
+    finally:
+        if session.id == NO_SESSION:
+            session.close()
 
 
-def _asked(request: FetchRequest, call: Call) -> Iterator[Asked]:
+def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
+    """Return what this request is about: a session gone on with, or all that it names itself."""
+    sessions = call.node.partitions.fetch_sessions
+    by_id = call.api_version >= TOPIC_IDS_SINCE
+    session: FetchSession | ErrorCode
+    if request.session_epoch in {FIRST_EPOCH, FINAL_EPOCH}:
+        if request.session_id != NO_SESSION:
+            sessions.end(request.session_id)
+        session = FetchSession(replica_id=_replica_id(request), by_id=by_id)
+    else:
+        now_ms = call.node.clock.monotonic_ms()
+        session = sessions.resume(
+            request.session_id, request.session_epoch, by_id=by_id, now_ms=now_ms
+        )
+    if isinstance(session, ErrorCode):
+        return session
     for topic in request.topics:
-        name: str | None = topic.topic
-        if call.api_version >= TOPIC_IDS_SINCE:
-            view = call.node.metadata.topic_by_id(topic.topic_id)
-            name = None if view is None else view.name
         for partition in topic.partitions:
-            yield Asked(topic=name, partition=partition)
+            session.want(_place(topic, partition.partition, by_id=by_id), partition)
+    for forgotten in request.forgotten_topics_data:
+        for index in forgotten.partitions:
+            session.forget(_place(forgotten, index, by_id=by_id))
+    return session
 
 
-def _suffices(found: Collected, asked: Sequence[Asked], request: FetchRequest) -> bool:
+def _place(topic: FetchTopic | ForgottenTopic, index: int, *, by_id: bool) -> Place:
+    return (topic.topic_id if by_id else topic.topic, index)
+
+
+def _replica_id(request: FetchRequest) -> int:
+    """Return the follower's broker id, negative for a consumer (v15 moved it)."""
+    return max(request.replica_id, request.replica_state.replica_id, CONSUMER)
+
+
+def _reader(request: FetchRequest, call: Call, session: FetchSession) -> Reader:
+    budget = request.max_bytes
+    if not session.is_follower:
+        budget = min(budget, call.node.config.fetch_max_bytes)
+    return Reader(
+        call=call,
+        replica_id=session.replica_id,
+        isolation_level=request.isolation_level,
+        rack_id=request.rack_id,
+        reads_followers=call.api_version >= FROM_FOLLOWERS_SINCE and not session.is_follower,
+        max_bytes=budget,
+        now_ms=call.node.clock.monotonic_ms(),
+    )
+
+
+def _suffices(found: Collected, session: FetchSession, request: FetchRequest) -> bool:
     enough = found.total_bytes >= request.min_bytes or found.is_final
-    return enough or request.max_wait_ms <= 0 or not asked
+    return enough or request.max_wait_ms <= 0 or not session.wanted
 
 
 async def _collect_when_ready(
-    asked: Sequence[Asked], request: FetchRequest, call: Call
+    session: FetchSession, reader: Reader, request: FetchRequest
 ) -> Collected:
-    """Look again whenever a high watermark moves, until there is enough or the time is up."""
-    wakeup = Wakeup()
-    with ExitStack() as watching, trio.move_on_after(request.max_wait_ms / 1000):
-        for one in asked:
-            partition = call.node.led(one.topic or "", one.partition.partition)
-            if isinstance(partition, Partition):
-                watching.enter_context(partition.waking(wakeup))
+    """Look again whenever something is due, until there is enough or the time is up."""
+    wakeup = session.wakeup = Wakeup()
+    with trio.move_on_after(request.max_wait_ms / 1000):
         while True:
             await wakeup.wait()
-            found = _collect(asked, request, call)
-            if _suffices(found, asked, request):
+            found = _collect(session, reader, notes_positions=False)
+            if _suffices(found, session, request):
                 return found
-    return _collect(asked, request, call)
+    return _collect(session, reader, notes_positions=False)
 
 
-def _collect(asked: Sequence[Asked], request: FetchRequest, call: Call) -> Collected:
-    """Locate what there is, in the order asked for, within the limits.
+def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) -> Collected:
+    """Look at what is due, in the order of the session, within the limits.
 
     The first batch found is given whatever its size, so that a large one cannot block a consumer.
+    `notes_positions`: a follower that asks for an offset has everything below. That counts when
+    the request comes, not when it is looked at again.
     """
+    if notes_positions and session.is_follower:
+        _note_quiet_positions(session, reader.now_ms)
     found = Collected()
-    budget = min(request.max_bytes, call.node.config.fetch_max_bytes)
-    for one in asked:
-        answer, piece = _locate(one, request, call, budget, first=found.total_bytes == 0)
-        found.answers.append(answer)
-        found.slices.append(piece)
-        found.total_bytes += piece.length
-        found.is_final |= answer.error_code != ErrorCode.NONE
-        budget = max(0, budget - piece.length)
+    budget = reader.max_bytes
+    for one in list(session.due.values()):
+        seen = look(
+            one, reader, budget, first=found.total_bytes == 0, notes_position=notes_positions
+        )
+        found.looks.append((one, seen))
+        found.total_bytes += seen.piece.length
+        found.is_final |= seen.is_final
+        budget = max(0, budget - seen.piece.length)
+        if seen.is_settled and not _is_news(one, seen):
+            session.due.pop(one.place, None)
     return found
 
 
-def _locate(
-    one: Asked, request: FetchRequest, call: Call, budget: int, *, first: bool
-) -> tuple[FetchPartitionData, FileSlice]:
-    index = one.partition.partition
-    if one.topic is None:
-        return _failed(index, ErrorCode.UNKNOWN_TOPIC_ID), NOTHING
-    partition = call.node.led(one.topic, index)
-    if not isinstance(partition, Partition):
-        return _not_led(one.topic, index, partition, call), NOTHING
-    wrong_epoch = check_epoch(partition, one.partition.current_leader_epoch)
-    if wrong_epoch is not ErrorCode.NONE:
-        return _not_led(one.topic, index, wrong_epoch, call), NOTHING
-    committed = partition.high_watermark
-    if request.isolation_level == READ_COMMITTED:
-        committed = partition.last_stable_offset
-    limit = min(one.partition.partition_max_bytes, budget)
-    try:
-        piece = partition.log.locate(
-            one.partition.fetch_offset, limit, minimum_one_batch=first, stop_offset=committed
-        )
-    except StorageError:
-        return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR), NOTHING
-    if isinstance(piece, OffsetOutOfRange):
-        return _failed(index, ErrorCode.OFFSET_OUT_OF_RANGE, partition), NOTHING
-    return _data(index, ErrorCode.NONE, partition, request.isolation_level, piece), piece
+def _note_quiet_positions(session: FetchSession, now_ms: int) -> None:
+    """Let followers count as caught up where they had everything, and still have."""
+    for one in session.wanted.values():
+        follower, partition = one.follower, one.partition
+        if follower is not None and partition is not None and one.place not in session.due:
+            follower.fetched(
+                follower.log_end_offset,
+                follower.log_start_offset,
+                partition.log_end_offset,
+                now_ms,
+            )
 
 
-def check_epoch(partition: Partition, claimed: int) -> ErrorCode:
-    """Return whether a client's idea of the leader epoch is ours (KIP-320); -1 claims nothing."""
-    if claimed in {CLAIMS_NOTHING, partition.leader_epoch}:
-        return ErrorCode.NONE
-    if claimed < partition.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.UNKNOWN_LEADER_EPOCH
+def _answer(
+    session: FetchSession, found: Collected, call: Call, *, is_full: bool
+) -> FetchResponse | FileAnswer:
+    """Say what is new; a full request is answered for every partition that it named.
 
-
-def _data(
-    index: int, error: ErrorCode, partition: Partition, isolation_level: int, piece: FileSlice
-) -> FetchPartitionData:
-    return FetchPartitionData(
-        partition_index=index,
-        error_code=error,
-        high_watermark=partition.high_watermark,
-        last_stable_offset=partition.last_stable_offset,
-        log_start_offset=partition.log_start_offset,
-        aborted_transactions=() if isolation_level == READ_COMMITTED else None,
-        records=stand_in(piece.length),
-    )
-
-
-def _failed(index: int, error: ErrorCode, partition: Partition | None = None) -> FetchPartitionData:
-    return FetchPartitionData(
-        partition_index=index,
-        error_code=error,
-        high_watermark=-1 if partition is None else partition.high_watermark,
-        log_start_offset=-1 if partition is None else partition.log_start_offset,
-        aborted_transactions=None,
-        records=b"",
-    )
-
-
-def _not_led(topic: str, index: int, error: ErrorCode, call: Call) -> FetchPartitionData:
-    """Say who leads, for clients that can read it (KIP-951)."""
-    view = call.node.metadata.topic(topic)
-    known = None if view is None else view.partitions.get(index)
-    if known is None or call.api_version < 12:
-        return _failed(index, error)
-    return FetchPartitionData(
-        partition_index=index,
-        error_code=error,
-        high_watermark=-1,
-        aborted_transactions=None,
-        current_leader=FetchLeaderIdAndEpoch(
-            leader_id=known.leader, leader_epoch=known.leader_epoch
+    All of those are still due: nothing was ever told of them.
+    """
+    by_topic: dict[object, list[tuple[Wanted, FetchPartitionData, FileSlice]]] = {}
+    for one, seen in found.looks:
+        data = seen.data
+        if not is_full and not _is_news(one, seen):
+            continue
+        one.sent_high_watermark, one.sent_log_start = data.high_watermark, data.log_start_offset
+        if seen.is_settled:
+            session.due.pop(one.place, None)
+        elif seen.piece.length:
+            session.serve_later(one)
+        by_topic.setdefault(one.place[0], []).append((one, data, seen.piece))
+    call.node.metrics.record_bytes_out += found.total_bytes
+    message = FetchResponse(
+        session_id=session.id,
+        responses=tuple(
+            FetchableTopicResponse(
+                topic="" if session.by_id else topic,  # type: ignore[arg-type]
+                topic_id=topic if session.by_id else ZERO_UUID,  # type: ignore[arg-type]
+                partitions=tuple(data for _, data, _ in answers),
+            )
+            for topic, answers in by_topic.items()
         ),
-        records=b"",
     )
+    slices = [piece for answers in by_topic.values() for _, _, piece in answers]
+    return FileAnswer(message=message, slices=slices)
 
 
-def _grouped(
-    topics: Sequence[FetchTopic], answers: Sequence[FetchPartitionData]
-) -> tuple[FetchableTopicResponse, ...]:
-    """Give each topic of the request its share of the answers, which are in the same order."""
-    left = iter(answers)
-    return tuple(
-        FetchableTopicResponse(
-            topic=topic.topic,
-            topic_id=topic.topic_id,
-            partitions=tuple(next(left) for _ in topic.partitions),
-        )
-        for topic in topics
+def _is_news(one: Wanted, seen: Look) -> bool:
+    data = seen.data
+    return bool(
+        seen.piece.length
+        or seen.is_final
+        or data.high_watermark != one.sent_high_watermark
+        or data.log_start_offset != one.sent_log_start
     )

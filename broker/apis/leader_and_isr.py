@@ -7,7 +7,7 @@ import trio
 from broker.apis.answers import CloseConnection
 from broker.context import Call
 from broker.controller.topics import illegal_name
-from broker.replication.partition import Leadership
+from broker.replication.leadership import Leadership
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import (
@@ -33,6 +33,10 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
     except ZooKeeperFault as error:
         _LOG.warning("settings of topics cannot be read: %s", error)
         return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    partitions.broker_epoch = request.broker_epoch
+    partitions.known_leaders |= {
+        leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders
+    }
     return LeaderAndIsrResponse(
         error_code=ErrorCode.NONE,
         topics=tuple([await _take(topic, call) for topic in request.topic_states]),
@@ -74,5 +78,5 @@ def _leadership(topic: LeaderAndIsrTopicState, state: LeaderAndIsrPartitionState
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         replicas=state.replicas,
-        version=state.partition_epoch,
+        partition_epoch=state.partition_epoch,
     )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from broker.apis.fetch import READ_COMMITTED, check_epoch
+from broker.apis.fetching import READ_COMMITTED, check_epoch
 from broker.context import Call
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
@@ -22,6 +22,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 UNKNOWN: Final = -1
 LEADER_EPOCH_SINCE: Final = 4
+OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 
 async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
@@ -31,8 +32,7 @@ async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _find(topic.name, asked, request.isolation_level, call)
-                    for asked in topic.partitions
+                    _find(topic.name, asked, request, call) for asked in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -41,7 +41,7 @@ async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse
 
 
 def _find(
-    topic: str, asked: ListOffsetsPartition, isolation_level: int, call: Call
+    topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest, call: Call
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     partition = call.node.led(topic, index)
@@ -54,14 +54,16 @@ def _find(
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION
         )
-    end = partition.high_watermark
-    if isolation_level == READ_COMMITTED:
-        end = partition.last_stable_offset
+    end = _readable_end(partition, request)
     try:
         timestamp, offset, epoch = _look_up(partition, asked.timestamp, end)
     except StorageError:
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+        )
+    if request.replica_id < 0 and partition.is_behind_its_epoch and _is_open(asked, offset):
+        return ListOffsetsPartitionResponse(
+            partition_index=index, error_code=_not_available(call.api_version)
         )
     return ListOffsetsPartitionResponse(
         partition_index=index,
@@ -70,6 +72,30 @@ def _find(
         offset=offset,
         leader_epoch=epoch if call.api_version >= LEADER_EPOCH_SINCE else UNKNOWN,
     )
+
+
+def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
+    if request.replica_id >= 0:
+        return partition.log_end_offset
+    if request.isolation_level == READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+def _is_open(asked: ListOffsetsPartition, offset: int) -> bool:
+    """Return whether a new leader's answer may lie before one that an earlier leader gave.
+
+    Its high watermark may be lower at first; where the log starts does not depend on it (KIP-207).
+    """
+    if asked.timestamp == LATEST:
+        return True
+    return asked.timestamp not in {EARLIEST, EARLIEST_LOCAL, LATEST_TIERED} and offset == UNKNOWN
+
+
+def _not_available(version: int) -> ErrorCode:
+    if version < OFFSET_NOT_AVAILABLE_SINCE:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return ErrorCode.OFFSET_NOT_AVAILABLE
 
 
 def _look_up(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that clients and followers notice divergence."""
 
-from broker.apis.fetch import check_epoch
+from broker.apis.fetching import check_epoch
 from broker.context import Call
 from broker.log.results import StorageError
 from broker.replication.partition import Partition

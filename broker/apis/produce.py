@@ -163,16 +163,17 @@ async def _committed(
     # The log's end is at or behind the batch's: later batches came after it, so waiting for the
     # end as it is now waits for the batch too, and never for anything that comes later.
     last = partition.log_end_offset - 1
-    if partition.high_watermark > last:
-        return answer
-    with trio.move_on_after(patience_s(request.timeout_ms)):
-        try:
-            await partition.wait_committed(last)
-        except NotLeader:
-            return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        else:
-            return answer
-    return _failed(answer.index, ErrorCode.REQUEST_TIMED_OUT)
+    if partition.high_watermark <= last:
+        with trio.move_on_after(patience_s(request.timeout_ms)) as patience:
+            try:
+                await partition.wait_committed(last)
+            except NotLeader:
+                return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if patience.cancelled_caught:
+            return _failed(answer.index, ErrorCode.REQUEST_TIMED_OUT)
+    if partition.has_committed_too_thinly:
+        return _failed(answer.index, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    return answer
 
 
 def _close_on_failure(appended: list[tuple[str, list[PartitionProduceResponse]]]) -> None:

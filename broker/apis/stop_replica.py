@@ -21,7 +21,10 @@ async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse
                 topic_name=topic.topic_name,
                 partition_index=state.partition_index,
                 error_code=partitions.stop(
-                    topic.topic_name, state.partition_index, delete=state.delete_partition
+                    topic.topic_name,
+                    state.partition_index,
+                    leader_epoch=state.leader_epoch,
+                    delete=state.delete_partition,
                 ),
             )
             for topic in request.topic_states

@@ -33,7 +33,8 @@ def first_state(cluster: Cluster, partition: TopicPartition) -> PartitionState |
 
 
 def first_isr(live: tuple[int, ...]) -> tuple[int, ...]:
-    return live[:1]
+    """Return who is in sync in a new partition: everybody alive, as nobody has anything yet."""
+    return live
 
 
 def settle(

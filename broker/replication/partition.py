@@ -1,4 +1,4 @@
-"""One partition on this broker: its leadership, its high watermark, and who waits for it.
+"""One replica on this broker: its leadership, its high watermark, and who waits for it.
 
     log start          high watermark        log end
         |-- committed -------|-- not yet on ----|
@@ -7,13 +7,9 @@
 Consumers see committed records only. While the leader alone is in sync both ends are one.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
-from uuid import UUID
-
-import trio
 
 from broker.context import Clock, NotLeader
 from broker.log.partition_log import PartitionLog
@@ -25,64 +21,58 @@ from broker.log.results import (
     Origin,
     Refused,
 )
+from broker.replication.in_sync import Follower, InSync, IsrChange, IsrRules
+from broker.replication.leadership import NO_LEADER, Leadership
+from broker.replication.replica import Replica
+from broker.replication.watching import Wakeup
 from wire.errors import ErrorCode
 from wire.record_batch import Buffer, CorruptBatch, parse_header
 
-NO_LEADER: Final = -1
 ALL_IN_SYNC: Final = -1
 """The `acks` of a producer that waits for every in-sync replica."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leadership:
-    """What the controller says of one partition."""
-
-    topic: str
-    index: int
-    topic_id: UUID
-    controller_epoch: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    version: int
-    """Of the partition's state in ZooKeeper; a leader that changes the ISR writes against it."""
+REPLICA_LAG_TIME_MAX_MS: Final = 30_000
 
 
 class OwnBatchRefused(RuntimeError):
     """The log refused a batch that this broker built, for instance as larger than it may be."""
 
 
-class Wakeup:
-    """Somebody who waits for any of several partitions to move; good for one task."""
+@dataclass(slots=True, kw_only=True)
+class Surroundings:
+    """What a replica needs of its broker."""
 
-    __slots__ = ("_event",)
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-
-    def wake(self) -> None:
-        self._event.set()
-
-    async def wait(self) -> None:
-        """Wait until woken since the last wait."""
-        await self._event.wait()
-        self._event = trio.Event()
+    rules: IsrRules = field(
+        default_factory=lambda: IsrRules(
+            lag_time_max_ms=REPLICA_LAG_TIME_MAX_MS, is_alive=lambda _: True
+        )
+    )
+    ask_for_isr: Callable[["Partition"], None] = lambda _: None
+    """Called when the partition has an `isr_change` to be sent to the controller."""
 
 
-class Partition:
-    """One replica. Lives as long as the broker holds the partition; not thread-safe."""
+class Partition(Replica):
+    """One replica in its role. Lives as long as the broker holds it; not thread-safe."""
 
     def __init__(
-        self, broker_id: int, log: PartitionLog, leadership: Leadership, clock: Clock
+        self,
+        broker_id: int,
+        log: PartitionLog,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        high_watermark: int = 0,
+        surroundings: Surroundings | None = None,
     ) -> None:
-        self.log = log
+        """Hold the replica in no role; `take` gives it one."""
+        super().__init__(log, high_watermark)
+        self.leadership = replace(leadership, leader=NO_LEADER)
+        self.is_stopped = True
+        """It neither leads nor follows until the controller speaks of it again."""
         self._clock = clock
-        self.leadership = leadership
         self._broker_id = broker_id
-        self._replica_ends: dict[int, int] = {}
-        self._wakeups: set[Wakeup] = set()
-        self._high_watermark = log.log_start_offset
+        self._surroundings = surroundings or Surroundings()
+        self._in_sync: InSync | None = None
+        self._reign = 0
 
     @property
     def topic(self) -> str:
@@ -98,43 +88,73 @@ class Partition:
 
     @property
     def is_led_here(self) -> bool:
-        return self.leadership.leader == self._broker_id
+        return self._in_sync is not None
 
     @property
-    def log_start_offset(self) -> int:
-        return self.log.log_start_offset
+    def is_under_replicated(self) -> bool:
+        """Whether this broker leads it and a replica is not in sync."""
+        leads = self._in_sync
+        return leads is not None and len(leads.isr) < len(leads.followers) + 1
 
     @property
-    def log_end_offset(self) -> int:
-        return self.log.log_end_offset
+    def is_under_min_isr(self) -> bool:
+        """Whether this broker leads it and producers with acks=all are refused."""
+        return self._in_sync is not None and self._too_few(self._in_sync.isr)
 
     @property
-    def high_watermark(self) -> int:
-        return self._high_watermark
+    def has_committed_too_thinly(self) -> bool:
+        """Whether what was committed just now may be on fewer replicas than it should be."""
+        return self._in_sync is not None and self._too_few(self._in_sync.maximal)
 
     @property
-    def last_stable_offset(self) -> int:
-        """The end of what is decided; the high watermark until transactions are served."""
-        return self._high_watermark
+    def is_behind_its_epoch(self) -> bool:
+        """Whether a new leader does not know yet how much its predecessor had committed.
 
-    def take(self, leadership: Leadership) -> None:
-        """Follow the controller's newer word; a new epoch of leadership begins at the log's end."""
-        begins = leadership.leader == self._broker_id and (
-            leadership.leader_epoch != self.leadership.leader_epoch or not self._replica_ends
-        )
+        Until then its high watermark may lie below one that clients have seen (KIP-207).
+        """
+        leads = self._in_sync
+        return leads is not None and self._high_watermark < leads.epoch_start_offset
+
+    # -- roles ----------------------------------------------------------------------------------
+
+    def take(self, leadership: Leadership) -> bool:
+        """Follow the controller's word; return whether it was a newer one. Raises StorageError.
+
+        What a controller repeats changes nothing, so that a change of the ISR that is under way
+        goes on.
+        """
+        if not self.is_stopped and not self.leadership.is_older_than(leadership):
+            return False
+        if leadership.is_older_than(self.leadership):
+            return False
+        was = self.leadership
+        self.is_stopped = False
         self.leadership = leadership
-        if begins:
-            self.log.assign_leader_epoch(leadership.leader_epoch)
-            self._replica_ends = {self._broker_id: self.log.log_end_offset}
-        if self.is_led_here:
+        if leadership.leader == self._broker_id:
+            self._lead(leadership, is_new_epoch=leadership.leader_epoch != was.leader_epoch)
             self._advance()
-        self._wake_all()
+        else:
+            self._in_sync = None
+        self._tell_changed()
+        return True
+
+    def _lead(self, leadership: Leadership, *, is_new_epoch: bool) -> None:
+        if self._in_sync is None:
+            self._in_sync = InSync(self._broker_id, self._surroundings.rules)
+            self._reign += 1
+            is_new_epoch = True
+        if is_new_epoch:
+            self.log.assign_leader_epoch(leadership.leader_epoch)
+        self._in_sync.take(leadership, self.log.log_end_offset, self._clock.monotonic_ms())
 
     def resign(self) -> None:
-        """Stop leading: every wait ends with NotLeader."""
+        """Neither lead nor follow: every wait ends with NotLeader."""
         self.leadership = replace(self.leadership, leader=NO_LEADER)
-        self._replica_ends = {}
-        self._wake_all()
+        self.is_stopped = True
+        self._in_sync = None
+        self._tell_changed()
+
+    # -- appending as the leader ----------------------------------------------------------------
 
     def append_from_client(
         self, batch: Buffer, *, acks: int, is_fenced: bool, now_ms: int
@@ -197,49 +217,110 @@ class Partition:
         return self.log.find_duplicate(header) if header.producer_id >= 0 else None
 
     def _refuse_too_few_in_sync(self, acks: int) -> Refused | None:
-        needed = self.log.config.min_insync_replicas
-        if acks != ALL_IN_SYNC or len(self.leadership.isr) >= needed:
+        leads = self._in_sync
+        if acks != ALL_IN_SYNC or leads is None or not self._too_few(leads.isr):
             return None
         return Refused(
             error=ErrorCode.NOT_ENOUGH_REPLICAS,
-            reason=f"{len(self.leadership.isr)} replicas in sync, min.insync.replicas={needed}",
+            reason=f"{len(leads.isr)} replicas in sync, "
+            f"min.insync.replicas={self.log.config.min_insync_replicas}",
         )
 
+    def _too_few(self, in_sync: frozenset[int]) -> bool:
+        assert self._in_sync is not None, "asked of leaders only"
+        needed = self._in_sync.effective_min(self.log.config.min_insync_replicas)
+        return len(in_sync) < needed
+
     def _grown(self) -> None:
-        self._replica_ends[self._broker_id] = self.log.log_end_offset
+        for watcher in self._watchers:
+            watcher.grown()
         self._advance()
 
     def _advance(self) -> None:
-        """Move the high watermark to the smallest end among the in-sync replicas; never back."""
-        ends = [
-            self._replica_ends.get(broker, self._high_watermark) for broker in self.leadership.isr
-        ]
-        committed = min(ends, default=self._high_watermark)
-        if committed > self._high_watermark:
-            self._high_watermark = committed
-            self._wake_all()
+        """Move the high watermark to where every in-sync replica is; never back."""
+        leads = self._in_sync
+        if leads is None:
+            return
+        end = self.log.log_end_offset
+        if leads.followers:
+            now_ms = self._clock.monotonic_ms()
+            end = leads.high_watermark(end, now_ms, self.log.config.min_insync_replicas)
+        self._commit(end)
 
-    def _wake_all(self) -> None:
-        for wakeup in self._wakeups:
-            wakeup.wake()
+    # -- the followers of a leader --------------------------------------------------------------
 
-    @contextmanager
-    def waking(self, wakeup: Wakeup) -> Iterator[None]:
-        """Wake `wakeup` whenever the high watermark or the leadership moves."""
-        self._wakeups.add(wakeup)
-        try:
-            yield
-        finally:
-            self._wakeups.discard(wakeup)
+    def follower(self, broker_id: int) -> Follower | None:
+        """Return what is known of a replica of this leader, None if it is none."""
+        return None if self._in_sync is None else self._in_sync.followers.get(broker_id)
+
+    @property
+    def in_sync_replicas(self) -> frozenset[int]:
+        """The confirmed ISR, this leader with it; empty where this broker does not lead."""
+        return frozenset() if self._in_sync is None else self._in_sync.isr
+
+    def fetched_by(self, broker_id: int, offset: int, log_start_offset: int) -> None:
+        """Note that a follower asks for `offset`: it has everything below."""
+        leads = self._in_sync
+        assert leads is not None, "only a leader is fetched from"
+        follower = leads.followers[broker_id]
+        before = follower.log_end_offset
+        follower.fetched(
+            offset, log_start_offset, self.log.log_end_offset, self._clock.monotonic_ms()
+        )
+        if broker_id not in leads.isr:
+            self._ask(leads.expand(broker_id, self._high_watermark))
+        if offset != before:
+            self._advance()
+
+    def look_after_isr(self) -> None:
+        """Ask for an ISR without those who lag; call it every half of replica.lag.time.max.ms."""
+        leads = self._in_sync
+        if leads is not None and leads.followers:
+            self._ask(leads.shrink(self.log.log_end_offset, self._clock.monotonic_ms()))
+            self._advance()
+
+    def reconsider(self) -> None:
+        """See whether more is committed, now that brokers or settings have changed."""
+        self._advance()
+
+    def _ask(self, change: IsrChange | None) -> None:
+        if change is not None:
+            self._surroundings.ask_for_isr(self)
+
+    @property
+    def isr_change(self) -> IsrChange | None:
+        """The ISR that the controller is to be asked for, or is being asked for."""
+        return None if self._in_sync is None else self._in_sync.change
+
+    def isr_confirmed(self, leadership: Leadership) -> None:
+        """Take over the state that the controller answered with, unless a newer one is known."""
+        leads = self._in_sync
+        if leads is None or not leads.confirmed(leadership):
+            return
+        self.leadership = replace(
+            self.leadership, isr=leadership.isr, partition_epoch=leadership.partition_epoch
+        )
+        self._advance()
+
+    def isr_refused(self, change: IsrChange) -> None:
+        """Go back to the ISR confirmed last."""
+        if self._in_sync is not None:
+            self._in_sync.refused(change)
+            self._advance()
+
+    # -- waiting --------------------------------------------------------------------------------
 
     async def wait_committed(self, offset: int) -> None:
-        """Wait until the record at `offset` is committed. Raises NotLeader."""
-        epoch = self.leadership.leader_epoch
+        """Wait until the record at `offset` is committed. Raises NotLeader.
+
+        A new epoch of the same leader does not end the wait: nobody else has written in between.
+        """
+        reign = self._reign
         if self.is_led_here and self._high_watermark > offset:
             return
         wakeup = Wakeup()
         with self.waking(wakeup):
-            while self.is_led_here and self.leadership.leader_epoch == epoch:
+            while self.is_led_here and self._reign == reign:
                 if self._high_watermark > offset:
                     return
                 await wakeup.wait()

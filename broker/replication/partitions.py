@@ -3,19 +3,29 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
+import trio
+
 from broker.context import Clock, LeadershipListener
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.results import StorageError
 from broker.log.results import TopicPartition as LogName
-from broker.replication.partition import Leadership, Partition
+from broker.replication.fetch_sessions import FetchSessions
+from broker.replication.fetchers import Following
+from broker.replication.high_watermarks import HighWatermarks
+from broker.replication.leadership import NO_LEADER, Leadership
+from broker.replication.partition import Partition, Surroundings
 from wire.errors import ErrorCode
+from wire.net.transport import Address
 
 _LOG = logging.getLogger(__name__)
 
 
 class Partitions:
-    """The replicas by topic and index. `config_of(topic)` gives the settings of a topic now."""
+    """The replicas by topic and index. `config_of(topic)` gives the settings of a topic now.
+
+    following   who fetches for replicas that do not lead; None in a broker without peers
+    """
 
     def __init__(
         self,
@@ -23,11 +33,20 @@ class Partitions:
         logs: LogManager,
         config_of: Callable[[str], LogConfig],
         clock: Clock,
+        surroundings: Surroundings | None = None,
     ) -> None:
+        self.following: Following | None = None
+        self.fetch_sessions = FetchSessions()
+        self.broker_epoch = -1
+        """This broker's registration, as the controller last named it."""
+        self.known_leaders: dict[int, Address] = {}
+        """Where leaders are, as LeaderAndIsr told; UpdateMetadata comes after it."""
         self._broker_id = broker_id
         self._logs = logs
         self._config_of = config_of
         self._clock = clock
+        self._surroundings = surroundings or Surroundings()
+        self._high_watermarks = HighWatermarks(logs.folders)
         self._held: dict[tuple[str, int], Partition] = {}
         self._listeners: dict[str, LeadershipListener] = {}
         self._controller_epoch = 0
@@ -67,14 +86,18 @@ class Partitions:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if known is not None and leadership.leader_epoch < known.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        if self._broker_id not in leadership.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
             partition = known or self._open(leadership)
-            partition.take(leadership)
+            is_newer = partition.take(leadership)
         except StorageError as error:
             _LOG.error("%s-%s: %s", leadership.topic, leadership.index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._held[leadership.topic, leadership.index] = partition
-        self._tell_listener(partition)
+        if is_newer:
+            self._follow_or_not(partition)
+            self._tell_listener(partition)
         return ErrorCode.NONE
 
     def _open(self, leadership: Leadership) -> Partition:
@@ -85,7 +108,22 @@ class Partitions:
             config=self._config_of(leadership.topic),
             now_ms=self._clock.now_ms(),
         )
-        return Partition(self._broker_id, log, leadership, self._clock)
+        return Partition(
+            self._broker_id,
+            log,
+            leadership,
+            self._clock,
+            high_watermark=self._high_watermarks.saved(log.name),
+            surroundings=self._surroundings,
+        )
+
+    def _follow_or_not(self, partition: Partition) -> None:
+        if self.following is None:
+            return
+        if partition.is_led_here or partition.leadership.leader == NO_LEADER:
+            self.following.leave(partition)
+        else:
+            self.following.follow(partition)
 
     def _tell_listener(self, partition: Partition) -> None:
         listener = self._listeners.get(partition.topic)
@@ -96,17 +134,29 @@ class Partitions:
         else:
             listener.on_resigned(partition.topic, partition.index)
 
-    def stop(self, topic: str, index: int, *, delete: bool) -> ErrorCode:
-        """Hold the partition no longer; with `delete` its log goes too. Gone already is fine."""
-        partition = self._held.pop((topic, index), None)
+    def stop(
+        self, topic: str, index: int, *, leader_epoch: int = NO_LEADER, delete: bool
+    ) -> ErrorCode:
+        """Neither lead nor follow any more; with `delete` the log goes too. Gone already is fine.
+
+        FENCED_LEADER_EPOCH when the controller has said something newer since; a negative epoch
+        claims nothing (-2: the topic is being deleted).
+        """
+        partition = self._held.get((topic, index))
+        if partition is not None and 0 <= leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
         if partition is not None:
+            if self.following is not None:
+                self.following.leave(partition)
             partition.resign()
             self._tell_listener(partition)
         if not delete:
             return ErrorCode.NONE
+        self._held.pop((topic, index), None)
         try:
             if self._logs.get(topic, index) is not None:
                 self._logs.delete(topic, index)
+                self.save_high_watermarks()
         except StorageError as error:
             _LOG.error("%s-%s cannot be deleted: %s", topic, index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -127,3 +177,30 @@ class Partitions:
     def sizes(self) -> Mapping[tuple[str, int], int]:
         """Return each log's bytes."""
         return {name: partition.log.size_bytes for name, partition in self._held.items()}
+
+    # -- care -----------------------------------------------------------------------------------
+
+    def save_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint`."""
+        self._high_watermarks.save(self._logs.logs.values(), self.high_watermark)
+
+    async def save_high_watermarks_regularly(self, interval_s: float) -> None:
+        """Write them until cancelled, and once more in the end."""
+        try:
+            while True:
+                await trio.sleep(interval_s)
+                self.save_high_watermarks()
+        finally:
+            self.save_high_watermarks()
+
+    def brokers_changed(self) -> None:
+        """Wait no longer for followers whose brokers have died."""
+        for partition in self._held.values():
+            partition.reconsider()
+
+    async def look_after_isrs(self, interval_s: float) -> None:
+        """Let leaders drop followers that lag, until cancelled."""
+        while True:
+            await trio.sleep(interval_s)
+            for partition in list(self._held.values()):
+                partition.look_after_isr()

@@ -17,7 +17,8 @@ from broker.dynamic_config import DynamicConfig
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from broker.metrics import RequestMetrics
-from broker.replication.partition import Leadership, Partition
+from broker.replication.leadership import Leadership
+from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.server import Server
 from wire.errors import ErrorCode
@@ -120,7 +121,7 @@ def leadership(index: int, *, leader: int = 0, epoch: int = 5) -> Leadership:
         leader_epoch=epoch,
         isr=(leader,),
         replicas=(0, 1),
-        version=0,
+        partition_epoch=0,
     )
 
 

@@ -1,6 +1,7 @@
 """Produce, Fetch and their kin over a real socket and a real log."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,12 +92,12 @@ async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for(tmp_path: Path) ->
 
 async def test_a_fetch_that_waits_learns_at_once_of_a_new_leader(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
-        await client.send(fetch(0, max_wait_ms=10_000))
+        await client.send(fetch(0, max_wait_ms=10_000, epoch=5))
         await trio.sleep(0.05)
         rig.node.lead(0, leader=1, epoch=6)
         with trio.fail_after(2):
             data = only(await client.receive())
-        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 async def test_the_first_batch_comes_whole_however_small_the_limit(tmp_path: Path) -> None:
@@ -122,11 +123,20 @@ async def test_what_cannot_be_fetched_is_said(tmp_path: Path) -> None:
         assert future.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-async def test_a_fetch_session_is_declined(tmp_path: Path) -> None:
+async def test_a_fetch_session_says_only_what_is_new(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
-        assert (await client.ask(fetch(0, session_epoch=0))).session_id == 0
-        answer = await client.ask(fetch(0, session_id=9, session_epoch=3))
-        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        first = await client.ask(fetch(0, session_epoch=0))
+        assert first.session_id > 0
+        session = {"session_id": first.session_id, "session_epoch": 1}
+        nothing = replace(fetch(0, **session), topics=())
+        assert (await client.ask(nothing)).responses == ()
+        await client.ask(produce(batch(b"new")))
+        session["session_epoch"] = 2
+        assert values(only(await client.ask(replace(nothing, **session)))) == [b"new"]
+        stale = await client.ask(replace(nothing, **session))
+        assert stale.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        unknown = await client.ask(fetch(0, session_id=first.session_id ^ 1, session_epoch=3))
+        assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 async def test_produce_refuses_with_kafkas_codes(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from broker.groups.coordinator import GroupCoordinator
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
-from broker.replication.partition import Leadership, Partition
+from broker.replication.in_sync import IsrRules
+from broker.replication.leadership import Leadership
+from broker.replication.partition import Partition, Surroundings
 from wire.errors import ErrorCode
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -89,7 +91,8 @@ class Rig:
 
     def set_in_sync(self, *brokers: int) -> None:
         """Let these brokers be in sync; another one than this holds the high watermark back."""
-        self.partition.take(replace(self.partition.leadership, isr=brokers))
+        known = self.partition.leadership
+        self.partition.take(replace(known, isr=brokers, partition_epoch=known.partition_epoch + 1))
 
     async def wait_loaded(self) -> None:
         """Wait until the groups have been loaded."""
@@ -126,11 +129,14 @@ async def open_rig(
         leader_epoch=0,
         isr=(BROKER,),
         replicas=(BROKER, FOLLOWER),
-        version=0,
+        partition_epoch=0,
     )
     chosen = {"broker_id": BROKER, "zookeeper_connect": "localhost:1", **(settings or {})}
     node = LoneNode(config=BrokerConfig(**chosen))
-    partition = Partition(BROKER, log, leadership, node.clock)
+    rules = IsrRules(lag_time_max_ms=30_000, is_alive=lambda broker: broker == BROKER)
+    partition = Partition(
+        BROKER, log, leadership, node.clock, surroundings=Surroundings(rules=rules)
+    )
     partition.take(leadership)
     _announce(node.metadata)
     async with trio.open_nursery() as nursery:

@@ -118,7 +118,7 @@ async def test_what_was_loaded_is_told_only_when_it_is_safe(
         await commit(rig, 5)
     async with open_rig(tmp_path, is_led=False) as rig:
         # A new leader does not know yet how far the others are.
-        rig.partition.leadership = replace(rig.partition.leadership, isr=(BROKER, FOLLOWER))
+        rig.set_in_sync(BROKER, FOLLOWER)
         rig.partition._high_watermark = 0
         rig.groups.on_leader(rig.partition)
         await wait_all_tasks_blocked()
@@ -214,9 +214,9 @@ async def test_a_log_that_does_not_take_the_records_changes_nothing(
         rig.partition.log.config = replace(rig.partition.log.config, max_message_bytes=10)
         assert await commit(rig, 2) is ErrorCode.UNKNOWN_SERVER_ERROR
         assert "group records refused" in caplog.text
-        rig.partition.leadership = replace(rig.partition.leadership, leader=FOLLOWER)
+        rig.partition.resign()
         assert await commit(rig, 3) is ErrorCode.NOT_COORDINATOR
-        rig.partition.leadership = replace(rig.partition.leadership, leader=BROKER)
+        rig.partition.take(replace(rig.partition.leadership, leader=BROKER))
         assert await committed(rig) == 1
 
 

@@ -237,11 +237,11 @@ def test_partitions_are_spread_over_the_brokers(admin: AdminClient) -> None:
     assert sorted(leaders) == [0, 0, 1, 1, 2, 2]
 
 
-def test_replicas_are_assigned_and_only_the_leader_counts_as_in_sync(admin: AdminClient) -> None:
+def test_replicas_are_assigned_and_all_are_in_sync(admin: AdminClient) -> None:
     admin.create_topics([NewTopic("copies", 3, 3)])["copies"].result(20)
     for partition in admin.list_topics("copies").topics["copies"].partitions.values():
         assert sorted(partition.replicas) == [0, 1, 2]
-        assert partition.isrs == [partition.leader]
+        assert sorted(partition.isrs) == [0, 1, 2]
 
 
 def deliver(client: Producer, topic: str, partition: int) -> KafkaError | None:

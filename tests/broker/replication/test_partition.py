@@ -12,9 +12,12 @@ from broker.context import NotLeader
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.results import AppendResult, Refused
-from broker.replication.partition import Partition, Wakeup
+from broker.replication.in_sync import IsrRules
+from broker.replication.partition import Partition, Surroundings
 from broker.replication.partitions import Partitions
-from tests.broker.rig import NOW_MS, FixedClock, batch, leadership
+from broker.replication.watching import Wakeup
+from tests.broker.replication.clocks import HandClock
+from tests.broker.rig import NOW_MS, batch, leadership
 from wire.errors import ErrorCode
 
 
@@ -34,7 +37,12 @@ class Listener:
 
 
 @pytest.fixture
-def partitions(tmp_path: Path) -> Iterator[Partitions]:
+def alive() -> set[int]:
+    return {0, 1, 2}
+
+
+@pytest.fixture
+def partitions(tmp_path: Path, alive: set[int]) -> Iterator[Partitions]:
     logs = LogManager.open(
         [tmp_path],
         broker_id=0,
@@ -42,7 +50,8 @@ def partitions(tmp_path: Path) -> Iterator[Partitions]:
         config_of=lambda _: LogConfig(),
         now_ms=NOW_MS,
     )
-    yield Partitions(0, logs, lambda _: LogConfig(), FixedClock())
+    rules = IsrRules(lag_time_max_ms=30_000, is_alive=alive.__contains__)
+    yield Partitions(0, logs, lambda _: LogConfig(), HandClock(), Surroundings(rules=rules))
     logs.close()
 
 
@@ -68,17 +77,23 @@ def test_alone_in_sync_everything_written_is_committed(partitions: Partitions) -
     assert partition.leader_epoch == 5
 
 
-def test_with_another_in_sync_nothing_is_committed_before_it_has_it(partitions: Partitions) -> None:
+def test_with_another_in_sync_nothing_is_committed_before_it_has_it(
+    partitions: Partitions, alive: set[int]
+) -> None:
     partitions.take(replace(leadership(0), isr=(0, 1)))
     partition = led(partitions)
     append(partition)
     assert (partition.high_watermark, partition.log_end_offset) == (0, 1)
-    partitions.take(replace(leadership(0), isr=(0,), version=1))
+    partitions.take(replace(leadership(0), isr=(0,), partition_epoch=1))
+    assert partition.high_watermark == 0, "it may join again any moment"
+    alive.remove(1)
+    partition.look_after_isr()
     assert partition.high_watermark == 1
 
 
 async def test_who_waits_is_woken_when_the_record_is_committed(
     partitions: Partitions,
+    alive: set[int],
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001 - a fixture that works by being there
 ) -> None:
     partitions.take(replace(leadership(0), isr=(0, 1)))
@@ -90,7 +105,8 @@ async def test_who_waits_is_woken_when_the_record_is_committed(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partition.wait_committed, 0)
         await trio.testing.wait_all_tasks_blocked()
-        partitions.take(replace(leadership(0), isr=(0,), version=1))
+        alive.remove(1)
+        partitions.take(replace(leadership(0), isr=(0,), partition_epoch=1))
 
 
 async def test_who_waits_learns_that_leadership_is_lost(partitions: Partitions) -> None:

@@ -1,0 +1,247 @@
+"""One partition of a Fetch: may it be read here, from where to where, and what is to be told."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker.context import Call
+from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange, StorageError
+from broker.replication.fetch_sessions import Wanted
+from broker.replication.partition import Partition
+from broker.replication.preferred import preferred_replica
+from broker.replication.truncation import Divergence, UnknownEpoch, find_divergence
+from broker.sending import stand_in
+from wire.errors import ErrorCode
+from wire.messages.fetch import (
+    AbortedTransaction,
+    FetchEpochEndOffset,
+    FetchLeaderIdAndEpoch,
+    FetchPartitionData,
+)
+
+READ_COMMITTED: Final = 1
+CLAIMS_NOTHING: Final = -1
+LEADER_TOLD_SINCE: Final = 12
+NONE_ABORTED: Final = None
+"""What readers of everything are told of aborted transactions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who reads, and what is the same for all partitions of the request."""
+
+    call: Call
+    replica_id: int
+    isolation_level: int
+    rack_id: str
+    reads_followers: bool
+    max_bytes: int
+    now_ms: int
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was found. Settled: nothing more is to be told until the partition moves."""
+
+    data: FetchPartitionData
+    piece: FileSlice
+    is_final: bool = False
+    is_settled: bool = False
+
+
+def look(one: Wanted, reader: Reader, budget: int, *, first: bool, notes_position: bool) -> Look:
+    """Look at one partition that somebody wants; watch it from now on."""
+    partition = _resolve(one, reader)
+    if isinstance(partition, ErrorCode):
+        one.attach(None)
+        one.follower = None
+        return _refused(one, partition, reader)
+    one.attach(partition)
+    wrong = check_epoch(partition, one.asked.current_leader_epoch)
+    if wrong is ErrorCode.NONE and reader.is_follower:
+        one.follower = partition.follower(reader.replica_id)
+        if one.follower is None:
+            # The controller has added the replica, and this leader has not heard of it yet.
+            wrong = ErrorCode.UNKNOWN_LEADER_EPOCH
+    if wrong is not ErrorCode.NONE:
+        one.follower = None
+        return _refused(one, wrong, reader)
+    try:
+        return _read(one, partition, reader, budget, first=first, notes_position=notes_position)
+    except StorageError:
+        return _failed(one, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _resolve(one: Wanted, reader: Reader) -> Partition | ErrorCode:
+    """Return the replica that may be read here, or what to answer."""
+    node = reader.call.node
+    key, index = one.place
+    if one.name is None:
+        if isinstance(key, str):
+            one.name = key
+        else:
+            view = node.metadata.topic_by_id(key)
+            if view is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            one.name = view.name
+    led = node.led(one.name, index)
+    if isinstance(led, Partition):
+        return _same_topic(one, led)
+    if reader.reads_followers:
+        held = node.partitions.get(one.name, index)
+        if held is not None and not held.is_stopped:
+            return _same_topic(one, held)
+    return led
+
+
+def _same_topic(one: Wanted, partition: Partition) -> Partition | ErrorCode:
+    """A topic that was created anew under its name is another one."""
+    key = one.place[0]
+    if isinstance(key, str) or key == partition.leadership.topic_id:
+        return partition
+    one.name = None
+    return ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def check_epoch(partition: Partition, claimed: int) -> ErrorCode:
+    """Return whether a client's idea of the leader epoch is ours (KIP-320); -1 claims nothing."""
+    if claimed in {CLAIMS_NOTHING, partition.leader_epoch}:
+        return ErrorCode.NONE
+    if claimed < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def _read(
+    one: Wanted,
+    partition: Partition,
+    reader: Reader,
+    budget: int,
+    *,
+    first: bool,
+    notes_position: bool,
+) -> Look:
+    asked = one.asked
+    if asked.fetch_offset < partition.log_start_offset:
+        return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
+    try:
+        divergence = find_divergence(partition.log, asked.fetch_offset, asked.last_fetched_epoch)
+    except UnknownEpoch:
+        return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
+    if divergence is not None:
+        return Look(
+            data=_data(one, partition, NOTHING, reader, divergence=divergence),
+            piece=NOTHING,
+            is_final=True,
+        )
+    nearer = None
+    if reader.rack_id and not reader.is_follower:
+        nearer = preferred_replica(partition, reader.call.node, reader.rack_id, asked.fetch_offset)
+    if nearer is not None:
+        return Look(
+            data=_data(one, partition, NOTHING, reader, preferred=nearer),
+            piece=NOTHING,
+            is_final=True,
+        )
+    stop = _readable_end(partition, reader)
+    piece = partition.log.locate(
+        asked.fetch_offset,
+        min(asked.partition_max_bytes, budget),
+        minimum_one_batch=first,
+        stop_offset=stop,
+    )
+    if isinstance(piece, OffsetOutOfRange):
+        return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
+    if notes_position and reader.is_follower:
+        partition.fetched_by(reader.replica_id, asked.fetch_offset, asked.log_start_offset)
+    return Look(
+        data=_data(one, partition, piece, reader),
+        piece=piece,
+        is_settled=not piece.length and asked.fetch_offset >= stop,
+    )
+
+
+def _readable_end(partition: Partition, reader: Reader) -> int:
+    """Followers read all there is, consumers what is committed, some only what is decided."""
+    if reader.is_follower:
+        return partition.log_end_offset
+    if reader.isolation_level == READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+def _data(
+    one: Wanted,
+    partition: Partition,
+    piece: FileSlice,
+    reader: Reader,
+    *,
+    divergence: Divergence | None = None,
+    preferred: int = -1,
+) -> FetchPartitionData:
+    aborted: tuple[AbortedTransaction, ...] | None = NONE_ABORTED
+    if reader.isolation_level == READ_COMMITTED:
+        aborted = _aborted(one, partition, piece)
+    return FetchPartitionData(
+        partition_index=one.place[1],
+        error_code=ErrorCode.NONE,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log_start_offset,
+        diverging_epoch=FetchEpochEndOffset()
+        if divergence is None
+        else FetchEpochEndOffset(epoch=divergence.epoch, end_offset=divergence.end_offset),
+        aborted_transactions=aborted,
+        preferred_read_replica=preferred,
+        records=stand_in(piece.length),
+    )
+
+
+def _aborted(one: Wanted, partition: Partition, piece: FileSlice) -> tuple[AbortedTransaction, ...]:
+    """Return which of the transactions in the piece came to nothing."""
+    if not piece.length:
+        return ()
+    return tuple(
+        AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
+        for found in partition.log.aborted_transactions(one.asked.fetch_offset, piece.end_offset)
+    )
+
+
+def _failed(one: Wanted, error: ErrorCode, partition: Partition | None = None) -> Look:
+    return Look(
+        data=FetchPartitionData(
+            partition_index=one.place[1],
+            error_code=error,
+            high_watermark=-1 if partition is None else partition.high_watermark,
+            log_start_offset=-1 if partition is None else partition.log_start_offset,
+            aborted_transactions=NONE_ABORTED,
+            records=b"",
+        ),
+        piece=NOTHING,
+        is_final=True,
+    )
+
+
+def _refused(one: Wanted, error: ErrorCode, reader: Reader) -> Look:
+    """Say who leads, to clients that can read it (KIP-951)."""
+    view = None if one.name is None else reader.call.node.metadata.topic(one.name)
+    known = None if view is None else view.partitions.get(one.place[1])
+    if known is None or reader.call.api_version < LEADER_TOLD_SINCE:
+        return _failed(one, error)
+    return Look(
+        data=FetchPartitionData(
+            partition_index=one.place[1],
+            error_code=error,
+            high_watermark=-1,
+            aborted_transactions=NONE_ABORTED,
+            current_leader=FetchLeaderIdAndEpoch(
+                leader_id=known.leader, leader_epoch=known.leader_epoch
+            ),
+            records=b"",
+        ),
+        piece=NOTHING,
+        is_final=True,
+    )

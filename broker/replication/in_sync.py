@@ -1,0 +1,209 @@
+"""A leader's view of its followers: who is in sync, and what is therefore committed. Pure.
+
+    follower 2 (in sync)      |---------|
+    follower 3 (lags)         |----|
+    leader's log              |---------------|
+                                        ^ high watermark: every in-sync replica has what is below
+
+Rules of Kafka's Partition and Replica: KIP-497 for changes of the ISR that are under way, KIP-966
+for min.insync.replicas. Times are milliseconds of one monotonic clock, given as arguments.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from broker.replication.leadership import Leadership
+
+UNKNOWN: Final = -1
+NEVER_MS: Final = -(2**62)
+
+
+class Follower:
+    """How far one other replica is, as far as its fetches tell."""
+
+    __slots__ = (
+        "_last_fetch_leader_end",
+        "_last_fetch_ms",
+        "last_caught_up_ms",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self) -> None:
+        self.log_end_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.last_caught_up_ms = NEVER_MS
+        self._last_fetch_ms = NEVER_MS
+        self._last_fetch_leader_end = UNKNOWN
+
+    def begin(self, leader_end: int, now_ms: int, *, is_in_sync: bool, is_known: bool) -> None:
+        """Count anew in a new leader epoch; what is in sync has all its time again."""
+        moment = now_ms if is_in_sync else NEVER_MS
+        self.last_caught_up_ms = moment
+        self._last_fetch_ms = moment if is_known else NEVER_MS
+        self._last_fetch_leader_end = leader_end if is_known else UNKNOWN
+
+    def fetched(self, offset: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
+        """Note a fetch: the follower has everything below `offset`.
+
+        It was caught up now if it asks for the leader's end, and when it fetched last if it asks
+        for what was the leader's end then: so a busy leader does not make its followers look slow.
+        """
+        if offset >= leader_end:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif offset >= self._last_fetch_leader_end:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self._last_fetch_ms)
+        self.log_end_offset = offset
+        self.log_start_offset = log_start_offset
+        self._last_fetch_leader_end = max(leader_end, self._last_fetch_leader_end)
+        self._last_fetch_ms = now_ms
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        """Return whether it has everything, or had it not longer ago than it may."""
+        return (
+            self.log_end_offset == leader_end or now_ms - self.last_caught_up_ms <= lag_time_max_ms
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChange:
+    """An ISR that the leader has asked the controller for; its answer is not known yet."""
+
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrRules:
+    """What decides about the ISR besides the followers themselves."""
+
+    lag_time_max_ms: int
+    """replica.lag.time.max.ms"""
+    is_alive: Callable[[int], bool]
+    """Whether a broker is registered, as far as this one knows."""
+
+
+class InSync:
+    """The replicas of one partition as its leader sees them, for as long as it leads.
+
+    isr        as the controller last confirmed it; min.insync.replicas counts these
+    maximal    with whom the controller may have added by now; the high watermark heeds all of them
+    change     what was asked for and is not answered; there is at most one at a time
+    """
+
+    def __init__(self, broker_id: int, rules: IsrRules) -> None:
+        self._broker_id = broker_id
+        self._rules = rules
+        self.followers: dict[int, Follower] = {}
+        self.isr: frozenset[int] = frozenset()
+        self.maximal: frozenset[int] = frozenset()
+        self.change: IsrChange | None = None
+        self.epoch_start_offset = 0
+        """Where this leader's epoch began; who has less cannot be known to have the same."""
+        self._leader_epoch = UNKNOWN
+        self._partition_epoch = UNKNOWN
+
+    def take(self, leadership: Leadership, leader_end: int, now_ms: int) -> None:
+        """Follow the controller's word; whatever was asked for before is settled by it."""
+        known = self.followers
+        self.followers = {
+            broker: known.get(broker) or Follower()
+            for broker in leadership.replicas
+            if broker != self._broker_id
+        }
+        if leadership.leader_epoch > self._leader_epoch:
+            for broker, follower in self.followers.items():
+                follower.begin(
+                    leader_end,
+                    now_ms,
+                    is_in_sync=broker in leadership.isr,
+                    is_known=broker in known,
+                )
+            self.epoch_start_offset = leader_end
+        self._commit(leadership)
+
+    def _commit(self, leadership: Leadership) -> None:
+        self._leader_epoch = leadership.leader_epoch
+        self._partition_epoch = leadership.partition_epoch
+        self.isr = self.maximal = frozenset(leadership.isr)
+        self.change = None
+
+    def high_watermark(self, leader_end: int, now_ms: int, min_insync_replicas: int) -> int:
+        """Return the end of what is committed; may lie below a value returned before.
+
+        A follower that is about to join is waited for as well: otherwise the high watermark would
+        run away from it for ever. UNKNOWN while too few are in sync, or one has not been heard of.
+        """
+        if len(self.isr) < self.effective_min(min_insync_replicas):
+            return UNKNOWN
+        end = leader_end
+        for broker, follower in self.followers.items():
+            if follower.log_end_offset < end and (
+                broker in self.maximal or self._may_join_soon(broker, follower, leader_end, now_ms)
+            ):
+                end = follower.log_end_offset
+        return end
+
+    def _may_join_soon(self, broker: int, follower: Follower, leader_end: int, now_ms: int) -> bool:
+        lag_time_max_ms = self._rules.lag_time_max_ms
+        return follower.is_caught_up(leader_end, now_ms, lag_time_max_ms) and self._rules.is_alive(
+            broker
+        )
+
+    def effective_min(self, min_insync_replicas: int) -> int:
+        """Return min.insync.replicas, but never more than there are replicas (KIP-966)."""
+        return min(min_insync_replicas, len(self.followers) + 1)
+
+    def expand(self, broker: int, high_watermark: int) -> IsrChange | None:
+        """Return the change to ask for, if this follower is to join the ISR now.
+
+        It needs all that is committed, and all up to this epoch's start: below that may lie records
+        that an earlier leader has committed without this one knowing it yet.
+        """
+        if self.change is not None or broker in self.isr:
+            return None
+        end = self.followers[broker].log_end_offset
+        if end < high_watermark or end < self.epoch_start_offset:
+            return None
+        if not self._rules.is_alive(broker):
+            return None
+        self.maximal = self.isr | {broker}
+        return self._ask(self.maximal)
+
+    def shrink(self, leader_end: int, now_ms: int) -> IsrChange | None:
+        """Return the change to ask for, if followers have fallen behind for too long."""
+        if self.change is not None:
+            return None
+        lag_time_max_ms = self._rules.lag_time_max_ms
+        behind = {
+            broker
+            for broker in self.isr - {self._broker_id}
+            if broker not in self.followers
+            or not self.followers[broker].is_caught_up(leader_end, now_ms, lag_time_max_ms)
+        }
+        return self._ask(self.isr - behind) if behind else None
+
+    def _ask(self, isr: frozenset[int]) -> IsrChange:
+        self.change = IsrChange(
+            isr=tuple(sorted(isr)),
+            leader_epoch=self._leader_epoch,
+            partition_epoch=self._partition_epoch,
+        )
+        return self.change
+
+    def confirmed(self, leadership: Leadership) -> bool:
+        """Take over a newer state that the controller answered with; return whether it was one."""
+        if leadership.leader_epoch != self._leader_epoch:
+            return False
+        if leadership.partition_epoch < self._partition_epoch:
+            return False
+        self._commit(leadership)
+        return True
+
+    def refused(self, change: IsrChange) -> None:
+        """Return to the last confirmed ISR: the controller surely did not make this change."""
+        if self.change is change:
+            self.change = None
+            self.maximal = self.isr

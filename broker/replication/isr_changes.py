@@ -1,0 +1,202 @@
+"""Asks the controller for the ISRs that leaders want (AlterPartition, KIP-497).
+
+One request at a time, with everything that is wanted by then; Kafka's DefaultAlterPartitionManager.
+A change whose fate is unknown stays under way until the controller has spoken of that partition.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from broker.replication.in_sync import IsrChange
+from broker.replication.partition import Partition
+from wire.errors import ErrorCode
+from wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
+    AlterPartitionPartition,
+    AlterPartitionPartitionResult,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionTopic,
+)
+from wire.net.errors import NetworkFault
+from wire.net.pool import ConnectionPool
+from wire.net.transport import Address
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.05
+UNKNOWN_EPOCH: Final = -1
+ANSWER_WITHIN_MS: Final = 5_000
+NOT_MADE: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+"""The controller surely left the ISR as it was."""
+TOLD_ELSEWHERE: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+"""The controller knows a newer state and tells it by LeaderAndIsr; what was asked for is void."""
+
+
+@dataclass(slots=True, kw_only=True)
+class IsrCounts:
+    """How often this broker's partitions lost and gained in-sync replicas."""
+
+    shrinks: int = 0
+    expands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    partition: Partition
+    change: IsrChange
+
+
+class IsrChanges:
+    """The changes that are wanted. `controller` gives where it is, None when unknown."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        pool: ConnectionPool,
+        controller: Callable[[], Address | None],
+    ) -> None:
+        self.counts = IsrCounts()
+        self.broker_epoch: Callable[[], int] = lambda: UNKNOWN_EPOCH
+        """This registration's epoch."""
+        self._broker_id = broker_id
+        self._pool = pool
+        self._controller = controller
+        self._wanted: dict[tuple[UUID, int], Partition] = {}
+        self._come = trio.Event()
+
+    def ask(self, partition: Partition) -> None:
+        """Ask for the partition's `isr_change` soon."""
+        self._wanted[partition.leadership.topic_id, partition.index] = partition
+        self._come.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            await self._come.wait()
+            self._come = trio.Event()
+            asked = self._take_wanted()
+            if not asked:
+                continue
+            response = await self._ask(asked)
+            if response is None:
+                for one in asked:
+                    self.ask(one.partition)
+                await trio.sleep(RETRY_S)
+            elif self._take(asked, response):
+                await trio.sleep(RETRY_S)
+
+    def _take_wanted(self) -> list[_Asked]:
+        wanted, self._wanted = self._wanted, {}
+        return [
+            _Asked(partition, partition.isr_change)
+            for partition in wanted.values()
+            if partition.isr_change is not None
+        ]
+
+    async def _ask(self, asked: Sequence[_Asked]) -> AlterPartitionResponse | None:
+        """Return the controller's answer, None when it could not be had."""
+        address = self._controller()
+        if address is None:
+            return None
+        try:
+            connection = await self._pool.connection(address)
+            response = await connection.request(
+                _request(self._broker_id, self.broker_epoch(), asked), timeout_ms=ANSWER_WITHIN_MS
+            )
+        except NetworkFault as fault:
+            _LOG.debug("the controller cannot be asked for an ISR: %s", fault)
+            return None
+        if response.error_code != ErrorCode.NONE:
+            _LOG.debug("the controller gives no ISR: %s", ErrorCode(response.error_code).name)
+            return None
+        return response
+
+    def _take(self, asked: Sequence[_Asked], response: AlterPartitionResponse) -> bool:
+        """Give each partition its answer; return whether some are to be asked for again."""
+        answers = {
+            (topic.topic_id, answer.partition_index): answer
+            for topic in response.topics
+            for answer in topic.partitions
+        }
+        again = False
+        for one in asked:
+            partition = one.partition
+            answer = answers.get((partition.leadership.topic_id, partition.index))
+            if partition.isr_change is not one.change:
+                continue  # the controller has spoken of it in another way meanwhile
+            if answer is None or not self._settle(one, answer):
+                self.ask(partition)
+                again = True
+        return again
+
+    def _settle(self, one: _Asked, answer: AlterPartitionPartitionResult) -> bool:
+        """Return whether the answer is a final one."""
+        partition, change = one.partition, one.change
+        if answer.error_code == ErrorCode.NONE:
+            self._confirm(partition, answer)
+            return True
+        error = ErrorCode(answer.error_code)
+        _LOG.info("%s-%s: ISR %s: %s", partition.topic, partition.index, change.isr, error.name)
+        if error in NOT_MADE:
+            partition.isr_refused(change)
+        return error in NOT_MADE or error in TOLD_ELSEWHERE
+
+    def _confirm(self, partition: Partition, answer: AlterPartitionPartitionResult) -> None:
+        before = partition.in_sync_replicas
+        partition.isr_confirmed(
+            replace(
+                partition.leadership,
+                leader_epoch=answer.leader_epoch,
+                isr=answer.isr,
+                partition_epoch=answer.partition_epoch,
+            )
+        )
+        after = partition.in_sync_replicas
+        if after != before:
+            self.counts.shrinks += bool(before - after)
+            self.counts.expands += bool(after - before)
+            _LOG.info(
+                "%s-%s: ISR %s instead of %s",
+                partition.topic,
+                partition.index,
+                sorted(after),
+                sorted(before),
+            )
+
+
+def _request(broker_id: int, broker_epoch: int, asked: Sequence[_Asked]) -> AlterPartitionRequest:
+    by_topic: dict[UUID, list[AlterPartitionPartition]] = {}
+    for one in asked:
+        by_topic.setdefault(one.partition.leadership.topic_id, []).append(
+            AlterPartitionPartition(
+                partition_index=one.partition.index,
+                leader_epoch=one.change.leader_epoch,
+                new_isr_with_epochs=tuple(
+                    AlterPartitionBrokerState(broker_id=broker) for broker in one.change.isr
+                ),
+                partition_epoch=one.change.partition_epoch,
+            )
+        )
+    return AlterPartitionRequest(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        topics=tuple(
+            AlterPartitionTopic(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in by_topic.items()
+        ),
+    )
