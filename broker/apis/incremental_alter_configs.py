@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from types import MappingProxyType
 
 from broker.apis.altering import Alteration, alter
+from broker.apis.describe_configs import TOPIC
 from broker.context import Call
 from broker.dynamic_config import LIST_SETTINGS
 from broker.log.config import InvalidConfig
@@ -44,10 +46,12 @@ async def handle(
 async def _alter(
     resource: IncrementalAlterConfigsResource, call: Call, *, validate_only: bool
 ) -> IncrementalAlterConfigsResourceResponse:
+    is_topic = resource.resource_type == TOPIC
+    defaults = call.node.dynamic.log_config(resource.resource_name).as_strings() if is_topic else {}
     alteration = Alteration(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        change=lambda present: apply_operations(present, resource.configs),
+        change=lambda present: apply_operations(present, resource.configs, defaults),
         validate_only=validate_only,
     )
     error, reason = await alter(alteration, call)
@@ -60,9 +64,14 @@ async def _alter(
 
 
 def apply_operations(
-    present: Mapping[str, str], operations: Sequence[IncrementalAlterConfigsAlterableConfig]
+    present: Mapping[str, str],
+    operations: Sequence[IncrementalAlterConfigsAlterableConfig],
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return the settings after the operations. Raises InvalidConfig."""
+    """Return the settings after the operations. Raises InvalidConfig.
+
+    A list that is not set begins as its default, as in ConfigurationControlManager.
+    """
     changed = dict(present)
     for name, times in Counter(operation.name for operation in operations).items():
         if times > 1:
@@ -78,7 +87,9 @@ def apply_operations(
             raise InvalidConfig(operation.name, operation.value, "is no list")
         else:
             changed[operation.name] = _with_items(
-                changed.get(operation.name, ""), operation.value, operation.config_operation
+                changed.get(operation.name, defaults.get(operation.name, "")),
+                operation.value,
+                operation.config_operation,
             )
     return changed
 

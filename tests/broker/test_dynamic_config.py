@@ -100,6 +100,14 @@ def test_operations_are_kafkas() -> None:
     assert present == {"write.fence.topics": "a,b", "retention.ms": "5"}
 
 
+def test_a_list_that_is_not_set_begins_as_its_default() -> None:
+    compact = [operation("cleanup.policy", Operation.APPEND, "compact")]
+    defaults = {"cleanup.policy": "delete"}
+    assert apply_operations({}, compact, defaults) == {"cleanup.policy": "delete,compact"}
+    deletes = {"cleanup.policy": "compact"}
+    assert apply_operations(deletes, compact, defaults) == {"cleanup.policy": "compact"}
+
+
 @pytest.mark.parametrize(
     "operations",
     [
