@@ -233,7 +233,7 @@ def test_long_keys_are_told_apart() -> None:
     assert [newest.get(key) for key in keys] == list(range(40))
     assert newest.get(b"other") == -1
     assert newest.is_full
-    assert slots_within(1600, 0.5) == 5
+    assert slots_within(1500, 0.5) == 5
     assert slots_within(10, 0.5) == 1
 
 
