@@ -1,0 +1,173 @@
+"""Whether a history keeps the promises. Pure: it knows nothing of brokers, mirrors or clients.
+
+The final reads are the truth about what is in the logs; everything that anybody was told or shown
+before is held against them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.drill.history import GARBLED, Acked, Event, Fault, Read, Refused
+
+
+class Kind(Enum):
+    """What can be wrong."""
+
+    LOST = "an acknowledged record is gone"
+    ALTERED = "a record is not what was produced"
+    DUPLICATE = "a record is there more than once"
+    CHANGED = "an offset has had two contents"
+    REORDERED = "a producer's records are not in its order"
+    NO_PROGRESS = "nothing went on after the last fault"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Offence:
+    """One promise that was not kept, and where."""
+
+    kind: str
+    log: str
+    offset: int
+    says: str
+
+    def __str__(self) -> str:
+        place = f"{self.log} offset {self.offset}" if self.offset >= 0 else self.log
+        return f"{self.kind}: {place}: {self.says}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """What is checked beyond what always holds."""
+
+    logs: frozenset[str]
+    progress_within_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The events by kind."""
+
+    acked: list[Acked]
+    refused: list[Refused]
+    reads: list[Read]
+    faults: list[Fault]
+    final: Mapping[str, Mapping[int, str]]
+    """What is in each log in the end, by offset."""
+
+
+def story_of(events: Iterable[Event]) -> Story:
+    """Sort the events."""
+    story = Story(acked=[], refused=[], reads=[], faults=[], final=defaultdict(dict))
+    final: dict[str, dict[int, str]] = story.final  # type: ignore[assignment]
+    for event in events:
+        match event:
+            case Acked():
+                story.acked.append(event)
+            case Refused():
+                story.refused.append(event)
+            case Fault():
+                story.faults.append(event)
+            case Read(is_final=True):
+                final[event.log].setdefault(event.offset, event.content)
+                story.reads.append(event)
+            case Read():
+                story.reads.append(event)
+    return story
+
+
+def check(story: Story, promises: Promises) -> list[Offence]:
+    """Return everything that is wrong, in the order of kind, log and offset."""
+    found = {
+        *_lost_or_altered(story),
+        *_garbled(story),
+        *_duplicates(story),
+        *_changed(story),
+        *_reordered(story),
+        *_without_progress(story, promises),
+    }
+    return sorted(found)
+
+
+def _offence(kind: Kind, log: str, offset: int, says: str) -> Offence:
+    return Offence(kind.name, log, offset, says)
+
+
+def _lost_or_altered(story: Story) -> Iterator[Offence]:
+    places = {
+        log: {content: offset for offset, content in contents.items()}
+        for log, contents in story.final.items()
+    }
+    for ack in story.acked:
+        there = story.final.get(ack.log, {}).get(ack.offset)
+        if there == ack.content:
+            continue
+        elsewhere = places.get(ack.log, {}).get(ack.content)
+        name = f"{ack.who} {ack.number} ({ack.content})"
+        if there is not None and there.startswith(GARBLED):
+            yield _offence(Kind.ALTERED, ack.log, ack.offset, f"{name} is now {there}")
+        elif elsewhere is not None:
+            yield _offence(Kind.CHANGED, ack.log, ack.offset, f"{name} is now at {elsewhere}")
+        else:
+            instead = f"{there} is there" if there else "nothing is there"
+            yield _offence(Kind.LOST, ack.log, ack.offset, f"{name} was acknowledged; {instead}")
+
+
+def _garbled(story: Story) -> Iterator[Offence]:
+    for read in story.reads:
+        if read.content.startswith(GARBLED):
+            yield _offence(Kind.ALTERED, read.log, read.offset, f"{read.who} read {read.content}")
+
+
+def _duplicates(story: Story) -> Iterator[Offence]:
+    for log, contents in story.final.items():
+        first: dict[str, int] = {}
+        for offset, content in sorted(contents.items()):
+            if content in first:
+                says = f"{content} is at {first[content]} already"
+                yield _offence(Kind.DUPLICATE, log, offset, says)
+            first.setdefault(content, offset)
+
+
+def _changed(story: Story) -> Iterator[Offence]:
+    """Hold what consumers were given against what is there, and acknowledgements likewise."""
+    told: dict[tuple[str, int], str] = {}
+    events: list[Acked | Read] = [*story.acked, *story.reads]
+    for event in events:
+        place = (event.log, event.offset)
+        known = told.setdefault(place, event.content)
+        if known != event.content:
+            says = f"{event.who} was told {event.content}, somebody else {known}"
+            yield _offence(Kind.CHANGED, *place, says)
+    for read in story.reads:
+        if read.offset not in story.final.get(read.log, {}):
+            says = f"{read.who} read {read.content}; nothing is there"
+            yield _offence(Kind.CHANGED, read.log, read.offset, says)
+
+
+def _reordered(story: Story) -> Iterator[Offence]:
+    last: dict[tuple[str, str], Acked] = {}
+    for ack in sorted(story.acked, key=lambda one: one.number):
+        before = last.get((ack.who, ack.log))
+        if before is not None and before.offset > ack.offset:
+            says = f"{ack.who} {ack.number} lies before its {before.number} at {before.offset}"
+            yield _offence(Kind.REORDERED, ack.log, ack.offset, says)
+        last[ack.who, ack.log] = ack
+
+
+def _without_progress(story: Story, promises: Promises) -> Iterator[Offence]:
+    """Each log takes a record, and each consumer gets one, in time after the last fault."""
+    quiet_s = max((fault.ended_s for fault in story.faults), default=0.0)
+    limit_s = quiet_s + promises.progress_within_s
+    taken = {ack.log for ack in story.acked if quiet_s < ack.at_s <= limit_s}
+    for log in sorted(promises.logs - taken):
+        says = f"no acknowledgement within {promises.progress_within_s:g} s of the last fault"
+        yield _offence(Kind.NO_PROGRESS, log, -1, says)
+    readers = {read.who for read in story.reads if not read.is_final}
+    served = {read.who for read in story.reads if quiet_s < read.at_s <= limit_s}
+    for who in sorted(readers - served):
+        says = f"{who} was given nothing within {promises.progress_within_s:g} s of the last fault"
+        yield _offence(Kind.NO_PROGRESS, "all logs", -1, says)
+    for log in sorted(promises.logs - story.final.keys()):
+        yield _offence(Kind.NO_PROGRESS, log, -1, "could not be read in the end")

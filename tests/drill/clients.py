@@ -1,0 +1,240 @@
+"""One producer or consumer as a process of its own, writing down what it is told and shown.
+
+python -m tests.drill.clients produce|consume|read NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
+
+It ends when its standard input does: a producer then waits for what is still on its way.
+"""
+
+import select
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, TextIO
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from tests.drill.history import Acked, Event, Read, Refused, content_of, line_of, value_of
+
+VALUE_BYTES: Final = 200
+TICK_S: Final = 0.01
+LAST_WORDS_S: Final = 40.0
+FINAL_READ_S: Final = 60.0
+REREAD_EVERY_S: Final = 4.0
+COMMON: Final = {
+    "log_level": 0,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "socket.timeout.ms": 6_000,
+    "socket.connection.setup.timeout.ms": 4_000,
+    "topic.metadata.refresh.interval.ms": 2_000,
+    "retry.backoff.ms": 50,
+    "retry.backoff.max.ms": 500,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """What this process is to do, and where it writes."""
+
+    name: str
+    bootstrap: str
+    topic: str
+    partitions: int
+    history: TextIO
+    rate: int = 500
+    errors: dict[str, int] = field(default_factory=dict)
+
+    def note(self, event: Event) -> None:
+        self.history.write(line_of(event))
+
+    def is_over(self) -> bool:
+        """Return whether standard input has ended; waits a moment for that."""
+        self.history.flush()
+        readable, _, _ = select.select([sys.stdin], [], [], 0)
+        return bool(readable)
+
+    def log(self, partition: int | None) -> str:
+        return f"{self.topic}-{partition}"
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        return {"bootstrap.servers": self.bootstrap, "client.id": self.name, **COMMON, **more}
+
+
+def produce(task: Task) -> None:
+    """Produce unlike records at the rate wanted, idempotently, and note each acknowledgement."""
+    producer = _producer(task)
+    number = 0
+    began_s = monotonic()
+    while not task.is_over():
+        due = int((monotonic() - began_s) * task.rate)
+        try:
+            while number < due:
+                producer.produce(
+                    task.topic,
+                    value_of(task.name, number, VALUE_BYTES),
+                    partition=number % task.partitions,
+                    on_delivery=_noting(task, number),
+                )
+                number += 1
+        except BufferError:
+            producer.poll(0.1)
+        except KafkaException as error:
+            # Its id is spent. What it had under way may be there or not: nobody was told.
+            sys.stderr.write(f"{task.name}: begins anew after {error}\n")
+            producer.purge()
+            producer.flush(1)
+            producer = _producer(task)
+        producer.poll(TICK_S)
+        if number < due - task.rate:  # it was held up: what was missed is not made up for
+            began_s = monotonic() - number / task.rate
+    producer.flush(LAST_WORDS_S)
+
+
+def _producer(task: Task) -> Producer:
+    return Producer(
+        task.settings(
+            **{
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "request.timeout.ms": 5_000,
+                "message.timeout.ms": 120_000,
+                "queue.buffering.max.messages": 20_000,
+            }
+        )
+    )
+
+
+def _noting(task: Task, number: int) -> Callable[[KafkaError | None, Message], None]:
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        at_s, log = monotonic(), task.log(message.partition())
+        if error is not None:
+            said = error.name()
+            task.note(Refused(at_s=at_s, who=task.name, log=log, number=number, error=said))
+            return
+        task.note(
+            Acked(
+                at_s=at_s,
+                who=task.name,
+                log=log,
+                offset=message.offset() or 0,
+                content=content_of(message.value()),
+                number=number,
+            )
+        )
+
+    return delivered
+
+
+def consume(task: Task) -> None:
+    """Read everything as it comes; one whose name begins with `re` begins again and again."""
+    consumer = _consumer(task)
+    rereads = task.name.startswith("re")
+    again_s = monotonic() + REREAD_EVERY_S
+    while not task.is_over():
+        _take(task, consumer.consume(500, 0.1), is_final=False)
+        if rereads and monotonic() > again_s:
+            consumer.assign(_everything(task))
+            again_s = monotonic() + REREAD_EVERY_S
+    consumer.close()
+
+
+def read(task: Task) -> None:
+    """Read all logs from the first to the last record there is, then end."""
+    consumer = _consumer(task)
+    ends = {index: _end(consumer, task, index) for index in range(task.partitions)}
+    positions = dict.fromkeys(range(task.partitions), 0)
+    deadline_s = monotonic() + FINAL_READ_S
+    while any(positions[index] < ends[index] for index in ends) and monotonic() < deadline_s:
+        for message in _take(task, consumer.consume(1_000, 0.2), is_final=True):
+            positions[message.partition() or 0] = (message.offset() or 0) + 1
+    consumer.close()
+    left = {index: end for index, end in ends.items() if positions[index] < end}
+    if left:
+        sys.exit(f"{task.name}: read up to {positions}, not up to {left}")
+
+
+def _end(consumer: Consumer, task: Task, index: int) -> int:
+    deadline_s = monotonic() + FINAL_READ_S
+    while True:
+        try:
+            _, end = consumer.get_watermark_offsets(TopicPartition(task.topic, index), 5)
+        except KafkaException:
+            if monotonic() > deadline_s:
+                raise
+        else:
+            return int(end)
+
+
+def _consumer(task: Task) -> Consumer:
+    consumer = Consumer(
+        task.settings(
+            **{
+                "group.id": task.name,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                "check.crcs": True,
+            }
+        )
+    )
+    consumer.assign(_everything(task))
+    return consumer
+
+
+def _everything(task: Task) -> list[TopicPartition]:
+    return [TopicPartition(task.topic, index, OFFSET_BEGINNING) for index in range(task.partitions)]
+
+
+def _take(task: Task, messages: list[Message], *, is_final: bool) -> list[Message]:
+    at_s = monotonic()
+    taken = []
+    for message in messages:
+        error = message.error()
+        if error is not None:
+            sys.stderr.write(f"{task.name}: {at_s:.3f} {error}\n")
+            continue
+        taken.append(message)
+        task.note(
+            Read(
+                at_s=at_s,
+                who=task.name,
+                log=task.log(message.partition()),
+                offset=message.offset() or 0,
+                content=content_of(message.value()),
+                is_final=is_final,
+            )
+        )
+    return taken
+
+
+DOES: Final = {"produce": produce, "consume": consume, "read": read}
+
+
+def main() -> None:
+    """Do what the command line says."""
+    what, name, bootstrap, topic, partitions, file, *rate = sys.argv[1:]
+    with Path(file).open("a") as history:
+        task = Task(
+            name=name,
+            bootstrap=bootstrap,
+            topic=topic,
+            partitions=int(partitions),
+            history=history,
+            rate=int(rate[0]) if rate else 500,
+        )
+        DOES[what](task)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""The drilled cluster: ZooKeeper and brokers as processes, each behind a relay of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Final
+
+import trio
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from runtime.zookeeper_server import free_port
+from tests.drill.links import Links, relay
+
+CLIENTS: Final = "clients"
+ZOOKEEPER: Final = "zookeeper"
+READY_S: Final = 60.0
+END_S: Final = 12.0
+SETTINGS: Final[Mapping[str, str]] = {
+    "zookeeper.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "4000",
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    "request.timeout.ms": "5000",
+    "log.segment.bytes": "1000000",
+}
+
+
+class DrillFailed(RuntimeError):
+    """The drill could not be carried out: that says nothing about the drilled."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Process:
+    """One program that may be killed and started again."""
+
+    name: str
+    command: list[str]
+    log: Path
+    child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as sink:
+            self.child = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=sink, stderr=sink
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self.child is not None, f"{self.name} was started"
+        return self.child.pid
+
+    def send(self, how: signal.Signals) -> None:
+        """Send a signal, if the process still runs."""
+        if self.child is not None and self.child.poll() is None:
+            self.child.send_signal(how)
+
+    async def wait_ended(self, patience_s: float = END_S) -> None:
+        """Wait for the end, and bring it about when it does not come in time."""
+        if self.child is None:
+            return
+        child = self.child
+        try:
+            await trio.to_thread.run_sync(partial(child.wait, patience_s))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        _close(child.stdin)
+        self.child = None
+
+
+def _close(pipe: IO[bytes] | None) -> None:
+    if pipe is not None:
+        pipe.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """Brokers `broker-0`... and `zookeeper`; the relays know them by these names."""
+
+    folder: Path
+    links: Links
+    processes: dict[str, Process] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    """Where each process's relay listens."""
+
+    @property
+    def brokers(self) -> list[str]:
+        return [name for name in self.processes if name != ZOOKEEPER]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self.ports[name]}" for name in self.brokers)
+
+    def start(self, name: str) -> None:
+        """Start a process that does not run."""
+        process = self.processes[name]
+        process.start()
+        self.links.pids[process.pid] = name
+
+    async def stop(self, name: str, how: signal.Signals) -> None:
+        """End a process, and what it has started."""
+        process = self.processes[name]
+        if process.child is None:
+            return
+        self.links.pids.pop(process.pid, None)
+        for child in _children(process.pid):
+            _signal(child, how)
+        process.send(how)
+        await process.wait_ended()
+
+    def signal(self, name: str, how: signal.Signals) -> None:
+        """Send a signal to a process and what it has started."""
+        process = self.processes[name]
+        process.send(how)
+        for child in _children(process.pid):
+            _signal(child, how)
+
+    def died(self) -> list[str]:
+        """Return the processes that ended although nobody ended them."""
+        return [
+            name
+            for name, process in self.processes.items()
+            if process.child is not None and process.child.poll() is not None
+        ]
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(child) for child in listed] or _children_by_scan(pid)
+    except OSError:
+        return []
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    """Children that a thread has forked are listed with that thread."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _signal(pid: int, how: signal.Signals) -> None:
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        return
+
+
+@asynccontextmanager
+async def run_cluster(
+    folder: Path, links: Links, brokers: int, factor: int
+) -> AsyncIterator[Cluster]:
+    """Run a cluster until the block ends; data and logs are kept in `folder`."""
+    cluster = Cluster(folder=folder, links=links)
+    async with trio.open_nursery() as nursery:
+        zookeeper_port = free_port()
+        await _stand_before(cluster, nursery, ZOOKEEPER, zookeeper_port)
+        _add_zookeeper(cluster, zookeeper_port)
+        for number in range(brokers):
+            name, port = f"broker-{number}", free_port()
+            await _stand_before(cluster, nursery, name, port)
+            _add_broker(cluster, number, port, factor)
+        try:
+            cluster.start(ZOOKEEPER)
+            await _wait_listening(zookeeper_port)
+            for name in cluster.brokers:
+                cluster.start(name)
+            await _wait_ready(cluster, brokers)
+            yield cluster
+        finally:
+            with trio.CancelScope(shield=True):
+                for name in (*cluster.brokers, ZOOKEEPER):
+                    await cluster.stop(name, signal.SIGKILL)
+            nursery.cancel_scope.cancel()
+
+
+async def _stand_before(cluster: Cluster, nursery: trio.Nursery, name: str, port: int) -> None:
+    started = partial(relay, cluster.links, name, ("127.0.0.1", port), bystander=CLIENTS)
+    cluster.ports[name] = int(await nursery.start(started))
+
+
+def _add_zookeeper(cluster: Cluster, port: int) -> None:
+    data = cluster.folder / ZOOKEEPER
+    data.mkdir(parents=True)
+    cluster.processes[ZOOKEEPER] = Process(
+        name=ZOOKEEPER,
+        command=[
+            *(sys.executable, "-m", "runtime.zookeeper_server"),
+            *("--data", str(data), "--port", str(port)),
+        ],
+        log=cluster.folder / "zookeeper.log",
+    )
+
+
+def _add_broker(cluster: Cluster, number: int, port: int, factor: int) -> None:
+    name = f"broker-{number}"
+    folder = cluster.folder / name
+    folder.mkdir(parents=True)
+    settings = {
+        "broker.id": str(number),
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{cluster.ports[name]}",
+        "log.dirs": str(folder / "logs"),
+        "zookeeper.connect": f"127.0.0.1:{cluster.ports[ZOOKEEPER]}",
+        "offsets.topic.replication.factor": str(factor),
+        **SETTINGS,
+    }
+    properties = folder / "server.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    cluster.processes[name] = Process(
+        name=name,
+        command=[sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+        log=cluster.folder / f"{name}.log",
+    )
+
+
+async def _wait_listening(port: int) -> None:
+    with trio.move_on_after(READY_S):
+        while True:
+            try:
+                async with await trio.open_tcp_stream("127.0.0.1", port):
+                    return
+            except OSError:
+                await trio.sleep(0.1)
+    raise DrillFailed(f"nobody listens on port {port} after {READY_S:g} s")
+
+
+async def _wait_ready(cluster: Cluster, brokers: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    with trio.move_on_after(READY_S):
+        while len(await _live(admin)) < brokers:
+            for name in cluster.died():
+                said = cluster.processes[name].log.read_text().strip().splitlines()[-1:]
+                raise DrillFailed(f"{name} ended: {said}")
+            await trio.sleep(0.1)
+        return
+    raise DrillFailed(f"the brokers did not find each other within {READY_S:g} s")
+
+
+async def _live(admin: AdminClient) -> list[int]:
+    try:
+        metadata = await trio.to_thread.run_sync(partial(admin.list_topics, timeout=2))
+    except KafkaException:
+        return []
+    return list(metadata.brokers) if metadata.controller_id >= 0 else []
+
+
+async def create_topic(
+    cluster: Cluster, name: str, *, partitions: int, factor: int, min_in_sync: int
+) -> None:
+    """Create the topic that is drilled. Raises DrillFailed."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    topic = NewTopic(name, partitions, factor, config={"min.insync.replicas": str(min_in_sync)})
+    created = admin.create_topics([topic])[name]
+    try:
+        await trio.to_thread.run_sync(partial(created.result, 20))
+    except KafkaException as error:
+        raise DrillFailed(f"topic {name}: {error}") from error

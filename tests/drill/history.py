@@ -1,0 +1,94 @@
+"""What happened in a drill, as lines of JSON: who was told what, who saw what, and what was done.
+
+Times are seconds of the machine's monotonic clock, which all processes share.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+GARBLED: Final = "garbled "
+"""Begins the content of a record that is not what any producer built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acked:
+    """A producer was told that its record number `number` lies at this offset, safe for ever."""
+
+    at_s: float
+    who: str
+    log: str
+    offset: int
+    content: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A producer was told that its record may not have been written."""
+
+    at_s: float
+    who: str
+    log: str
+    number: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A consumer was given this record; `is_final` when it read the whole log after everything."""
+
+    at_s: float
+    who: str
+    log: str
+    offset: int
+    content: str
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something was done to the drilled from `at_s` until `ended_s`."""
+
+    at_s: float
+    ended_s: float
+    what: str
+
+
+Event: TypeAlias = Acked | Refused | Read | Fault
+_KINDS: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind for kind in (Acked, Refused, Read, Fault)
+}
+
+
+def line_of(event: Event) -> str:
+    """Return the event as one line."""
+    return json.dumps({"kind": type(event).__name__, **asdict(event)}) + "\n"
+
+
+def read_events(files: Iterable[Path]) -> Iterator[Event]:
+    """Return the events of all files; a line cut off by its writer's death is left out."""
+    for file in files:
+        for line in file.read_text().splitlines(keepends=True):
+            if line.endswith("\n"):
+                fields = json.loads(line)
+                yield _KINDS[fields.pop("kind")](**fields)
+
+
+def value_of(who: str, number: int, size: int) -> bytes:
+    """Return a record's value: like no other, and telling by itself whether it is whole."""
+    name = f"{who} {number} ".encode()
+    body = name + (b"%08x" % zlib.crc32(name)) * (size // 8)
+    return b"%08x " % zlib.crc32(body) + body
+
+
+def content_of(value: bytes | None) -> str:
+    """Return what identifies a record's value."""
+    value = value or b""
+    digest = blake2b(value, digest_size=8).hexdigest()
+    told, _, body = value.partition(b" ")
+    return digest if told == b"%08x" % zlib.crc32(body) else GARBLED + digest

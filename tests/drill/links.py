@@ -1,0 +1,153 @@
+"""A relay in front of each server, whose connections can be cut by who made them.
+
+A connection's maker is found by the owner of its socket (/proc), so nobody has to be configured,
+and no rights are needed. A cut holds everything back, the ends of connections too, as a network
+that is gone does; what was under way arrives when it is back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import trio
+
+CHUNK_BYTES: Final = 256 * 1024
+_ESTABLISHED_FILES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+
+
+class Links:
+    """Which connections pass; a relay asks before each step."""
+
+    def __init__(self) -> None:
+        self._cut: set[tuple[str, str]] = set()
+        self._changed = trio.Event()
+        self._live: set[Link] = set()
+        self.pids: dict[int, str] = {}
+        """Who is who; everybody else is a bystander."""
+
+    def cut(self, maker: str, server: str) -> None:
+        """Hold everything back on what `maker` connects to `server`."""
+        self._cut.add((maker, server))
+
+    def heal(self, maker: str, server: str) -> None:
+        """Let it pass again."""
+        self._cut.discard((maker, server))
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def reset(self, maker: str, server: str) -> None:
+        """End the connections that there are."""
+        for link in list(self._live):
+            if (link.maker, link.server) == (maker, server):
+                link.scope.cancel()
+
+    async def wait_open(self, maker: str, server: str) -> None:
+        """Wait until the link is not cut."""
+        while (maker, server) in self._cut:
+            await self._changed.wait()
+
+    def join(self, link: "Link") -> None:
+        self._live.add(link)
+
+    def leave(self, link: "Link") -> None:
+        self._live.discard(link)
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """One connection through a relay."""
+
+    maker: str
+    server: str
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+
+async def relay(
+    links: Links,
+    server: str,
+    address: tuple[str, int],
+    *,
+    bystander: str,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Stand in front of a server until cancelled; reports the port to connect to."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1", backlog=1024)
+    port = int(listeners[0].socket.getsockname()[1])
+
+    async def carry(near: trio.SocketStream) -> None:
+        maker = _maker_of(near, port, links.pids) or bystander
+        link = Link(maker, server)
+        links.join(link)
+        try:
+            with link.scope:
+                await links.wait_open(maker, server)
+                await _carry(links, link, near, address)
+        finally:
+            links.leave(link)
+            await trio.aclose_forcefully(near)
+
+    task_status.started(port)
+    await trio.serve_listeners(carry, listeners)
+
+
+async def _carry(
+    links: Links, link: Link, near: trio.SocketStream, address: tuple[str, int]
+) -> None:
+    try:
+        far = await trio.open_tcp_stream(*address)
+    except OSError:
+        return  # the server is down: so is the connection to its relay
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_pump, links, link, near, far, nursery.cancel_scope)
+            nursery.start_soon(_pump, links, link, far, near, nursery.cancel_scope)
+    finally:
+        await trio.aclose_forcefully(far)
+
+
+async def _pump(
+    links: Links,
+    link: Link,
+    source: trio.SocketStream,
+    target: trio.SocketStream,
+    both: trio.CancelScope,
+) -> None:
+    try:
+        while chunk := await source.receive_some(CHUNK_BYTES):
+            await links.wait_open(link.maker, link.server)
+            await target.send_all(chunk)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # one side has gone; the other learns of it below
+    await links.wait_open(link.maker, link.server)
+    both.cancel()
+
+
+def _maker_of(near: trio.SocketStream, port: int, pids: Mapping[int, str]) -> str | None:
+    """Return which of the known processes made the connection, None for anybody else."""
+    try:
+        peer_port = int(near.socket.getpeername()[1])
+    except OSError:
+        return None  # it has gone again
+    inode = _inode_of(peer_port, port)
+    if inode is None:
+        return None
+    wanted = f"socket:[{inode}]"
+    return next((name for pid, name in pids.items() if _holds(pid, wanted)), None)
+
+
+def _inode_of(local_port: int, remote_port: int) -> str | None:
+    for file in _ESTABLISHED_FILES:
+        for line in Path(file).read_text().splitlines()[1:]:
+            fields = line.split()
+            ports = [int(end.rpartition(":")[2], 16) for end in fields[1:3]]
+            if ports == [local_port, remote_port]:
+                return fields[9]
+    return None
+
+
+def _holds(pid: int, wanted: str) -> bool:
+    try:
+        return any(str(entry.readlink()) == wanted for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False  # it ended meanwhile

@@ -1,0 +1,89 @@
+"""Relays: transparent until a link is cut, and then nothing passes until it is healed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from os import getpid
+
+import trio
+
+from tests.drill.links import Links, relay
+
+
+@asynccontextmanager
+async def echo_behind_relay(links: Links) -> AsyncIterator[int]:
+    async def echo(stream: trio.SocketStream) -> None:
+        async for chunk in stream:
+            await stream.send_all(chunk)
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(trio.serve_tcp, echo, 0, host="127.0.0.1")
+        [listener] = await nursery.start(serve)
+        address = ("127.0.0.1", int(listener.socket.getsockname()[1]))
+        yield int(await nursery.start(partial(relay, links, "echo", address, bystander="us")))
+        nursery.cancel_scope.cancel()
+
+
+async def ask(stream: trio.SocketStream, said: bytes) -> bytes:
+    await stream.send_all(said)
+    return bytes(await stream.receive_some())
+
+
+async def test_a_cut_link_holds_back_what_is_sent_until_it_is_healed() -> None:
+    links = Links()
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        assert await ask(stream, b"before") == b"before"
+        links.cut("us", "echo")
+        with trio.move_on_after(0.2) as silence:
+            await ask(stream, b"during")
+        assert silence.cancelled_caught
+        links.heal("us", "echo")
+        assert await stream.receive_some() == b"during"
+
+
+async def test_a_link_of_others_that_is_cut_changes_nothing() -> None:
+    links = Links()
+    links.cut("them", "echo")
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        assert await ask(stream, b"hello") == b"hello"
+
+
+async def test_a_process_is_known_by_its_socket() -> None:
+    """This process has a name now, and only its links are cut."""
+    links = Links()
+    links.pids |= {1: "init", getpid(): "me"}
+    links.cut("me", "echo")
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        with trio.move_on_after(0.2) as silence:
+            await ask(stream, b"hello")
+        assert silence.cancelled_caught
+
+
+async def test_a_reset_ends_the_connections_there_are() -> None:
+    links = Links()
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        assert await ask(stream, b"hello") == b"hello"
+        links.reset("us", "echo")
+        with trio.fail_after(5):
+            assert await _is_over(stream)
+        async with await trio.open_tcp_stream("127.0.0.1", port) as again:
+            assert await ask(again, b"again") == b"again"
+
+
+async def _is_over(stream: trio.SocketStream) -> bool:
+    try:
+        return await stream.receive_some() == b""
+    except trio.BrokenResourceError:
+        return True
