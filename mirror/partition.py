@@ -196,6 +196,11 @@ class MirroredPartition:
             self._goal = _Goal(readable_end, now_ms)
         self.note_progress(now_ms)
 
+    def heard_nothing_new(self, now_ms: int) -> None:
+        """The source has said, by leaving it out, that its end is where it was."""
+        if self.source_end is not None and self.readable_end is not None and now_ms > self.heard_ms:
+            self.heard(source_end=self.source_end, readable_end=self.readable_end, now_ms=now_ms)
+
     def note_progress(self, now_ms: int) -> None:
         """Work out from the map whether the partition is level with its source."""
         self._next_look = 0

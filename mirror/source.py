@@ -2,12 +2,12 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
-from uuid import UUID
 
 import trio
 
+from mirror.fetch_session import SESSION_LOST, FetchSession, Place
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog, MapRecord
@@ -17,13 +17,9 @@ from mirror.routing import Aborted, Routed, route
 from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
-from wire.messages.fetch import (
-    FetchPartition,
-    FetchPartitionData,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
+from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body
+from wire.messages.fetch import FetchRequest
+from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
 from wire.net.retries import code_of
 
@@ -40,6 +36,9 @@ however little it brings, so single records in quick succession gather for a mom
 FULL_BYTES: Final = 128 * 1024
 """An answer of this size is worth its request; the next one is asked for at once."""
 FAULT_PAUSE_S: Final = 0.1
+HEARD_EVERY_MS: Final = 1_000
+"""A session's answers leave out what has nothing new; so often that is noted as heard, too."""
+NO_RACK: Final = ""
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
 
@@ -70,6 +69,11 @@ class SourceFetcher:
         self._map_log = map_log
         self._forward = forward
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
+        self._session = FetchSession()
+        self._connection: Connection | None = None
+        """The one that the session goes over."""
+        self._answered_ms = 0
+        self._noted_ms = 0
 
     async def run(self) -> None:
         """Fetch for ever."""
@@ -79,12 +83,12 @@ class SourceFetcher:
                 await self._flow.fetch_more.wait(1.0)
                 continue
             try:
-                connection = await self._links.source_data.connection(self._node)
                 sent_s = trio.current_time()
-                response = await connection.request(self._request(asked, is_complete=is_complete))
-                if await self._take(asked, response) < FULL_BYTES:
+                answer = await self._fetch(asked, is_complete=is_complete)
+                if await self._take(asked, answer) < FULL_BYTES:
                     await trio.sleep_until(sent_s + GATHER_S)
             except NetworkFault as fault:
+                self._session.end()
                 self._fail(asked, fault)
                 await trio.sleep(FAULT_PAUSE_S)
 
@@ -105,46 +109,49 @@ class SourceFetcher:
         asked.sort(key=lambda one: one.partition.in_flight_bytes)
         return asked, is_complete
 
-    def _request(self, asked: Sequence[_Asked], *, is_complete: bool) -> FetchRequest:
+    async def _fetch(self, asked: Sequence[_Asked], *, is_complete: bool) -> Fetched:
+        """Ask for all of these, in words that say only what has changed; raises NetworkFault."""
+        connection = await self._links.source_data.connection(self._node)
+        if connection is not self._connection:
+            self._session.end()
+            self._connection = connection
         config = self._flow.config
-        topics: defaultdict[tuple[str, UUID], list[FetchPartition]] = defaultdict(list)
-        for one in asked:
-            topics[one.partition.topic, one.partition.topic_id].append(
-                FetchPartition(
-                    partition=one.partition.index,
-                    fetch_offset=one.offset,
-                    partition_max_bytes=config.partition_fetch_bytes,
-                )
-            )
         room = max(
             config.in_flight_bytes - self._flow.in_flight_bytes, config.partition_fetch_bytes
         )
-        return FetchRequest(
-            max_wait_ms=MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
-            min_bytes=1,
-            max_bytes=min(config.fetch_max_bytes, room),
-            isolation_level=READ_COMMITTED,
-            topics=tuple(
-                FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
-                for (topic, topic_id), partitions in topics.items()
-            ),
+        limits = Limits(
+            MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
+            1,
+            min(config.fetch_max_bytes, room),
+            READ_COMMITTED,
         )
+        question = self._session.ask(
+            {
+                _place(one): Wanted(one.partition.index, one.offset, config.partition_fetch_bytes)
+                for one in asked
+            }
+        )
+        version = connection.version_of(FetchRequest)
+        body = request_body(version, limits, *question, NO_RACK)
+        return await connection.ask(FetchRequest, version, [body], read_answer)
 
-    async def _take(self, asked: Sequence[_Asked], response: FetchResponse) -> int:
+    async def _take(self, asked: Sequence[_Asked], answer: Fetched) -> int:
         """Route every partition's chunk; those with holes wait until the map has them.
 
         Return the bytes of records that came.
         """
         arrived_ms = now_ms()
-        by_place = {(one.partition.topic, one.partition.index): one for one in asked}
-        if response.error_code != ErrorCode.NONE:
-            self._refuse(asked, response.error_code)
+        if answer.error_code != ErrorCode.NONE:
+            self._session.end()
+            if answer.error_code not in SESSION_LOST:
+                self._refuse(asked, answer.error_code)
             return 0
+        self._session.answered(answer.session_id)
         waiting: list[tuple[_Asked, Routed]] = []
         size = 0
-        for topic, data in _partitions(asked, response):
-            one = by_place.get((topic, data.partition_index))
-            if one is None or one.partition.attempt != one.attempt:
+        for one, data in _found(asked, answer):
+            if one.partition.attempt != one.attempt:
+                self._session.say_again(_place(one))
                 continue
             records = self._accept(one, data, arrived_ms)
             if not records:
@@ -156,26 +163,44 @@ class SourceFetcher:
             else:
                 self._forward(one.partition, routed, arrived_ms)
         if waiting:
-            await self._map_log.write(lambda: _announcements(waiting))
-            for one, routed in waiting:
-                if one.partition.attempt == one.attempt:
-                    self._forward(one.partition, routed, arrived_ms)
-                    one.partition.note_progress(now_ms())
+            await self._forward_behind_holes(waiting, arrived_ms)
+        self._note_heard(asked, arrived_ms)
         return size
 
-    def _accept(self, one: _Asked, data: FetchPartitionData, now: int) -> memoryview | None:
+    async def _forward_behind_holes(
+        self, waiting: Sequence[tuple[_Asked, Routed]], arrived_ms: int
+    ) -> None:
+        await self._map_log.write(lambda: _announcements(waiting))
+        for one, routed in waiting:
+            if one.partition.attempt == one.attempt:
+                self._forward(one.partition, routed, arrived_ms)
+                one.partition.note_progress(now_ms())
+
+    def _note_heard(self, asked: Iterable[_Asked], arrived_ms: int) -> None:
+        """Take what a session's answers leave out for unchanged, every now and then."""
+        self._answered_ms = arrived_ms
+        if arrived_ms - self._noted_ms < HEARD_EVERY_MS:
+            return
+        self._noted_ms = arrived_ms
+        for one in asked:
+            if one.partition.attempt == one.attempt:
+                one.partition.heard_nothing_new(arrived_ms)
+
+    def _accept(self, one: _Asked, data: Found, now: int) -> memoryview | None:
         """Note what the source says of its end; return the records, if any came."""
         if data.error_code != ErrorCode.NONE:
             self._refuse([one], data.error_code)
             return None
+        # Left out of the answers before, it was where it had been.
+        one.partition.heard_nothing_new(self._answered_ms)
         readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
-        return one_view(data.records)
+        return data.records
 
     def _route(
         self,
         partition: MirroredPartition,
-        data: FetchPartitionData,
+        data: Found,
         records: memoryview,
         now: int,
     ) -> Routed:
@@ -184,8 +209,8 @@ class SourceFetcher:
             records,
             partition.cursor,
             aborted=[
-                Aborted(producer_id=a.producer_id, first_offset=a.first_offset)
-                for a in data.aborted_transactions or ()
+                Aborted(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in data.aborted
             ],
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
@@ -247,16 +272,25 @@ def _announcements(waiting: Sequence[tuple[_Asked, Routed]]) -> list[MapRecord]:
     ]
 
 
-def _partitions(
-    asked: Sequence[_Asked], response: FetchResponse
-) -> Iterator[tuple[str, FetchPartitionData]]:
-    """Yield each partition's answer under its topic's name; since v13 topics travel by id."""
-    names = {one.partition.topic_id: one.partition.topic for one in asked}
-    for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id)
-        if name is not None:
-            for data in topic.partitions:
-                yield name, data
+def _place(one: _Asked) -> Place:
+    return (one.partition.topic, one.partition.topic_id), one.partition.index
+
+
+def _found(asked: Iterable[_Asked], answer: Fetched) -> Iterator[tuple[_Asked, Found]]:
+    """Yield what was found for each partition; since v13 topics travel by id."""
+    by_key: dict[object, dict[int, _Asked]] = {}
+    if answer.topics:
+        for one in asked:
+            name, topic_id = one.partition.topic, one.partition.topic_id
+            of_topic = by_key.get(name)
+            if of_topic is None:
+                of_topic = by_key[name] = by_key[topic_id] = {}
+            of_topic[one.partition.index] = one
+    for key, partitions in answer.topics:
+        of_topic = by_key.get(key, {})
+        for data in partitions:
+            if data.partition in of_topic:
+                yield of_topic[data.partition], data
 
 
 def one_view(records: object) -> memoryview | None:
