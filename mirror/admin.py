@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from typing import Final
+from uuid import UUID
 
 import trio
 
@@ -19,6 +20,7 @@ from wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsAlterableConfig,
@@ -33,6 +35,8 @@ TOPIC_RESOURCE: Final = 2
 SET: Final = 0
 TIMEOUT_MS: Final = 15_000
 LEADERS_TIMEOUT_S: Final = 15.0
+TOPIC_STATES_SINCE: Final = 6
+"""The version of DeleteTopics that names topics in structs of their own."""
 
 
 class TopicRefused(NetworkFault):
@@ -162,6 +166,26 @@ async def _refused(cluster: Cluster, topic: str, code: int, message: str | None)
     if code == ErrorCode.NOT_CONTROLLER:
         await cluster.metadata(refresh=True)
     return TopicRefused(topic, code, message)
+
+
+async def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Return when the topic is gone; raises TopicRefused."""
+    controller = await cluster.controller()
+    request = DeleteTopicsRequest(topic_names=(topic,), timeout_ms=TIMEOUT_MS)
+    if controller.version_of(DeleteTopicsRequest) >= TOPIC_STATES_SINCE:
+        state = DeleteTopicState(name=topic, topic_id=UUID(int=0))
+        request = DeleteTopicsRequest(topics=(state,), timeout_ms=TIMEOUT_MS)
+    result = (await controller.request(request)).responses[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+        raise await _refused(cluster, topic, result.error_code, result.error_message)
+    with trio.move_on_after(LEADERS_TIMEOUT_S):
+        while True:
+            # Brokers forget it one after the other, and in the meantime it cannot be made anew.
+            view = await cluster.metadata(refresh=True)
+            if topic not in view.topics:
+                return
+            await trio.sleep(0.1)
+    raise TopicRefused(topic, ErrorCode.REQUEST_TIMED_OUT, "is deleted, but still there")
 
 
 async def topic_configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:

@@ -16,6 +16,8 @@ class Role(Enum):
     RUNNING = "running"
     HELD = "held"
     PAUSED = "paused"
+    NOT_AUTHORISED = "not authorised"
+    """Running, but a cluster refuses our credentials; only a report says so."""
     STOPPING = "stopping"
 
 

@@ -27,7 +27,7 @@ from mirror.target import TargetWriter
 from mirror.topics import Discovery
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
-from wire.net.errors import NetworkFault
+from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5
 LOOK_S: Final = 0.2
@@ -104,7 +104,8 @@ class Engine:
             try:
                 await step()
             except NetworkFault as fault:
-                self.starting_fault.note(str(fault))
+                is_refusal = isinstance(fault, AuthenticationFailed)
+                self.starting_fault.note(str(fault), is_refusal=is_refusal)
                 await trio.sleep(RETRY_S)
             else:
                 self.starting_fault.clear()

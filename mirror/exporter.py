@@ -23,6 +23,7 @@ _PARTITION_GAUGES: Final = (
     ("mirror_mirrored_target_offset", "Where the mirrored part ends", "mirrored_target_end"),
     ("mirror_partition_in_flight_bytes", "Fetched, not acknowledged", "in_flight_bytes"),
     ("mirror_lost_records", "Offsets deleted before they were mirrored", "lost_records"),
+    ("mirror_skipped_records", "Offsets left out by a policy or a command", "skipped_records"),
 )
 _GROUP_GAUGES: Final = (
     ("mirror_group_source_offset", "A group's position on the source", "source_offset"),

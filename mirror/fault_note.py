@@ -21,15 +21,22 @@ class FaultNote:
         self._part = part
         self._texts: dict[str, str] = {}
         self._logged_ms: dict[str, int] = {}
+        self._refused: set[str] = set()
 
     @property
     def text(self) -> str | None:
         """What is wrong at present; None when nothing is."""
         return "; ".join(dict.fromkeys(self._texts.values())) or None
 
-    def note(self, text: str, where: str = "") -> None:
+    @property
+    def is_refusal(self) -> bool:
+        """Whether credentials or rights are the reason: waiting alone will not help."""
+        return bool(self._refused)
+
+    def note(self, text: str, where: str = "", *, is_refusal: bool = False) -> None:
         """Take note of a fault there."""
         self._texts[where] = text
+        (self._refused.add if is_refusal else self._refused.discard)(where)
         now, logged = monotonic_ms(), self._logged_ms.get(where)
         if logged is None or now - logged >= AGAIN_MS:
             self._logged_ms[where] = now
@@ -37,6 +44,7 @@ class FaultNote:
 
     def clear(self, where: str = "") -> None:
         """It works there."""
+        self._refused.discard(where)
         if self._texts.pop(where, None) is not None:
             del self._logged_ms[where]
             _LOG.info("%s: works again%s", self._part, f" ({where})" if where else "")

@@ -8,8 +8,11 @@ import trio
 
 from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
 from offset_translation.map_records import TopicPartition
 from runtime.config import FlowConfig
+from runtime.flow_section import POLICIES, Policy
+from wire.net.errors import AuthenticationFailed, NetworkFault
 
 
 class Wakeup:
@@ -75,6 +78,8 @@ class FlowState:
     """Something under way was answered; for who waits until all is."""
     refresh: Request = field(default_factory=Request)
     """Leaders or topics may have changed: discovery looks again."""
+    to_begin_anew: set[str] = field(default_factory=set)
+    """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
     loop_ids: frozenset[int] = frozenset()
     """Producer ids of mirrors that write into the source."""
 
@@ -85,6 +90,52 @@ class FlowState:
         with self.accounting(partition):
             partition.interrupt(reason, now_ms, at_once=at_once)
         self.position_more.wake()
+
+    def fail(
+        self, partition: MirroredPartition, where: str, fault: NetworkFault, now_ms: int
+    ) -> None:
+        """Stop a partition for a fault of the network: to be tried again soon, or when allowed."""
+        reason = f"{where}: {fault}"
+        if isinstance(fault, AuthenticationFailed):
+            self.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms)
+        else:
+            self.interrupt(partition, reason, now_ms)
+
+    def stop(
+        self,
+        partition: MirroredPartition,
+        state: PartitionState,
+        reason: str,
+        now_ms: int,
+        *,
+        source_end: int | None = None,
+    ) -> None:
+        """Stop a partition in a named state, and do what the flow's policy says of the cause.
+
+        ``source_end`` is the offset behind what cannot be mirrored, where skipping is possible.
+        """
+        with self.accounting(partition):
+            partition.stop(state, reason, now_ms)
+        policy = self.policy_for(partition, state)
+        if policy is Policy.RESTART:
+            self.to_begin_anew.add(partition.topic)
+            self.refresh.wake()
+        elif policy is Policy.SKIP and source_end is not None:
+            self.skip(partition, source_end, now_ms)
+
+    def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
+        """Go on behind what cannot be mirrored; it is counted when the place is known."""
+        partition.pass_over = source_end
+        partition.may_skip = False
+        partition.retry(f"left out: {partition.status.reason}", now_ms)
+        self.position_more.wake()
+
+    def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:
+        """Return what is to be done about a partition that stops in this state."""
+        cause = state.name.lower()
+        if partition.may_skip and Policy.SKIP in POLICIES.get(cause, ()):
+            return Policy.SKIP
+        return self.config.policies.get(cause, Policy.STOP)
 
     def accounting(self, partition: MirroredPartition) -> "_Accounting":
         """Carry what a block changes of a partition's bytes under way over to the total."""

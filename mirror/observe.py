@@ -101,6 +101,7 @@ def _partition(
         "lag_seconds": 0.0 if lag == 0 else None,
         "in_flight_bytes": 0,
         "lost_records": 0,
+        "skipped_records": 0,
     }
 
 

@@ -5,11 +5,19 @@ No I/O and no clock here: times are arguments, wall clock in milliseconds.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from mirror.partition_state import ALLOWED, FLOWING, STOPPED, PartitionState, Status, move
+from mirror.partition_state import (
+    ALLOWED,
+    FLOWING,
+    STOPPED,
+    UNAUTHORISED_RETRY_MS,
+    PartitionState,
+    Status,
+    move,
+)
 from mirror.routing import Cursor, Forward
 from offset_translation.offset_map import OffsetMap
 
@@ -63,6 +71,14 @@ class MirroredPartition:
         self.level_ms: int | None = None
         """The last moment known at which everything then readable was mirrored."""
         self.lost_records = 0
+        """Source offsets that were deleted before they were mirrored, where that has stopped it."""
+        self.skipped_records = 0
+        """Source offsets that a policy or a command has left out since the daemon began."""
+        self.pass_over: int | None = None
+        """Once positioned, go on at this source offset at the least."""
+        self.may_skip = False
+        """A command has said that what is lost may be left out, once."""
+        self.unauthorised_since_ms: int | None = None
         self.is_positioned = False
         """Whether the map has been told the target's log end since the start."""
         self.retry_at_ms = 0
@@ -146,14 +162,29 @@ class MirroredPartition:
         """Stop until somebody decides; what is stopped already only for a reason that says more."""
         assert state in STOPPED, f"{state} does not stop a partition"
         self._abandon()
-        if self.state not in STOPPED or state in ALLOWED[self.state]:
+        since_ms = now_ms
+        if state is PartitionState.NOT_AUTHORISED:
+            since_ms = self.unauthorised_since_ms = self.unauthorised_since_ms or now_ms
+            self.retry_at_ms = now_ms + UNAUTHORISED_RETRY_MS
+        if self.state is state or self.state not in STOPPED or state in ALLOWED[self.state]:
             self.move(state, now_ms, reason)
+            if state is PartitionState.NOT_AUTHORISED:
+                # Asked for again and again, it is still the same trouble.
+                self.status = replace(self.status, since_ms=since_ms)
 
     def come_back(self, now_ms: int) -> None:
         """The source topic that was gone is there again, and is the same."""
         assert self.state is PartitionState.SOURCE_GONE, f"{self.state} does not end by itself"
         self.retry_at_ms = now_ms
         self.move(PartitionState.WAITING, now_ms, "the topic is on the source again")
+
+    def retry(self, reason: str, now_ms: int) -> None:
+        """Go on after a stop or a pause, because somebody has decided so."""
+        assert self.state in STOPPED or self.state is PartitionState.PAUSED, f"{self.state} goes on"
+        self.failures = 0
+        self.lost_records = 0
+        self.retry_at_ms = now_ms
+        self.move(PartitionState.WAITING, now_ms, reason)
 
     def pause(self, reason: str, now_ms: int) -> None:
         """Stop by a command; a stopped partition keeps its own state, which says more."""
@@ -179,6 +210,7 @@ class MirroredPartition:
         self.offset_map.advance(forward.target_base + forward.record_count)
         self.failures = 0
         self.refused_since_ms = None
+        self.unauthorised_since_ms = None
         # In a backlog this is called for every batch, and only the last one changes anything.
         if forward.source_end >= self._next_look or not self.in_flight_bytes:
             self.note_progress(now_ms)

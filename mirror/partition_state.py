@@ -6,6 +6,9 @@ discovering ─► positioning ─► catching up ◄─► streaming
                   └── waiting ◄───────────┤   a fault that passes: tried again by itself
                                           ├─► paused          by a command or the witness
                                           └─► one of STOPPED  needs somebody to decide
+
+Who decides is a command, or beforehand the flow's policy for the cause (runtime.flow_section);
+rights that were missing are asked for again by themselves.
 """
 
 from dataclasses import dataclass
@@ -48,7 +51,11 @@ STOPPED: Final = frozenset(
         _S.NOT_AUTHORISED,
     }
 )
-"""States that end only with the daemon or by somebody's decision, but for a topic that is back."""
+"""States that end by somebody's decision: a policy, a command, a topic that is back, a right that
+is granted."""
+
+UNAUTHORISED_RETRY_MS: Final = 15_000
+"""How often a right that was missing is asked for again."""
 
 FLOWING: Final = frozenset({_S.CATCHING_UP, _S.STREAMING})
 """States in which records are fetched."""
@@ -61,23 +68,31 @@ ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
     _S.CATCHING_UP: _INTERRUPTIONS | {_S.STREAMING},
     _S.STREAMING: _INTERRUPTIONS | {_S.CATCHING_UP},
     _S.WAITING: _INTERRUPTIONS | {_S.POSITIONING},
-    _S.PAUSED: frozenset({_S.POSITIONING, _S.SOURCE_GONE}),
-    **{state: frozenset({_S.PAUSED}) for state in STOPPED},
+    _S.PAUSED: frozenset({_S.POSITIONING, _S.WAITING, _S.SOURCE_GONE, _S.TOPIC_RECREATED}),
+    **{state: frozenset({_S.PAUSED, _S.WAITING}) for state in STOPPED},
     _S.SOURCE_GONE: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
-    _S.SOURCE_WENT_BACK: frozenset({_S.PAUSED, _S.TOPIC_RECREATED}),
+    _S.SOURCE_WENT_BACK: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
+    _S.NOT_AUTHORISED: frozenset({_S.PAUSED, _S.WAITING, _S.POSITIONING}),
 }
 
 ADVICE: Final[dict[PartitionState, str]] = {
-    _S.RETENTION_OVERRUN: "records were deleted on the source before they were mirrored: delete "
-    "the target topic to start again from what is left",
-    _S.TOPIC_RECREATED: "the source topic is another than was mirrored: delete the target topic",
-    _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides",
+    _S.RETENTION_OVERRUN: "records were deleted on the source before they were mirrored: go on "
+    "behind them with `mirror restart --skip`, or mirror what is left anew with --from-earliest",
+    _S.TOPIC_RECREATED: "the source topic is another than was mirrored: mirror it anew with "
+    "`mirror restart --from-earliest`, which deletes the target's copy of the old one",
+    _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides; "
+    "`mirror restart --from-earliest` deletes the target's copy and begins anew",
     _S.SOURCE_GONE: "the source topic was deleted: delete the target topic if that was meant",
-    _S.SOURCE_CORRUPT: "the source holds a damaged batch: read it from another replica",
-    _S.TARGET_DIVERGED: "somebody else wrote to the target partition: find the writer",
-    _S.TARGET_REFUSED: "the target refuses the records: see the reason",
-    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic and start the daemon again",
-    _S.NOT_AUTHORISED: "grant the mirror's user the right and start the daemon again",
+    _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
+    "then `mirror restart`",
+    _S.TARGET_DIVERGED: "somebody else wrote to the target partition: find the writer; `mirror "
+    "restart --from-earliest` deletes the target's copy and begins anew",
+    _S.TARGET_REFUSED: "the target refuses the records: see the reason; go on behind them with "
+    "`mirror restart --skip`",
+    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic, then `mirror restart`; or "
+    "go on behind the batch with `mirror restart --skip`",
+    _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials: it is "
+    "tried again by itself",
 }
 
 

@@ -17,18 +17,21 @@ from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Cursor
-from mirror.start_position import LogEnds, Start, Stop, decide_start
+from mirror.start_position import LogEnds, Start, Stop, decide_start, passing_over
 from offset_translation.map_records import TopicPartition, piece_start, withdrawal
 from runtime.clock import now_ms
+from runtime.flow_section import Policy
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault
+from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.operations import list_offsets
 
 _LOG = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.1
-DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING})
+DUE: Final = frozenset(
+    {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
+)
 
 Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
 
@@ -96,8 +99,14 @@ class Positioning:
         except NetworkFault as fault:
             for one in tries:
                 if one.is_current:
-                    one.partition.postpone(str(fault), now_ms())
+                    self._postpone(one.partition, fault)
             self._flow.refresh.wake()
+
+    def _postpone(self, partition: MirroredPartition, fault: NetworkFault) -> None:
+        if isinstance(fault, AuthenticationFailed):
+            self._flow.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
+        else:
+            partition.postpone(str(fault), now_ms())
 
     async def _begin(self, tries: Sequence[_Tried], source: Ends, target: Ends) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
@@ -121,6 +130,7 @@ class Positioning:
             partition.is_positioned = True
             if isinstance(decision, Start):
                 partition.offset_map.advance(decision.target)
+                _note_left_out(partition, decision)
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
             else:
@@ -139,25 +149,30 @@ class Positioning:
                 continue
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
                 reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
-                partition.postpone(reason, now_ms())
+                if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
+                    self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms())
+                else:
+                    partition.postpone(reason, now_ms())
                 self._flow.refresh.wake()
                 continue
-            yield (
-                one,
-                decide_start(
-                    *key,
-                    offset_map=partition.offset_map,
-                    source=source_ends,
-                    target=target_ends,
-                ),
+            decision = decide_start(
+                *key, offset_map=partition.offset_map, source=source_ends, target=target_ends
             )
+            yield one, self._by_policy(partition, decision)
+
+    def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
+        """Pass over what is lost or refused, where a policy or a command says so."""
+        if isinstance(decision, Start):
+            return passing_over(decision, partition.pass_over or 0)
+        policy = self._flow.policy_for(partition, decision.state)
+        return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
     def _stop(self, partition: MirroredPartition, stop: Stop, target: Ends, now: int) -> None:
         ends = target[partition.topic, partition.index]
         if isinstance(ends, LogEnds):
             partition.offset_map.advance(ends.end)
         partition.lost_records = stop.lost_records
-        partition.stop(stop.state, stop.reason, now)
+        self._flow.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 
     def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
@@ -183,6 +198,22 @@ async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
     for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
         cluster.forget(topic)
     return answer
+
+
+def _note_left_out(partition: MirroredPartition, start: Start) -> None:
+    """Count what a decision has cost, and say it."""
+    partition.pass_over = None
+    partition.may_skip = False
+    partition.lost_records = 0
+    if start.left_out:
+        partition.skipped_records += start.left_out
+        _LOG.warning(
+            "%s-%d: source offsets %d to %d are left out",
+            partition.topic,
+            partition.index,
+            start.source - start.left_out,
+            start.source - 1,
+        )
 
 
 def _map_records(partition: MirroredPartition, start: Start) -> list[MapRecord]:

@@ -231,8 +231,7 @@ class SourceFetcher:
         self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
         _LOG.error("%s-%d: source: %s", *key, fault)
         if self._corrupt[key] >= CORRUPT_TRIES:
-            with self._flow.accounting(partition):
-                partition.stop(PartitionState.SOURCE_CORRUPT, fault, now)
+            self._flow.stop(partition, PartitionState.SOURCE_CORRUPT, fault, now)
         else:
             self._flow.interrupt(partition, f"source: {fault}", now)
 
@@ -245,10 +244,9 @@ class SourceFetcher:
             if one.partition.attempt != one.attempt:
                 continue
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                with self._flow.accounting(one.partition):
-                    one.partition.stop(
-                        PartitionState.NOT_AUTHORISED, "to read from the source", now
-                    )
+                self._flow.stop(
+                    one.partition, PartitionState.NOT_AUTHORISED, f"source: {error.name}", now
+                )
             else:
                 self._flow.interrupt(one.partition, f"source: {error.name}", now)
         self._flow.refresh.wake()
@@ -258,7 +256,7 @@ class SourceFetcher:
         now = now_ms()
         for one in asked:
             if one.partition.attempt == one.attempt and one.partition.is_flowing:
-                self._flow.interrupt(one.partition, f"source broker {self._node}: {fault}", now)
+                self._flow.fail(one.partition, f"source broker {self._node}", fault, now)
         self._flow.refresh.wake()
 
 

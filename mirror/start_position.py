@@ -1,6 +1,6 @@
 """Decide where a partition goes on: read off both logs' ends and the map, never off a side file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from mirror.partition_state import PartitionState
@@ -30,6 +30,8 @@ class Start:
     target: int
     announce: bool
     withdraw: tuple[PieceStartKey | SealKey, ...] = ()
+    left_out: int = 0
+    """Source offsets passed over because somebody has decided so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class Stop:
     reason: str
     lost_records: int = 0
     """Source offsets that are gone unmirrored; an upper bound of the records."""
+    skip_to: Start | None = None
+    """Where to go on all the same, if that is decided."""
 
 
 def decide_start(
@@ -65,6 +69,13 @@ def decide_start(
             reason=f"source begins at {source.start}, offsets {position} to {source.start - 1} "
             "were deleted before they were mirrored",
             lost_records=source.start - position,
+            skip_to=Start(
+                source=source.start,
+                target=target.end,
+                announce=True,
+                withdraw=tuple(keys),
+                left_out=source.start - position,
+            ),
         )
     if position > source.end:
         return Stop(
@@ -72,6 +83,15 @@ def decide_start(
             reason=f"source ends at {source.end}, but offsets up to {position - 1} were mirrored",
         )
     return Start(source=position, target=target.end, announce=is_sealed, withdraw=tuple(keys))
+
+
+def passing_over(start: Start, source: int) -> Start:
+    """Return the start that leaves out everything before this source offset."""
+    if source <= start.source:
+        return start
+    return replace(
+        start, source=source, announce=True, left_out=start.left_out + source - start.source
+    )
 
 
 def _first_start(

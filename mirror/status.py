@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Final, TypedDict
 
 from mirror.checkpoints import GroupStatus, Place
+from mirror.duty import Role
 from mirror.engine import Engine
+from mirror.fault_note import FaultNote
 from mirror.flow import FlowRunner
 from mirror.partition import MirroredPartition
 from mirror.partition_state import ADVICE
 
+CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
 NOT_RUNNING: Final = "not running"
 """The role of a flow without a daemon; for how long, nobody knows."""
 
@@ -32,6 +35,7 @@ class PartitionReport(TypedDict):
     lag_seconds: float | None
     in_flight_bytes: int
     lost_records: int
+    skipped_records: int
 
 
 class GroupReport(TypedDict):
@@ -92,11 +96,13 @@ def report(runners: Sequence[FlowRunner], *, pid: int, now_ms: int) -> StatusRep
 
 def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
     engine = runner.engine
+    refusal = None if engine is None else _refusal(engine)
+    is_refused = refusal is not None and runner.role is Role.RUNNING
     return {
         "flow": runner.config.name,
-        "role": runner.role.value,
+        "role": Role.NOT_AUTHORISED.value if is_refused else runner.role.value,
         "since_ms": runner.since_ms,
-        "reason": runner.reason,
+        "reason": f"{refusal}: {CREDENTIALS_ADVICE}" if is_refused else runner.reason,
         "faults": [] if engine is None else _faults(engine),
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
@@ -116,14 +122,24 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
 
 def _faults(engine: Engine) -> list[str]:
     """Return what keeps parts of the flow from working at present."""
-    named = {
+    named = _fault_notes(engine)
+    return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]
+
+
+def _refusal(engine: Engine) -> str | None:
+    """Return how a cluster refuses us, None where none does."""
+    refused = [fault.text for fault in _fault_notes(engine).values() if fault.is_refusal]
+    return refused[0] if refused else None
+
+
+def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
+    return {
         "start": engine.starting_fault,
         "discovery": engine.discovery.fault,
         "group positions, source": engine.groups.reader.fault,
         "group positions, polled": engine.groups.poller.fault,
         "group positions, target": engine.groups.fault,
     }
-    return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]
 
 
 def _refused_settings(engine: Engine) -> list[RefusedSettingReport]:
@@ -150,6 +166,7 @@ def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionRepo
         "lag_seconds": None if lag_ms is None else lag_ms / 1000,
         "in_flight_bytes": partition.in_flight_bytes,
         "lost_records": partition.lost_records,
+        "skipped_records": partition.skipped_records,
     }
 
 

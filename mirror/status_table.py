@@ -79,7 +79,11 @@ def _summary(partitions: Sequence[PartitionReport]) -> str:
 
 def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
     lag_s = one["lag_seconds"]
-    lost = f"{one['lost_records']} offsets lost; " if one["lost_records"] else ""
+    reasons = (
+        f"{one['lost_records']} offsets lost" if one["lost_records"] else "",
+        f"{one['skipped_records']} offsets left out" if one["skipped_records"] else "",
+        one["reason"],
+    )
     return (
         one["topic"],
         str(one["partition"]),
@@ -90,7 +94,7 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
         number(one["mirrored_target_end"]),
         number(one["lag_records"]),
         UNKNOWN if lag_s is None else duration(round(lag_s * 1000)),
-        lost + one["reason"],
+        "; ".join(filter(None, reasons)),
     )
 
 

@@ -102,7 +102,7 @@ class TargetWriter:
             try:
                 await self._stream()
             except NetworkFault as fault:
-                self._drop_line(f"target broker {self._node}: {fault}")
+                self._drop_line(fault)
                 self._flow.measurements.produce_errors[type(fault).__name__] += 1
                 self._flow.refresh.wake()
                 await trio.sleep(FAULT_PAUSE_S)
@@ -206,8 +206,7 @@ class TargetWriter:
             "somebody else writes there"
         )
         _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)
-        with self._flow.accounting(partition):
-            partition.stop(PartitionState.TARGET_DIVERGED, reason, now)
+        self._flow.stop(partition, PartitionState.TARGET_DIVERGED, reason, now)
 
     def _refuse(
         self, partition: MirroredPartition, forward: Forward, answer: Appended, now: int
@@ -229,8 +228,7 @@ class TargetWriter:
             return
         at = f"target offset {forward.target_base}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
-        with self._flow.accounting(partition):
-            partition.stop(state, at, now)
+        self._flow.stop(partition, state, at, now, source_end=forward.source_end)
 
     def lose(self, items: _Items, fault: NetworkFault) -> None:
         """No answer came; what became of the batches the log will tell."""
@@ -240,12 +238,12 @@ class TargetWriter:
                 partition, attempt, _, _ = item
                 self._release(item)
                 if attempt == partition.attempt:
-                    self._flow.interrupt(partition, f"target broker {self._node}: {fault}", now)
+                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
                 else:
                     self._flow.position_more.wake()
         self._answered()
 
-    def _drop_line(self, reason: str) -> None:
+    def _drop_line(self, fault: NetworkFault) -> None:
         """Interrupt what waits in line: behind a lost batch nothing may be sent."""
         now = now_ms()
         while self._ready:
@@ -254,7 +252,7 @@ class TargetWriter:
                 continue
             partition.queued_at = None
             if partition.queue:
-                self._flow.interrupt(partition, reason, now)
+                self._flow.fail(partition, f"target broker {self._node}", fault, now)
         self._has_ready = trio.Event()
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from mirror.admin import TopicRefused, topic_configs
+from mirror.admin import TopicRefused, delete_topic, topic_configs
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
@@ -29,7 +29,7 @@ from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
-from wire.net.errors import NetworkFault
+from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.operations import list_offsets
 
@@ -38,6 +38,10 @@ _LOG = logging.getLogger(__name__)
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 GONE_AFTER_MS: Final = 5_000
+BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
+UNAUTHORISED: Final = frozenset(
+    {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+)
 CONFIG_INTERVAL_MS: Final = 30_000
 
 
@@ -50,7 +54,8 @@ class Discovery:
         self._links = links
         self._map_log = map_log
         self._configs_read_ms = 0
-        self._complaints: dict[str, str] = {}
+        self._name = flow.config.name
+        self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
         self._missing_since_ms: dict[str, int] = {}
         self.refused = RefusedSettings()
@@ -65,7 +70,7 @@ class Discovery:
             try:
                 await self.look()
             except NetworkFault as fault:
-                self.fault.note(str(fault))
+                self.fault.note(str(fault), is_refusal=isinstance(fault, AuthenticationFailed))
             else:
                 self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
@@ -73,6 +78,7 @@ class Discovery:
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""
+        await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
         wanted = wanted_topics(self._flow.config, source)
         target = await self._shape_target(wanted)
@@ -83,6 +89,32 @@ class Discovery:
         self._flow.position_more.wake()
         self._flow.fetch_more.wake()
         await self._hear_of_silent()
+
+    async def _begin_anew(self) -> None:
+        """Delete the target's copy of topics that are to be mirrored from their first record.
+
+        What follows makes them again, and a partition of an empty topic begins at the beginning.
+        """
+        for topic in sorted(self._flow.to_begin_anew):
+            of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
+            for partition in of_topic:
+                partition.target_leader = -1
+                if partition.state not in STOPPED | {PartitionState.PAUSED}:
+                    self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
+            if not all(partition.is_settled for partition in of_topic):
+                self._flow.refresh.wake()
+                continue
+            try:
+                await delete_topic(self._links.target_admin, topic)
+            except TopicRefused as refused:
+                self._complain(refused)
+                continue
+            _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
+            self._flow.to_begin_anew.discard(topic)
+            for partition in of_topic:
+                partition.offset_map.advance(0)
+                if partition.state in STOPPED:
+                    partition.retry(BEGINS_ANEW, now_ms())
 
     async def _hear_of_silent(self) -> None:
         """Learn the source's ends where nothing has been fetched, so that the lag there is known.
@@ -143,7 +175,7 @@ class Discovery:
                 self._links.target_admin, action, self.refused.suspects
             )
         except TopicRefused as refused:
-            self._complain(action.topic, str(refused))
+            self._complain(refused)
             return
         self._complaints.pop(action.topic, None)
         if applied.was_done:
@@ -173,11 +205,12 @@ class Discovery:
                     refused.reason,
                 )
 
-    def _complain(self, topic: str, complaint: str) -> None:
+    def _complain(self, refused: TopicRefused) -> None:
         """Say it once, and with the partitions that wait for it."""
-        if self._complaints.get(topic) != complaint:
-            _LOG.warning("%s: %s", self._flow.config.name, complaint)
-        self._complaints[topic] = complaint
+        known = self._complaints.get(refused.topic)
+        if known is None or str(known) != str(refused):
+            _LOG.warning("%s: %s", self._name, refused)
+        self._complaints[refused.topic] = refused
 
     def _note_missing(self, source: ClusterView) -> None:
         """Stop what has been missing for a while: a broker knows no topics when it has started."""
@@ -190,8 +223,8 @@ class Discovery:
             since_ms = self._missing_since_ms.get(topic)
             if since_ms is None or now - since_ms < GONE_AFTER_MS or partition.state in STOPPED:
                 continue
-            with self._flow.accounting(partition):
-                partition.stop(PartitionState.SOURCE_GONE, "the topic is not on the source", now)
+            reason = "the topic is not on the source"
+            self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now)
 
     async def _note_topic_ids(self, topics: Iterable[TopicView]) -> None:
         """Remember which topic was mirrored; another one of the same name is not the same.
@@ -227,14 +260,12 @@ class Discovery:
                 )
                 flow.partitions[source.name, index] = partition
             if is_recreated(known_id, source.topic_id):
-                with flow.accounting(partition):
-                    partition.stop(
-                        PartitionState.TOPIC_RECREATED,
-                        f"topic id {source.topic_id} is not {known_id}, which was mirrored",
-                        now,
-                    )
-            elif partition.state is PartitionState.SOURCE_GONE:
-                partition.come_back(now)
+                reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
+                flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
+            else:
+                partition.topic_id = source.topic_id
+                if partition.state is PartitionState.SOURCE_GONE:
+                    partition.come_back(now)
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
 
@@ -247,8 +278,12 @@ class Discovery:
         if partition.is_flowing and moved:
             self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
         if partition.state is PartitionState.DISCOVERING and target_leader < 0:
-            waits_for = self._complaints.get(partition.topic, "no leader on the target yet")
-            partition.move(PartitionState.DISCOVERING, now, waits_for)
+            refused = self._complaints.get(partition.topic)
+            reason = "no leader on the target yet" if refused is None else str(refused)
+            if refused is not None and refused.code in UNAUTHORISED:
+                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
+            else:
+                partition.move(PartitionState.DISCOVERING, now, reason)
 
 
 def wanted_topics(flow: FlowConfig, source: ClusterView) -> dict[str, TopicView]:

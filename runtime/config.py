@@ -7,15 +7,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from runtime.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
 from runtime.security_section import confluent_settings, read_security
 from runtime.yaml_section import Address, ConfigurationError, Section, read_file
 from wire.net.security import PLAINTEXT, Security
 
-__all__ = ["Address", "Configuration", "ConfigurationError", "load"]
+__all__ = [
+    "Address",
+    "Configuration",
+    "ConfigurationError",
+    "FlowConfig",
+    "PatternSet",
+    "Policy",
+    "load",
+]
 
-# What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
-EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
-EXCLUDED_GROUPS: Final = (r"console-consumer-.*", r"connect-.*", r"__.*")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -40,45 +46,6 @@ class ClusterConfig:
     def bootstrap_servers(self) -> str:
         """Return the addresses as librdkafka's `bootstrap.servers` wants them."""
         return ",".join(f"{host}:{port}" for host, port in self.bootstrap)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternSet:
-    """Names that fully match some `include` pattern and no `exclude` pattern."""
-
-    include: tuple[re.Pattern[str], ...]
-    exclude: tuple[re.Pattern[str], ...]
-
-    def matches(self, name: str) -> bool:
-        """Return whether the name is in the set."""
-        included = any(pattern.fullmatch(name) for pattern in self.include)
-        return included and not any(pattern.fullmatch(name) for pattern in self.exclude)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowConfig:
-    """One direction of mirroring; `name` is `dc1->dc2`."""
-
-    name: str
-    source: str
-    target: str
-    topics: PatternSet
-    groups: PatternSet
-    replication_factor: int | None
-    fetch_max_bytes: int
-    partition_fetch_bytes: int
-    partition_in_flight_bytes: int
-    in_flight_bytes: int
-    discovery_interval_ms: int
-    group_offsets_interval_ms: int
-    are_groups_polled: bool
-    """Ask for group positions instead of reading the source's offsets topic."""
-    group_poll_interval_ms: int
-
-    @property
-    def client_id(self) -> str:
-        """Return the client id of the flow's connections, by which a fence lets it through."""
-        return f"mirror-{self.source}-{self.target}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +107,7 @@ def load(path: Path) -> Configuration:
     """Return the file's content; raises ConfigurationError, one line with file, line and key."""
     top = read_file(path)
     clusters = _clusters(top.section("clusters"))
-    flows = tuple(_flow(section, clusters) for section in top.sections("flows"))
+    flows = tuple(read_flow(section, clusters) for section in top.sections("flows"))
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
     configuration = Configuration(
@@ -172,63 +139,6 @@ def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     return MappingProxyType(clusters)
 
 
-def _site(section: Section, key: str, clusters: Mapping[str, ClusterConfig]) -> str:
-    name = section.string(key)
-    if name not in clusters:
-        raise section.error(key, f"unknown cluster {name!r}; there are {', '.join(clusters)}")
-    return name
-
-
-def _patterns(section: Section, exclude: tuple[str, ...]) -> PatternSet:
-    texts = {
-        "include": section.strings("include", (".*",)),
-        "exclude": section.strings("exclude", exclude),
-    }
-    section.finish()
-    compiled: dict[str, tuple[re.Pattern[str], ...]] = {}
-    for key, patterns in texts.items():
-        try:
-            compiled[key] = tuple(re.compile(pattern) for pattern in patterns)
-        except re.error as problem:
-            raise section.error(key, f"{problem.pattern!r}: {problem}") from None
-    return PatternSet(include=compiled["include"], exclude=compiled["exclude"])
-
-
-def _flow(section: Section, clusters: Mapping[str, ClusterConfig]) -> FlowConfig:
-    source = _site(section, "source", clusters)
-    target = _site(section, "target", clusters)
-    if source == target:
-        raise section.error("target", f"is the source too: {target!r}")
-    mebibyte = 1 << 20
-    flow = FlowConfig(
-        name=f"{source}->{target}",
-        source=source,
-        target=target,
-        topics=_patterns(section.section("topics", required=False), EXCLUDED_TOPICS),
-        groups=_patterns(section.section("groups", required=False), EXCLUDED_GROUPS),
-        replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
-        fetch_max_bytes=section.integer("fetch_max_bytes", 16 * mebibyte, least=1024),
-        partition_fetch_bytes=section.integer("partition_fetch_bytes", mebibyte, least=1024),
-        partition_in_flight_bytes=section.integer(
-            "partition_in_flight_bytes", 4 * mebibyte, least=1024
-        ),
-        in_flight_bytes=section.integer("in_flight_bytes", 32 * mebibyte, least=1024),
-        discovery_interval_ms=section.integer("discovery_interval_ms", 3_000, least=100),
-        group_offsets_interval_ms=section.integer("group_offsets_interval_ms", 100, least=10),
-        are_groups_polled=_are_groups_polled(section),
-        group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
-    )
-    section.finish()
-    return flow
-
-
-def _are_groups_polled(section: Section) -> bool:
-    how = section.string("group_offsets", "auto")
-    if how not in {"auto", "poll"}:
-        raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
-    return how == "poll"
-
-
 def _coordination(section: Section) -> CoordinationConfig:
     addresses = section.addresses("zookeeper")
     path = section.string("path", "/kafka-dr")
@@ -250,7 +160,7 @@ def _failover(
     flows: tuple[FlowConfig, ...],
 ) -> FailoverConfig:
     if "initial_active" in section.values:
-        initial_active = _site(section, "initial_active", clusters)
+        initial_active = read_site(section, "initial_active", clusters)
     elif len({flow.source for flow in flows}) == 1:
         initial_active = flows[0].source
     else:

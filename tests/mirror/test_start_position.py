@@ -3,7 +3,15 @@
 from uuid import UUID
 
 from mirror.partition_state import PartitionState
-from mirror.start_position import NO_ID, LogEnds, Start, Stop, decide_start, is_recreated
+from mirror.start_position import (
+    NO_ID,
+    LogEnds,
+    Start,
+    Stop,
+    decide_start,
+    is_recreated,
+    passing_over,
+)
 from offset_translation.map_records import PieceStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 
@@ -59,6 +67,18 @@ def test_records_deleted_before_they_were_mirrored_are_counted() -> None:
     assert isinstance(decision, Stop)
     assert decision.state is PartitionState.RETENTION_OVERRUN
     assert decision.lost_records == 12
+    assert decision.skip_to == Start(source=20, target=8, announce=True, left_out=12)
+
+
+def test_what_somebody_has_decided_to_leave_out_begins_a_piece_behind_it() -> None:
+    start = Start(source=12, target=8, announce=False)
+    assert passing_over(start, 12) == start
+    assert passing_over(start, 0) == start
+    passed = passing_over(start, 30)
+    assert passed == Start(source=30, target=8, announce=True, left_out=18)
+    offset_map = OffsetMap.from_starts([(0, 0), (10, 6)], 8)
+    offset_map.announce(passed.source, passed.target)
+    assert offset_map.source_position(9) == 31
 
 
 def test_a_source_that_ends_before_the_position_has_gone_back() -> None:

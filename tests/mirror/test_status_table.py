@@ -36,6 +36,7 @@ REPORT: StatusReport = {
                     "lag_seconds": 0.0,
                     "in_flight_bytes": 0,
                     "lost_records": 0,
+                    "skipped_records": 3,
                 },
                 {
                     "topic": "orders",
@@ -51,6 +52,7 @@ REPORT: StatusReport = {
                     "lag_seconds": None,
                     "in_flight_bytes": 0,
                     "lost_records": 9,
+                    "skipped_records": 0,
                 },
             ],
             "groups": [
@@ -77,7 +79,8 @@ flow dc1->dc2: running for 1 m 0 s
   2 partitions (1 retention overrun, 1 streaming), lag 0 records and unknown for 1 partitions
 
   TOPIC   PART  STATE              SINCE  SOURCE END  MIRRORED  TARGET END  LAG  LAG TIME  REASON
-  orders     0  streaming           30 s         500       500         480    0       0 s
+  orders     0  streaming           30 s         500       500         480    0       0 s  \
+3 offsets left out
   orders     1  retention overrun  1.0 s           ?         ?           ?    ?         ?  \
 9 offsets lost; source begins at 9
   retention overrun: delete the target topic

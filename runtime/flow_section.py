@@ -1,0 +1,148 @@
+"""One flow of the configuration: what is mirrored, how, and what to do when it cannot go on."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from runtime.yaml_section import Section
+
+# What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
+EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
+EXCLUDED_GROUPS: Final = (r"console-consumer-.*", r"connect-.*", r"__.*")
+
+
+class Policy(Enum):
+    """What to do with a partition that cannot go on; STOP loses nothing silently."""
+
+    STOP = "stop"
+    """Stay in the named state until somebody decides."""
+    SKIP = "skip"
+    """Go on behind what is lost or refused, count it, and say so."""
+    RESTART = "restart"
+    """Delete the target's topic and mirror it anew from the earliest record."""
+
+
+POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
+    {
+        "retention_overrun": (Policy.STOP, Policy.SKIP, Policy.RESTART),
+        "topic_recreated": (Policy.STOP, Policy.RESTART),
+        "source_went_back": (Policy.STOP, Policy.RESTART),
+        "target_diverged": (Policy.STOP, Policy.RESTART),
+        "record_too_large": (Policy.STOP, Policy.SKIP),
+        "target_refused": (Policy.STOP, Policy.SKIP),
+    }
+)
+"""The policies that each cause allows, the default first; the keys are `on_<cause>`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternSet:
+    """Names that fully match some `include` pattern and no `exclude` pattern."""
+
+    include: tuple[re.Pattern[str], ...]
+    exclude: tuple[re.Pattern[str], ...]
+
+    def matches(self, name: str) -> bool:
+        """Return whether the name is in the set."""
+        included = any(pattern.fullmatch(name) for pattern in self.include)
+        return included and not any(pattern.fullmatch(name) for pattern in self.exclude)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowConfig:
+    """One direction of mirroring; `name` is `dc1->dc2`."""
+
+    name: str
+    source: str
+    target: str
+    topics: PatternSet
+    groups: PatternSet
+    replication_factor: int | None
+    fetch_max_bytes: int
+    partition_fetch_bytes: int
+    partition_in_flight_bytes: int
+    in_flight_bytes: int
+    discovery_interval_ms: int
+    group_offsets_interval_ms: int
+    are_groups_polled: bool
+    """Ask for group positions instead of reading the source's offsets topic."""
+    group_poll_interval_ms: int
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    """By cause, a key of POLICIES; what is not there stops."""
+
+    @property
+    def client_id(self) -> str:
+        """Return the client id of the flow's connections, by which a fence lets it through."""
+        return f"mirror-{self.source}-{self.target}"
+
+
+def read_site(section: Section, key: str, clusters: Collection[str]) -> str:
+    name = section.string(key)
+    if name not in clusters:
+        raise section.error(key, f"unknown cluster {name!r}; there are {', '.join(clusters)}")
+    return name
+
+
+def _patterns(section: Section, exclude: tuple[str, ...]) -> PatternSet:
+    texts = {
+        "include": section.strings("include", (".*",)),
+        "exclude": section.strings("exclude", exclude),
+    }
+    section.finish()
+    compiled: dict[str, tuple[re.Pattern[str], ...]] = {}
+    for key, patterns in texts.items():
+        try:
+            compiled[key] = tuple(re.compile(pattern) for pattern in patterns)
+        except re.error as problem:
+            raise section.error(key, f"{problem.pattern!r}: {problem}") from None
+    return PatternSet(include=compiled["include"], exclude=compiled["exclude"])
+
+
+def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
+    source = read_site(section, "source", clusters)
+    target = read_site(section, "target", clusters)
+    if source == target:
+        raise section.error("target", f"is the source too: {target!r}")
+    mebibyte = 1 << 20
+    flow = FlowConfig(
+        name=f"{source}->{target}",
+        source=source,
+        target=target,
+        topics=_patterns(section.section("topics", required=False), EXCLUDED_TOPICS),
+        groups=_patterns(section.section("groups", required=False), EXCLUDED_GROUPS),
+        replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
+        fetch_max_bytes=section.integer("fetch_max_bytes", 16 * mebibyte, least=1024),
+        partition_fetch_bytes=section.integer("partition_fetch_bytes", mebibyte, least=1024),
+        partition_in_flight_bytes=section.integer(
+            "partition_in_flight_bytes", 4 * mebibyte, least=1024
+        ),
+        in_flight_bytes=section.integer("in_flight_bytes", 32 * mebibyte, least=1024),
+        discovery_interval_ms=section.integer("discovery_interval_ms", 3_000, least=100),
+        group_offsets_interval_ms=section.integer("group_offsets_interval_ms", 100, least=10),
+        are_groups_polled=_are_groups_polled(section),
+        group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
+        policies=_policies(section),
+    )
+    section.finish()
+    return flow
+
+
+def _are_groups_polled(section: Section) -> bool:
+    how = section.string("group_offsets", "auto")
+    if how not in {"auto", "poll"}:
+        raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
+    return how == "poll"
+
+
+def _policies(section: Section) -> Mapping[str, Policy]:
+    return MappingProxyType(
+        {
+            cause: Policy(
+                section.choice(f"on_{cause}", tuple(one.value for one in allowed), allowed[0].value)
+            )
+            for cause, allowed in POLICIES.items()
+        }
+    )

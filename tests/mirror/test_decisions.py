@@ -1,0 +1,90 @@
+"""Partitions that cannot go on, and who decides: policies of the flow, commands at run time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.failover.sites import (
+    QUIET,
+    Sites,
+    create_topic,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+)
+from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
+from wire.record_batch import Record, build_batch
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+def admin_of(cluster: Any) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+
+
+def test_records_deleted_too_early_and_batches_too_large_are_left_out_and_counted(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "lost")
+    small = NewTopic("narrow", 1, 1, config={"max.message.bytes": "1000"})
+    dc1, dc2 = admin_of(sites.dc1), admin_of(sites.dc2)
+    dc2.create_topics([small])["narrow"].result(20)
+    create_topic(sites.dc1, "narrow")
+    policies = "on_retention_overrun: skip\n    on_record_too_large: skip"
+    with run_mirror(configure(sites, tmp_path, "lost|narrow", policies)) as mirror:
+        produce(sites.dc1, "lost", range(10))
+        mirror.wait_mirrored("lost", 10)
+        assert mirror.stop() == 0
+        produce(sites.dc1, "lost", range(10, 20))
+        gone = TopicPartition("lost", 0, 15)
+        dc1.delete_records([gone])[gone].result(20)
+        mirror.start()
+        mirror.wait_mirrored("lost", 20)
+        line = mirror.wait_state("lost", "streaming")
+        assert (line["skipped_records"], line["lost_records"]) == (5, 0)
+        assert "lost-0: source offsets 10 to 14 are left out" in mirror.log
+
+        produce(sites.dc1, "narrow", range(3))
+        mirror.wait_mirrored("narrow", 3)
+        large = build_batch([Record(0, 1_003, b"k", b"3".zfill(2_000), ())])
+        append_batches(sites.dc1, "narrow", [large])
+        produce(sites.dc1, "narrow", range(4, 6))
+        mirror.wait_mirrored("narrow", 6)
+        line = mirror.wait_state("narrow", "streaming")
+        assert line["skipped_records"] == 1
+        assert 'mirror_skipped_records{flow="dc1->dc2",partition="0",topic="lost"} 5.0' in (
+            mirror.metrics()
+        )
+    assert values_of(read_all(sites.dc2, "lost")) == [*range(10), *range(15, 20)]
+    assert values_of(read_all(sites.dc2, "narrow")) == [0, 1, 2, 4, 5]
+
+
+def test_a_topic_made_again_is_mirrored_anew_where_the_policy_says_so(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "anew", 2)
+    produce(sites.dc1, "anew", range(5), 0)
+    with run_mirror(configure(sites, tmp_path, "anew", "on_topic_recreated: restart")) as mirror:
+        mirror.wait_mirrored("anew", 5)
+        dc1 = admin_of(sites.dc1)
+        dc1.delete_topics(["anew"])["anew"].result(20)
+        wait_until("gone", lambda: "anew" not in dc1.list_topics(timeout=20).topics)
+        create_topic(sites.dc1, "anew", 2)
+        produce(sites.dc1, "anew", range(100, 103), 0)
+        produce(sites.dc1, "anew", range(200, 202), 1)
+        wait_until("deleted", lambda: "anew: deleted on the target" in mirror.log)
+        mirror.wait_state("anew", "streaming", 0)
+        mirror.wait_state("anew", "streaming", 1)
+        mirror.wait_mirrored("anew", 3, 0)
+        mirror.wait_mirrored("anew", 2, 1)
+    assert values_of(read_all(sites.dc2, "anew", 0)) == [100, 101, 102]
+    assert values_of(read_all(sites.dc2, "anew", 1)) == [200, 201]
