@@ -45,7 +45,13 @@ async def opened(kafka: KafkaCluster) -> AsyncIterator[Cluster]:
 
 
 async def test_versions_are_negotiated_for_every_api_of_a_client(kafka: KafkaCluster) -> None:
-    broker_only = {"LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"}
+    brokers_only = {
+        "AlterPartition",
+        "ControlledShutdown",
+        "LeaderAndIsr",
+        "StopReplica",
+        "UpdateMetadata",
+    }
     missing = set()
     async with opened(kafka) as cluster:
         connection = await cluster.any_connection()
@@ -54,7 +60,7 @@ async def test_versions_are_negotiated_for_every_api_of_a_client(kafka: KafkaClu
                 assert connection.version_of(request) in request.VERSIONS
             except UnsupportedApi:
                 missing.add(request.__name__.removesuffix("Request"))
-    assert missing <= broker_only
+    assert missing <= brokers_only
 
 
 async def test_metadata_names_brokers_topics_and_leaders(kafka: KafkaCluster) -> None:
