@@ -34,7 +34,7 @@ from tests.bench.mirrors import (
     run_relay_alone,
     run_rereading,
 )
-from tests.bench.page import page
+from tests.bench.page import publish
 from tests.bench.plans import RUNS, Extent, Plan, disk_mb, plan_for
 from tests.bench.processes import cpu_and_memory
 from tests.bench.rereading import LAGS, lag_name
@@ -84,8 +84,7 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     content = bench.save()
     say(f"{len(content['rows'])} rows in {monotonic() - began:.0f} s: {OUTPUT}")
     if options.extent is not Extent.QUICK and len(parts) == len(Part):
-        DOCUMENT.parent.mkdir(exist_ok=True)
-        DOCUMENT.write_text(page(content))
+        publish(content, DOCUMENT)
     return BAD_INPUT if was_cut_short(content) else 0
 
 
@@ -119,7 +118,7 @@ class Bench:
         }
         content = report(machine, self.ledger.measured, self.ledger.not_run)
         OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
-        PAGE.write_text(page(content))
+        publish(content, PAGE)
         return content
 
     def _mirror(self, folder: Path) -> None:

@@ -1,99 +1,183 @@
-"""docs/benchmarks.md out of build/bench.json: tables, bars, machine and versions. Pure."""
+"""docs/benchmarks.md out of build/bench.json: what matters first, tables, charts, machine.
 
+`python -m tests.bench.page BENCH.JSON PAGE.MD` makes the page again out of an older result.
+"""
+
+import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.results import UNITS, is_not_run
+from tests.bench.charts import chart, number
+from tests.bench.results import (
+    APACHE,
+    BROKER_CONSUME,
+    BROKER_P99,
+    BROKER_PRODUCE,
+    BROKER_RSS,
+    DUPLICATES,
+    MIRROR_CPU,
+    MIRROR_P50,
+    MIRROR_P99,
+    MIRROR_RATE,
+    MIRROR_RSS,
+    MM2_TUNED,
+    OURS,
+    REREAD,
+    UNITS,
+    is_not_run,
+)
 
-BAR: Final = "█"
-BAR_WIDTH: Final = 40
+CHARTS: Final = "benchmarks"
+"""The folder beside the page."""
 
 TITLES: Final[Mapping[str, str]] = {
-    "mirror_cpu_s_per_gib": "Processor time of the mirror for a GiB",
-    "mirror_mb_s": "Speed of the mirror on a full topic",
-    "mirror_rss_mb": "Memory of the mirror, at its highest",
-    "mirror_latency_ms_p50": "Latency through the mirror, median",
-    "mirror_latency_ms_p99": "Latency through the mirror, 99th percentile",
-    "mirror_duplicates_after_kill": "Records twice on the target after SIGKILL and restart",
-    "reread_after_failover": "Records that a group reads again after failover",
-    "broker_produce_mb_s": "Broker: writing",
-    "broker_consume_mb_s": "Broker: reading",
-    "broker_latency_ms_p99": "Broker: from producer to consumer, 99th percentile",
-    "broker_rss_mb": "Broker: memory behind each load",
+    MIRROR_CPU: "Processor time of the mirror for a GiB",
+    MIRROR_RATE: "Speed of the mirror on a full topic",
+    MIRROR_RSS: "Memory of the mirror, at its highest",
+    MIRROR_P50: "Latency through the mirror, median",
+    MIRROR_P99: "Latency through the mirror, 99th percentile",
+    DUPLICATES: "Records twice on the target after SIGKILL and restart",
+    REREAD: "Records that a group reads again after failover",
+    BROKER_PRODUCE: "Broker: writing",
+    BROKER_CONSUME: "Broker: reading",
+    BROKER_P99: "Broker: from producer to consumer, 99th percentile",
+    BROKER_RSS: "Broker: memory behind each load",
+}
+MORE_IS_BETTER: Final = frozenset({MIRROR_RATE, BROKER_PRODUCE, BROKER_CONSUME})
+RIVALS: Final[Mapping[str, str]] = {
+    bench: APACHE if bench.startswith("broker") else MM2_TUNED for bench in UNITS
 }
 
 HEAD: Final = """\
 # Benchmarks
 
-Made by `make bench` out of `build/bench.json`; do not edit. `make bench QUICK=1` takes under five
-minutes, `ONLY=mirror|broker|offsets` picks a part, `ALL=1` mirrors every combination, `RUNS=5`
-takes more rounds. `make profile WHAT=mirror|broker` draws flame graphs of ours under `build/`.
+Made by `make bench`; do not edit. Ours beside Apache Kafka's MirrorMaker 2 and Apache Kafka's
+brokers: the same machine, the same data, the same run.
+"""
 
-Figures are minimum / **median** / maximum over the runs. MB are 10^6 and GiB 2^30 bytes of record
-values before compression. Processor time is what the kernel accounts to the process itself, all
-threads, user and system; speed and processor time are taken from the first tenth of the records to
-the last, so that nobody's start counts. `ours` is `mirror run` or `broker run`; `mm2-default` and
-`mm2-tuned` are MirrorMaker 2 at its defaults and tuned by people who know it; `relay` takes bytes
-from one socket and gives them to another and does nothing else: the limit. Systems take turns
-within a round, in an order that changes; ratios are taken within a round. Brokers are single ones,
-without a disk's sync, and have worked a little before. MirrorMaker writes what it read without
-compression unless told otherwise, which neither setting does; ours writes the bytes that it read.
+SYSTEMS: Final = """\
+## What was measured, and how
+
+| system | what it is |
+|---|---|
+| `ours` | `mirror run`, or `broker run`, of this project |
+| `mm2-default` | MirrorMaker 2 in dedicated mode, with the defaults it comes with |
+| `mm2-tuned` | the same, tuned for throughput: 8 tasks, polls of 10,000 records and 10 MiB per \
+partition, producer batches of 512 KiB with 20 ms of linger, idempotent with 5 in flight, \
+checkpoints and group sync each second |
+| `relay` | takes bytes from one socket, gives them to another, and does nothing else: the limit |
+| `apache-kafka` | an Apache Kafka broker (KRaft) |
+
+- Figures are minimum / **median** / maximum over the runs. MB are 10^6 and GiB 2^30 bytes of
+  record values before compression.
+- A workload is the size of a record, the codec, what the producer put into a batch, and the number
+  of partitions (`12p`); each differs from the first one in one respect. Values are words, which
+  compress about as well as JSON does.
+- Processor time is what the kernel accounts to the process itself, all threads, user and system.
+  Speed and processor time are taken from the first tenth of the records to the last, so that
+  nobody's start counts.
+- Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
+  its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
+  timed, are done by all systems at once.
+- Latency is from the moment a record was due to be sent until a consumer of the target has it;
+  a late answer does not delay the records behind it.
+- Records twice and records read again are counts, and ours is meant to be 0. Then the ratio is 0,
+  whatever the other one's count is, which is a matter of luck between 0 and its bound; where the
+  other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
+  after the mirror has come to rest, so what was written since the last sync is not in it.
+- Brokers are single ones, without a disk's sync, and have worked a little before. Memory is that
+  of the broker's own process: Apache Kafka's holds its controller, ours has a ZooKeeper beside it
+  (about 90 MB).
+- MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
+  writes the bytes that it read.
+
+`make bench` takes about 45 minutes on two processors with nothing else to do; `QUICK=1` under five,
+`ONLY=mirror|broker|offsets` picks a part, `ALL=1` mirrors every combination, `RUNS=5` takes more
+rounds. `python -m tests.bench.agreement A.json B.json` holds two results together.
+`make profile WHAT=mirror|broker` draws flame graphs of ours under `build/`.
 """
 
 NOTHING_YET: Final = """\
-No full run has been recorded yet: `make bench` measures (about an hour and a half on two processors
-with nothing else to do) and writes this page.
+No full run has been recorded yet: `make bench` measures (about 45 minutes on two processors with
+nothing else to do) and writes this page.
 """
+
+
+def publish(content: Mapping[str, Any], path: Path) -> None:
+    """Write the page, and the charts it shows into a folder beside it."""
+    folder = path.parent / CHARTS
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(content))
+    for bench in UNITS:
+        rows = _of(bench, content["rows"])
+        if rows:
+            (folder / f"{bench}.svg").write_text(chart(rows))
 
 
 def page(content: Mapping[str, Any]) -> str:
     """Return the page."""
     if not content["rows"]:
-        return f"{HEAD}\n{NOTHING_YET}"
-    parts = [HEAD, _machine(content["machine"])]
-    for bench in UNITS:
-        rows = [row for row in content["rows"] if row["bench"] == bench]
-        ratios = [ratio for ratio in content["ratios"] if ratio["bench"] == bench]
-        if rows:
-            parts.append(_section(bench, rows, ratios))
+        return f"{HEAD}\n{SYSTEMS}\n{NOTHING_YET}"
+    machine = dict(content["machine"])
+    harness = machine.pop("harness", {})
+    parts = [HEAD, _in_short(content), SYSTEMS]
+    parts += [
+        _section(bench, rows, _of(bench, content["ratios"]))
+        for bench in UNITS
+        if (rows := _of(bench, content["rows"]))
+    ]
+    parts += [_facts("The harness itself", harness), _facts("Machine and versions", machine)]
     return "\n".join(parts)
 
 
-def bars(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line with a bar for each row, all on one scale that begins at zero."""
-    top = max((row["median"] for row in rows), default=0) or 1
-    width = max((len(row["system"]) for row in rows), default=0)
-    lines = []
-    for row in rows:
-        length = round(BAR_WIDTH * row["median"] / top)
-        bar = BAR * length or ("▏" if row["median"] > 0 else "")
-        lines.append(f"{row['system']:<{width}} {bar} {number(row['median'])}".rstrip())
-    return lines
+def in_words(ratio: float) -> str:
+    """Return what a ratio of ours to another means: `4.2 times less`, `as much`."""
+    if ratio == 0:
+        return "none"
+    factor = max(ratio, 1 / ratio)
+    if factor < 1.05:
+        return "as much"
+    return f"{factor:.3g} times {'more' if ratio > 1 else 'less'}"
 
 
-def number(value: float) -> str:
-    """Return three digits that matter; whole above a hundred, with thousands apart."""
-    if value == round(value) or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+def _in_short(content: Mapping[str, Any]) -> str:
+    lines = ["## In short", ""]
+    lines += ["| | workload | ours | other | ours is |", "|---|---|---:|---:|---|"]
+    medians = {
+        (row["bench"], row["workload"], row["system"]): row["median"] for row in content["rows"]
+    }
+    for bench in UNITS:
+        rival = RIVALS[bench]
+        ratios = [each for each in _of(bench, content["ratios"]) if each["to"] == rival]
+        for ratio in ratios if bench in {MIRROR_CPU, REREAD} else ratios[:1]:
+            ours, other = (medians[bench, ratio["workload"], each] for each in (OURS, rival))
+            lines.append(
+                f"| {TITLES[bench]} | {ratio['workload']} | {number(ours)} {UNITS[bench]} "
+                f"| {number(other)} ({rival}) | **{in_words(ratio['median'])}** |"
+            )
+    lines += ["", f"More is better for {_listed(MORE_IS_BETTER)}; less for all else.", ""]
+    return "\n".join(lines)
+
+
+def _listed(benches: Iterable[str]) -> str:
+    return " and ".join(f"`{bench}`" for bench in UNITS if bench in benches)
 
 
 def _section(
     bench: str, rows: Sequence[Mapping[str, Any]], ratios: Sequence[Mapping[str, Any]]
 ) -> str:
     of_pair = {(ratio["workload"], ratio["to"]): ratio for ratio in ratios}
-    lines = [f"## {TITLES[bench]}", "", f"`{bench}`, {UNITS[bench]}", ""]
+    better = "more" if bench in MORE_IS_BETTER else "less"
+    lines = [f"## {TITLES[bench]}", "", f"`{bench}`, {UNITS[bench]}; {better} is better", ""]
+    lines += [f"![{TITLES[bench]}]({CHARTS}/{bench}.svg)", ""]
     lines += [
         "| workload | system | min | **median** | max | ours : this |",
         "|---|---|---:|---:|---:|---:|",
     ]
     lines += [_line(row, of_pair.get((row["workload"], row["system"]))) for row in rows]
-    lines += ["", "```"]
-    for workload in dict.fromkeys(row["workload"] for row in rows):
-        ran = [row for row in rows if row["workload"] == workload and not is_not_run(row)]
-        lines += [workload, *(f"  {bar}" for bar in bars(ran))]
-    lines += ["```", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 def _line(row: Mapping[str, Any], ratio: Mapping[str, Any] | None) -> str:
@@ -110,9 +194,13 @@ def _ratio(ratio: Mapping[str, Any]) -> str:
     return f"{low} / **{middle}** / {high}"
 
 
-def _machine(machine: Mapping[str, Any]) -> str:
-    lines = ["## Machine and versions", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in _flat(machine)]
+def _of(bench: str, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [entry for entry in entries if entry["bench"] == bench]
+
+
+def _facts(title: str, facts: Mapping[str, Any]) -> str:
+    lines = [f"## {title}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in _flat(facts)]
     return "\n".join([*lines, ""])
 
 
@@ -123,3 +211,7 @@ def _flat(values: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
                 yield f"{name}: {inner}", inside
         else:
             yield name.replace("_", " "), value
+
+
+if __name__ == "__main__":
+    publish(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

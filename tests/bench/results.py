@@ -1,6 +1,6 @@
 """What was measured, and build/bench.json made of it. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,7 +84,7 @@ def report(
     """
     values = _by_place(measured)
     reasons = {each.place: each.reason for each in not_run if each.place not in values}
-    places = sorted([*values, *reasons], key=_order)
+    places = sorted([*values, *reasons], key=_order_of([*values, *reasons]))
     return {
         "machine": dict(machine),
         "rows": [
@@ -114,8 +114,15 @@ def _by_place(measured: Iterable[Measured]) -> dict[Place, dict[int, float]]:
     return values
 
 
-def _order(place: Place) -> tuple[int, str, int]:
-    return list(UNITS).index(place.bench), place.workload, SYSTEMS.index(place.system)
+def _order_of(places: Iterable[Place]) -> Callable[[Place], tuple[int, int, int]]:
+    """Return a sort key: benches and systems as listed here, workloads as they were run."""
+    workloads = list(dict.fromkeys(place.workload for place in places))
+
+    def order(place: Place) -> tuple[int, int, int]:
+        bench, system = list(UNITS).index(place.bench), SYSTEMS.index(place.system)
+        return bench, workloads.index(place.workload), system
+
+    return order
 
 
 def _row(place: Place, values: Sequence[float]) -> dict[str, Any]:
@@ -143,7 +150,8 @@ def _reason_row(place: Place, reason: str) -> dict[str, Any]:
 def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]:
     """Return ours against each other system, run by run; a run in which the other is 0 has none."""
     found = []
-    for ours in sorted((place for place in values if place.system == OURS), key=_order):
+    mine = [place for place in values if place.system == OURS]
+    for ours in sorted(mine, key=_order_of(values)):
         for system in SYSTEMS:
             other = Place(bench=ours.bench, workload=ours.workload, system=system)
             quotients = [

@@ -1,14 +1,18 @@
 """The page made of build/bench.json."""
 
+import re
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from tests.bench.page import NOTHING_YET, TITLES, bars, number, page
-from tests.bench.results import UNITS
+from tests.bench.charts import BARS, COLOURS, chart, number
+from tests.bench.page import NOTHING_YET, TITLES, in_words, page, publish
+from tests.bench.results import MIRROR_CPU, SYSTEMS, UNITS
 
 
 def row(system: str, median: float | str, **more: Any) -> dict[str, Any]:
     return {
-        "bench": "mirror_cpu_s_per_gib",
+        "bench": MIRROR_CPU,
         "workload": "w",
         "system": system,
         "unit": "CPU-s/GiB",
@@ -19,49 +23,85 @@ def row(system: str, median: float | str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_every_bench_has_a_title() -> None:
+CONTENT: dict[str, Any] = {
+    "machine": {"processors": 2, "versions": {"python": "3.11"}, "harness": {"own share": 0.04}},
+    "rows": [
+        row("ours", 0.5, max=0.75),
+        row("mm2-tuned", 10.0),
+        row("mm2-default", "not run: no Maven", min=None, max=None),
+    ],
+    "ratios": [
+        {
+            "bench": MIRROR_CPU,
+            "workload": "w",
+            "of": "ours",
+            "to": "mm2-tuned",
+            "min": 0.05,
+            "median": 0.05,
+            "max": 0.075,
+        }
+    ],
+}
+
+
+def bars_of(svg: str) -> list[float]:
+    ElementTree.fromstring(svg)  # noqa: S314 - our own, and it has to be well-formed
+    return [float(width) for width in re.findall(r'<rect x=\S+ y=\S+ width="([\d.]+)"', svg)]
+
+
+def test_every_bench_has_a_title_and_every_system_a_colour() -> None:
     assert set(TITLES) == set(UNITS)
+    assert set(COLOURS) == set(SYSTEMS)
 
 
-def test_the_page_has_machine_table_ratio_bars_and_reasons() -> None:
-    content = {
-        "machine": {"processors": 2, "versions": {"python": "3.11"}},
-        "rows": [
-            row("ours", 0.5, max=0.75),
-            row("mm2-tuned", 10.0),
-            row("mm2-default", "not run: no Maven", min=None, max=None),
-        ],
-        "ratios": [
-            {
-                "bench": "mirror_cpu_s_per_gib",
-                "workload": "w",
-                "of": "ours",
-                "to": "mm2-tuned",
-                "min": 0.05,
-                "median": 0.05,
-                "max": 0.075,
-            }
-        ],
-    }
-    lines = page(content).splitlines()
-    assert "| processors | 2 |" in lines
-    assert "| versions: python | 3.11 |" in lines
-    assert "## Processor time of the mirror for a GiB" in lines
+def test_the_page_begins_with_what_matters_and_has_every_row_and_reason() -> None:
+    lines = page(CONTENT).splitlines()
+    assert (
+        "| Processor time of the mirror for a GiB | w | 0.5 CPU-s/GiB | 10 (mm2-tuned) "
+        "| **20 times less** |"
+    ) in lines[:12]
     assert "| w | ours | 0.5 | **0.5** | 0.75 |  |" in lines
     assert "| w | mm2-tuned | 10 | **10** | 10 | 0.05 / **0.05** / 0.075 |" in lines
     assert "| w | mm2-default | | not run: no Maven | | |" in lines
-    assert f"  mm2-tuned {'█' * 40} 10" in lines
-    assert f"  ours      {'█' * 2} 0.5" in lines
+    assert "| own share | 0.04 |" in lines
+    assert "| processors | 2 |" in lines
+    assert "| versions: python | 3.11 |" in lines
+
+
+def test_the_charts_that_the_page_shows_lie_beside_it(tmp_path: Path) -> None:
+    publish(CONTENT, tmp_path / "docs" / "page.md")
+    shown = [
+        line.partition("](")[2].rstrip(")")
+        for line in (tmp_path / "docs" / "page.md").read_text().splitlines()
+        if line.startswith("![")
+    ]
+    assert shown == [f"benchmarks/{MIRROR_CPU}.svg"]
+    svg = (tmp_path / "docs" / shown[0]).read_text()
+    assert "not run: no Maven" in svg
+    assert bars_of(svg) == [BARS * 0.05, BARS]
 
 
 def test_bars_begin_at_zero_and_show_that_something_is_there() -> None:
-    assert bars([row("a", 1000.0), row("b", 1.0), row("c", 0.0)]) == [
-        f"a {'█' * 40} 1,000",
-        "b ▏ 1",
-        "c  0",
+    assert bars_of(chart([row("ours", 0.001), row("mm2-tuned", 1000.0), row("relay", 0.0)])) == [
+        1.0,
+        BARS,
+        0.0,
     ]
-    assert bars([row("a", 0.0)]) == ["a  0"]
-    assert bars([]) == []
+    assert bars_of(chart([row("ours", 0.0)])) == [0.0]
+
+
+def test_the_limit_does_not_make_the_others_small() -> None:
+    svg = chart([row("ours", 5.0), row("mm2-tuned", 10.0), row("relay", 5000.0)])
+    assert bars_of(svg) == [BARS / 2, BARS, BARS]
+    assert "5,000 (beyond this scale)" in svg
+    assert bars_of(chart([row("relay", 5000.0)])) == [BARS]
+
+
+def test_ratios_are_told_in_words() -> None:
+    assert in_words(0.05) == "20 times less"
+    assert in_words(2.5) == "2.5 times more"
+    assert in_words(1.02) == "as much"
+    assert in_words(0.0) == "none"
 
 
 def test_numbers_have_the_digits_that_matter() -> None:
