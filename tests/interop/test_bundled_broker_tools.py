@@ -15,13 +15,17 @@ from tests.interop.peers import NEWEST_3, NEWEST_4, ToolFailed, run_tool
 from tests.interop.peers.child import Child, start_child
 from tests.interop.peers.java_program import JavaProgram
 from tests.interop.peers.tools import (
+    CLUSTER,
     CONFIGS,
     CONSUMER_PERFORMANCE,
+    DELETE_RECORDS,
+    GET_OFFSETS,
     GROUPS,
     PRODUCER_PERFORMANCE,
     TOPICS,
     VERIFIABLE_CONSUMER,
     VERIFIABLE_PRODUCER,
+    broker_api_versions,
     dump_log_segments,
 )
 
@@ -148,6 +152,48 @@ def test_a_group_of_java_consumers_is_described_reset_and_deleted(
     tools.run(GROUPS, "--delete-offsets", *where)
     tools.run(GROUPS, "--delete", "--group", group)
     assert group not in tools.run(GROUPS, "--list").split()
+
+
+def test_positions_are_moved_by_every_rule_of_the_tool(tools: Tools, tmp_path: Path) -> None:
+    topic = tools.create("moved", partitions=1)
+    tools.produce(topic, 60)
+    assert tools.run(GET_OFFSETS, "--topic", topic).split() == [f"{topic}:0:60"]
+    assert tools.run(GET_OFFSETS, "--topic", topic, "--time", "-2").split() == [f"{topic}:0:0"]
+    where = ("--reset-offsets", "--group", f"{topic}-group", "--topic", topic)
+    for rule, left in (
+        (("--to-offset", "7"), 53),
+        (("--shift-by", "-2"), 55),
+        (("--to-datetime", "2020-01-01T00:00:00.000"), 60),
+        (("--to-latest",), 0),
+    ):
+        tools.run(GROUPS, *where, *rule, "--execute")
+        assert _lags(tools, f"{topic}-group") == {0: left}
+    plan = tmp_path / "plan.csv"
+    plan.write_text(tools.run(GROUPS, *where, "--to-offset", "11", "--export", "--dry-run"))
+    tools.run(GROUPS, *where[:3], "--from-file", str(plan), "--execute")
+    assert _lags(tools, f"{topic}-group") == {0: 49}
+
+
+def test_records_are_deleted_up_to_an_offset(tools: Tools, tmp_path: Path) -> None:
+    topic = tools.create("trimmed", partitions=1)
+    tools.produce(topic, 60)
+    wanted = tmp_path / "wanted.json"
+    place = {"topic": topic, "partition": 0, "offset": 25}
+    wanted.write_text(json.dumps({"partitions": [place], "version": 1}))
+    said = tools.run(DELETE_RECORDS, "--offset-json-file", str(wanted))
+    assert "low_watermark: 25" in said
+    assert tools.run(GET_OFFSETS, "--topic", topic, "--time", "-2").split() == [f"{topic}:0:25"]
+
+
+def test_the_cluster_and_its_brokers_are_described(tools: Tools, bundled: RunningCluster) -> None:
+    said = run_tool(tools.version, CLUSTER, "cluster-id", "--bootstrap-server", tools.bootstrap)
+    assert len(said.split()[-1]) == 22, said
+    said = tools.run(broker_api_versions(tools.version))
+    assert said.count("Produce(0): 0 to ") == BROKERS
+    entity = ("--entity-type", "brokers", "--entity-name", "0")
+    said = tools.run(CONFIGS, "--describe", "--all", *entity)
+    assert "log.index.interval.bytes=1024 sensitive=false" in said
+    assert f"advertised.listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
 
 
 def test_performance_tools_move_a_hundred_thousand_records(tools: Tools) -> None:

@@ -55,6 +55,7 @@ HARMLESS: Final = {
     "produce: an older epoch": _APPEND_ERROR,
     "produce: a newer epoch not from 0": _APPEND_ERROR,
     "produce: half a batch": ["error_code"],
+    "fetch: a diverging epoch": ["high_watermark", "log_start_offset"],
     "fetch: behind the end": ["high_watermark", "log_start_offset"],
     "fetch: before the start": ["high_watermark", "log_start_offset"],
     "fetch: an unknown topic id": ["aborted_transactions"],
@@ -67,7 +68,6 @@ HARMLESS: Final = {
 
 OPEN: Final = frozenset(
     {
-        "fetch: a diverging epoch",
         "produce: transactional without a transaction",
     }
 )

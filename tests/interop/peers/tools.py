@@ -19,6 +19,8 @@ VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 PRODUCER_PERFORMANCE: Final = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER_PERFORMANCE: Final = "org.apache.kafka.tools.ConsumerPerformance"
 GET_OFFSETS: Final = "org.apache.kafka.tools.GetOffsetShell"
+DELETE_RECORDS: Final = "org.apache.kafka.tools.DeleteRecordsCommand"
+CLUSTER: Final = "org.apache.kafka.tools.ClusterTool"
 
 
 class ToolFailed(RuntimeError):
@@ -27,11 +29,17 @@ class ToolFailed(RuntimeError):
 
 def dump_log_segments(version: str) -> str:
     """Return the class that prints segments: it moved with Kafka 4."""
-    return (
-        "kafka.tools.DumpLogSegments"
-        if version.startswith("3.")
-        else "org.apache.kafka.tools.DumpLogSegments"
-    )
+    return _moved(version, "kafka.tools.DumpLogSegments")
+
+
+def broker_api_versions(version: str) -> str:
+    """Return the class that asks brokers for their APIs: it moved with Kafka 4."""
+    return _moved(version, "kafka.admin.BrokerApiVersionsCommand")
+
+
+def _moved(version: str, name_in_3: str) -> str:
+    name = name_in_3.rpartition(".")[2]
+    return name_in_3 if version.startswith("3.") else f"org.apache.kafka.tools.{name}"
 
 
 def run_tool(
