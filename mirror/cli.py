@@ -11,6 +11,8 @@ import trio
 
 from mirror.check import CheckFailed, check
 from mirror.daemon import run_daemon
+from mirror.order_commands import OrderFailed, pause, restart, resume
+from mirror.orders import How, OrderRefused, Scope
 from mirror.position_commands import Asked, LookFailed, offsets, translate
 from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
 from mirror.rebuild_map import rebuild_map
@@ -30,14 +32,36 @@ BAD_INPUTS: Final = (
     CheckFailed,
     LookFailed,
     PositionsUnreadable,
+    OrderFailed,
+    OrderRefused,
+)
+RESTARTS: Final = (
+    ("--skip", How.SKIP, "go on behind what cannot be mirrored: it is left out, and counted"),
+    (
+        "--from-earliest",
+        How.ANEW,
+        "delete the target's copy of the TOPIC and mirror it from its first record",
+    ),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser().parse_args(_flags_first(given))
     configure("mirror", verbose=options.verbose)
     sys.exit(_run(options))
+
+
+def _flags_first(arguments: Sequence[str]) -> Sequence[str]:
+    """Move the flags of `restart` before its words: argparse takes TOPIC for FILE otherwise."""
+    if "restart" not in arguments:
+        return arguments
+    known = {flag for flag, _, _ in RESTARTS}
+    words = [word for word in arguments if word not in known]
+    flags = [word for word in arguments if word in known]
+    place = words.index("restart") + 1
+    return [*words[:place], *flags, *words[place:]]
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -79,8 +103,27 @@ def _parser() -> argparse.ArgumentParser:
         if name == "status":
             sub.add_argument("--watch", action="store_true", help="show again every second")
             sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+    _add_order_commands(commands)
     _add_position_commands(commands)
     return parser
+
+
+def _add_order_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    for name, command, text in (
+        ("pause", _pause, "stop mirroring a flow, a topic or a partition until it is resumed"),
+        ("resume", _resume, "go on with what was paused, where it stood"),
+        ("restart", _restart, "let what has stopped try again; once, now or when a daemon runs"),
+    ):
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == "restart":
+            sub.set_defaults(how=How.RETRY)
+            ways = sub.add_mutually_exclusive_group()
+            for flag, how, meaning in RESTARTS:
+                ways.add_argument(flag, dest="how", action="store_const", const=how, help=meaning)
+        sub.add_argument("flow", metavar="FLOW", help="as dc1-dc2")
+        sub.add_argument("scope", nargs="?", metavar="TOPIC[:PARTITION]", help="default: all of it")
+        sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
+        sub.set_defaults(command=command)
 
 
 def _add_position_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -130,6 +173,24 @@ async def _translate(configuration: Configuration, options: argparse.Namespace) 
 
 async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
     return await rebuild_map(configuration, options.flow, write=options.write)
+
+
+async def _pause(configuration: Configuration, options: argparse.Namespace) -> int:
+    return _tell(await pause(configuration, options.flow, Scope.parse(options.scope)))
+
+
+async def _resume(configuration: Configuration, options: argparse.Namespace) -> int:
+    return _tell(await resume(configuration, options.flow, Scope.parse(options.scope)))
+
+
+async def _restart(configuration: Configuration, options: argparse.Namespace) -> int:
+    scope = Scope.parse(options.scope)
+    return _tell(await restart(configuration, options.flow, scope, options.how))
+
+
+def _tell(line: str) -> int:
+    sys.stdout.write(f"{line}\n")
+    return 0
 
 
 async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:

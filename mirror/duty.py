@@ -31,6 +31,8 @@ class Witnessed:
     command: FlowCommand | None
     garbled: str | None = None
     """What is wrong with a node that could not be understood."""
+    paused: str | None = None
+    """Why people want the whole flow to rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ def _forbidden(witnessed: Witnessed, source: str) -> str | None:
         return witnessed.garbled
     if witnessed.command is not None and not witnessed.command.run:
         return f"stopped by the failover of epoch {witnessed.command.epoch}"
+    if witnessed.paused is not None:
+        return witnessed.paused
     if witnessed.active is None:
         return "the witness does not say which site is active"
     if witnessed.active.site != source:

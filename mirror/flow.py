@@ -16,6 +16,7 @@ from mirror.engine import Engine
 from mirror.flow_state import Wakeup
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
+from mirror.obedience import Obedience
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.tasks import background_tasks
@@ -65,6 +66,7 @@ class FlowRunner:
         self._worker = worker
         self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
+        self._obedience = Obedience(flow.name, self._paths.orders(flow.source, flow.target))
         self._changed = Wakeup()
         self._working: trio.CancelScope | None = None
         self._ended = trio.Event()
@@ -142,6 +144,7 @@ class FlowRunner:
             (self._paths.worker(source, target), self._see_worker),
             (self._paths.active, self._see_active),
             (self._paths.command(source, target), self._see_command),
+            (self._paths.orders(source, target), self._see_orders),
         )
         async with background_tasks() as tasks, AsyncExitStack() as stack:
             for path, see in watched:
@@ -167,6 +170,7 @@ class FlowRunner:
                 active=self._active,
                 command=self._command,
                 garbled=self._garbled,
+                paused=self._obedience.pause_of_flow,
             ),
             source=self.config.source,
         )
@@ -184,6 +188,8 @@ class FlowRunner:
                 await tasks.start(self._run_engine)
             case Role.RUNNING if engine is not None and was is Role.HELD:
                 engine.let_go()
+        if self.role is Role.RUNNING and self.engine is not None:
+            await self._obedience.obey(self.engine, zookeeper)
         if must_acknowledge(self._command, self._acknowledged, self.role):
             await self._acknowledge(zookeeper)
         return True
@@ -258,6 +264,9 @@ class FlowRunner:
 
     def _see_command(self, _: ZooKeeper, node: Node | None) -> None:
         self._command = None if node is None else FlowCommand.decode(node.data)
+
+    def _see_orders(self, _: ZooKeeper, node: Node | None) -> None:
+        self._obedience.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
         node = await zookeeper.get(self._paths.acknowledged(self.config.source, self.config.target))

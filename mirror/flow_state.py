@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from mirror.measurements import FlowMeasurements
+from mirror.orders import Orders
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from offset_translation.map_records import TopicPartition
@@ -78,6 +79,8 @@ class FlowState:
     """Something under way was answered; for who waits until all is."""
     refresh: Request = field(default_factory=Request)
     """Leaders or topics may have changed: discovery looks again."""
+    orders: Orders = field(default_factory=Orders)
+    """What people have ordered; partitions that it pauses are not positioned."""
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
     loop_ids: frozenset[int] = frozenset()
@@ -116,6 +119,7 @@ class FlowState:
         """
         with self.accounting(partition):
             partition.stop(state, reason, now_ms)
+        partition.refused_through = source_end
         policy = self.policy_for(partition, state)
         if policy is Policy.RESTART:
             self.to_begin_anew.add(partition.topic)
@@ -136,6 +140,14 @@ class FlowState:
         if partition.may_skip and Policy.SKIP in POLICIES.get(cause, ()):
             return Policy.SKIP
         return self.config.policies.get(cause, Policy.STOP)
+
+    def may_go_on(self, partition: MirroredPartition, now_ms: int) -> bool:
+        """Pause a partition that was ordered to be, wherever it comes from."""
+        pause = self.orders.pause_of(partition.topic, partition.index)
+        if pause is not None:
+            with self.accounting(partition):
+                partition.pause(f"paused by {pause.by}", now_ms)
+        return pause is None
 
     def accounting(self, partition: MirroredPartition) -> "_Accounting":
         """Carry what a block changes of a partition's bytes under way over to the total."""

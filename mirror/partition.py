@@ -76,6 +76,8 @@ class MirroredPartition:
         """Source offsets that a policy or a command has left out since the daemon began."""
         self.pass_over: int | None = None
         """Once positioned, go on at this source offset at the least."""
+        self.refused_through: int | None = None
+        """Behind this source offset lies what the target has refused and stopped us for."""
         self.may_skip = False
         """A command has said that what is lost may be left out, once."""
         self.unauthorised_since_ms: int | None = None
@@ -183,6 +185,7 @@ class MirroredPartition:
         assert self.state in STOPPED or self.state is PartitionState.PAUSED, f"{self.state} goes on"
         self.failures = 0
         self.lost_records = 0
+        self.refused_through = None
         self.retry_at_ms = now_ms
         self.move(PartitionState.WAITING, now_ms, reason)
 

@@ -85,6 +85,7 @@ class Positioning:
                 and partition.is_settled
                 and partition.retry_at_ms <= now
                 and min(leaders) >= 0
+                and self._flow.may_go_on(partition, now)
             ):
                 groups[leaders].append(partition)
         return groups.values()

@@ -60,6 +60,8 @@ class Discovery:
         self._missing_since_ms: dict[str, int] = {}
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
+        self.has_looked = False
+        """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
         """What keeps discovery from working at present."""
 
@@ -88,6 +90,7 @@ class Discovery:
             self._take(topic, target.topics.get(topic.name))
         self._flow.position_more.wake()
         self._flow.fetch_more.wake()
+        self.has_looked = True
         await self._hear_of_silent()
 
     async def _begin_anew(self) -> None:

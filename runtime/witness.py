@@ -4,6 +4,7 @@
 <path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that runs the flow
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
+<path>/mirror/<source>-<target>/orders       of mirror.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/groups/<group>/<member>               ephemeral, of failover.client.handover
@@ -113,6 +114,10 @@ class WitnessPaths:
     def acknowledged(self, source: str, target: str) -> str:
         """Return the path of the FlowCommand that was last obeyed."""
         return f"{self.flow(source, target)}/acknowledged"
+
+    def orders(self, source: str, target: str) -> str:
+        """Return the path of what people have ordered for a flow."""
+        return f"{self.flow(source, target)}/orders"
 
 
 async def ensure_active_site(

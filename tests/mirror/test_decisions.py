@@ -1,5 +1,7 @@
 """Partitions that cannot go on, and who decides: policies of the flow, commands at run time."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,3 +90,66 @@ def test_a_topic_made_again_is_mirrored_anew_where_the_policy_says_so(
         mirror.wait_mirrored("anew", 2, 1)
     assert values_of(read_all(sites.dc2, "anew", 0)) == [100, 101, 102]
     assert values_of(read_all(sites.dc2, "anew", 1)) == [200, 201]
+
+
+def order(file: Path, *words: str) -> str:
+    """Give an order as people do; return what the program says."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "mirror.cli", *words, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_pauses_hold_over_a_restart_of_the_daemon_until_they_are_taken_back(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "rest", 2)
+    create_topic(sites.dc1, "work")
+    file = configure(sites, tmp_path, "rest|work")
+    with run_mirror(file) as mirror:
+        mirror.wait_state("rest", "streaming", 1)
+        assert "rest:1 is paused; process" in order(file, "pause", "dc1-dc2", "rest:1")
+        line = mirror.wait_state("rest", "paused", 1)
+        assert line["reason"].startswith("paused by ")
+        assert mirror.stop() == 0
+        produce(sites.dc1, "rest", range(4), 0)
+        produce(sites.dc1, "rest", range(5), 1)
+        mirror.start()
+        mirror.wait_mirrored("rest", 4, 0)
+        mirror.wait_state("rest", "paused", 1)
+        order(file, "resume", "dc1-dc2", "rest:1")
+        mirror.wait_mirrored("rest", 5, 1)
+
+        order(file, "pause", "dc1->dc2")
+        wait_until("the flow rests", lambda: mirror.status()["role"] == "paused")
+        assert mirror.status()["reason"].startswith("paused by ")
+        produce(sites.dc1, "work", range(3))
+        order(file, "resume", "dc1-dc2")
+        mirror.wait_mirrored("work", 3)
+
+
+def test_a_restart_decides_what_no_policy_has_decided(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "stuck")
+    create_topic(sites.dc2, "stuck")
+    produce(sites.dc2, "stuck", [7])
+    produce(sites.dc1, "stuck", range(3))
+    file = configure(sites, tmp_path, "stuck")
+    with run_mirror(file) as mirror:
+        mirror.wait_state("stuck", "target diverged")
+        order(file, "restart", "dc1-dc2", "stuck")
+        wait_until("looked again", lambda: "restart (retry) of stuck" in mirror.log)
+        mirror.wait_state("stuck", "target diverged")
+        mirror.kill()
+        told = order(file, "restart", "--from-earliest", "dc1-dc2", "stuck")
+        assert "stuck is to be restarted; " in told
+        mirror.start()
+        mirror.wait_mirrored("stuck", 3)
+        mirror.wait_state("stuck", "streaming")
+        log = mirror.log
+        assert log.count("stuck: deleted on the target") == 1
+    assert values_of(read_all(sites.dc2, "stuck")) == [0, 1, 2]

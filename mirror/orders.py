@@ -1,0 +1,177 @@
+"""What people have ordered for a flow at run time, as it lies in the witness. Pure.
+
+    pauses     hold until they are taken back: of the flow, of a topic, of one partition
+    restarts   are done once, by the daemon that runs the flow or the next one, and taken out
+
+The node is changed by commands and by the daemon, each against the version that it has read.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any, Final, Self
+
+from runtime.witness import WitnessGarbled
+
+_TOPIC_CHARACTERS: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+)
+
+
+class OrderRefused(ValueError):
+    """An order that makes no sense; says why."""
+
+
+class How(Enum):
+    """How a partition is restarted."""
+
+    RETRY = "retry"
+    """Look again where it goes on; what stopped it may be over."""
+    SKIP = "skip"
+    """Go on behind what cannot be mirrored, this once."""
+    ANEW = "anew"
+    """Delete the target's copy of the topic and mirror it from the earliest record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A flow, one of its topics, or one partition of it."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self:
+        """Read ``TOPIC`` or ``TOPIC:PARTITION``; None is the whole flow. Raises OrderRefused."""
+        if text is None:
+            return cls()
+        topic, colon, number = text.partition(":")
+        if not topic or not _TOPIC_CHARACTERS.issuperset(topic):
+            raise OrderRefused(f"{text!r} is neither TOPIC nor TOPIC:PARTITION")
+        if colon and not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise OrderRefused(f"{text!r}: {number!r} is not a partition")
+        return cls(topic=topic, partition=int(number) if colon else None)
+
+    def covers(self, topic: str | None, partition: int | None) -> bool:
+        """Whether it holds for that topic or partition as a whole."""
+        return self.topic is None or (
+            self.topic == topic and (self.partition is None or self.partition == partition)
+        )
+
+    def __str__(self) -> str:
+        """Return it as it is given on the command line."""
+        if self.topic is None:
+            return "the flow"
+        return self.topic if self.partition is None else f"{self.topic}:{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Nothing of this scope is mirrored."""
+
+    scope: Scope
+    by: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """To be done once; the time tells equal ones apart."""
+
+    scope: Scope
+    how: How
+    by: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """All orders of one flow that are in force."""
+
+    pauses: tuple[Pause, ...] = ()
+    restarts: tuple[Restart, ...] = ()
+
+    def pause_of(self, topic: str | None = None, partition: int | None = None) -> Pause | None:
+        """Return what pauses the partition, or without arguments the flow; None if nothing does."""
+        found = (one for one in self.pauses if one.scope.covers(topic, partition))
+        return next(found, None)
+
+    def paused(self, pause: Pause) -> Self:
+        """Return the orders with one more pause; parts of what it covers need none any more.
+
+        Raises OrderRefused if that much is paused already.
+        """
+        scope = pause.scope
+        known = self.pause_of(scope.topic, scope.partition)
+        if known is not None:
+            raise OrderRefused(f"{known.scope} is paused already, by {known.by}")
+        others = self._outside(scope)
+        return replace(self, pauses=(*others, pause))
+
+    def resumed(self, scope: Scope) -> Self:
+        """Return the orders without the pauses of a scope and its parts.
+
+        Raises OrderRefused if there are none, or if more than the scope is paused.
+        """
+        others = self._outside(scope)
+        wider = next(
+            (one for one in others if one.scope.covers(scope.topic, scope.partition)), None
+        )
+        if wider is not None:
+            raise OrderRefused(f"{wider.scope} is paused as a whole, by {wider.by}: resume that")
+        if len(others) == len(self.pauses):
+            raise OrderRefused(f"{scope} is not paused")
+        return replace(self, pauses=others)
+
+    def without(self, done: Iterable[Restart]) -> Self:
+        """Return the orders without the restarts that have been done."""
+        gone = frozenset(done)
+        return replace(self, restarts=tuple(one for one in self.restarts if one not in gone))
+
+    def _outside(self, scope: Scope) -> tuple[Pause, ...]:
+        return tuple(
+            one for one in self.pauses if not scope.covers(one.scope.topic, one.scope.partition)
+        )
+
+    def encode(self) -> bytes:
+        """Return the JSON of the node."""
+        restarts = [{**asdict(one), "how": one.how.value} for one in self.restarts]
+        return json.dumps(
+            {"pauses": [asdict(one) for one in self.pauses], "restarts": restarts}
+        ).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return what a node says; raises WitnessGarbled."""
+        try:
+            found: Any = json.loads(data)
+            return cls(
+                pauses=tuple(
+                    Pause(
+                        scope=_scope(one["scope"]),
+                        by=str(one["by"]),
+                        since_ms=int(one["since_ms"]),
+                    )
+                    for one in found["pauses"]
+                ),
+                restarts=tuple(
+                    Restart(
+                        scope=_scope(one["scope"]),
+                        how=How(one["how"]),
+                        by=str(one["by"]),
+                        at_ms=int(one["at_ms"]),
+                    )
+                    for one in found["restarts"]
+                ),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}") from error
+
+
+def _scope(found: Any) -> Scope:  # noqa: ANN401 - JSON
+    topic, partition = found["topic"], found["partition"]
+    return Scope(
+        topic=None if topic is None else str(topic),
+        partition=None if partition is None else int(partition),
+    )
