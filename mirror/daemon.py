@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import socket
 from functools import partial
 from typing import Final
@@ -15,9 +16,10 @@ from mirror.exporter import FlowCollector
 from mirror.flow import FlowRunner
 from mirror.measurements import FlowMeasurements
 from mirror.partition_state import PartitionState
+from mirror.reload import reloaded
 from mirror.status import report
 from runtime.clock import now_ms
-from runtime.config import Configuration
+from runtime.config import Configuration, ConfigurationError, load
 from runtime.metrics import serve_metrics
 from runtime.signals import cancel_on_signal
 from runtime.witness import WorkerInfo
@@ -57,11 +59,40 @@ async def run_daemon(configuration: Configuration) -> None:
         REGISTRY.register(FlowCollector(runners, pid))
         names = ", ".join(flow.name for flow in configuration.flows)
         _LOG.info("flows %s; metrics on port %d", names, port)
+        await nursery.start(_reload_on_hangup, configuration, runners)
         with trio.CancelScope() as until_asked:
             await nursery.start(cancel_on_signal, until_asked)
             await trio.sleep_forever()
         await _stop(runners)
         nursery.cancel_scope.cancel()
+
+
+async def _reload_on_hangup(
+    configuration: Configuration,
+    runners: list[FlowRunner],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Read the file again at each SIGHUP; one that is wrong changes nothing."""
+    with trio.open_signal_receiver(signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            try:
+                new = load(configuration.file)
+            except ConfigurationError as wrong:
+                _LOG.error("not reloaded, all goes on as before: %s", wrong)
+                continue
+            running = {runner.config.name: runner.config for runner in runners}
+            found = reloaded(configuration, running, new)
+            for runner in runners:
+                if found.flows[runner.config.name] != runner.config:
+                    runner.take_config(found.flows[runner.config.name])
+            for line in found.taken:
+                _LOG.info("reloaded: %s", line)
+            for line in found.needs_restart:
+                _LOG.warning("reloaded: needs a restart: %s", line)
+            if not found.taken and not found.needs_restart:
+                _LOG.info("reloaded: nothing has changed")
 
 
 async def _stop(runners: list[FlowRunner]) -> None:

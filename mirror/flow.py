@@ -56,7 +56,7 @@ class FlowRunner:
         measurements: FlowMeasurements,
     ) -> None:
         """Know what to run; ``run`` does it."""
-        self.config: Final = flow
+        self.config = flow
         self.role = Role.STARTING
         self.reason = ""
         self.since_ms = now_ms()
@@ -88,6 +88,13 @@ class FlowRunner:
             except (ZooKeeperFault, WitnessGarbled) as fault:
                 self._be(Role.NO_WITNESS, str(fault))
                 await trio.sleep(RETRY_S)
+
+    def take_config(self, config: FlowConfig) -> None:
+        """Go on with other settings, of those that may change at run time."""
+        self.config = config
+        if self.engine is not None:
+            self.engine.flow.take_config(config)
+        self._changed.wake()
 
     async def stop(self) -> None:
         """Drain what is under way; the caller cancels ``run`` afterwards."""

@@ -10,7 +10,9 @@ from mirror.measurements import FlowMeasurements
 from mirror.orders import Orders
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.throttle import Throttle
 from offset_translation.map_records import TopicPartition
+from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.flow_section import POLICIES, Policy
 from wire.net.errors import AuthenticationFailed, NetworkFault
@@ -83,6 +85,7 @@ class FlowState:
     """What people have ordered; partitions that it pauses are not positioned."""
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
+    throttle: Throttle = field(init=False)
     loop_ids: frozenset[int] = frozenset()
     """Producer ids of mirrors that write into the source."""
 
@@ -141,13 +144,41 @@ class FlowState:
             return Policy.SKIP
         return self.config.policies.get(cause, Policy.STOP)
 
+    def __post_init__(self) -> None:
+        """Begin with full buckets."""
+        self.throttle = Throttle(self.config.throttle, now_ms())
+
+    def take_config(self, config: FlowConfig) -> None:
+        """Go on with other settings, of those that may change while the flow runs."""
+        if config.throttle != self.config.throttle:
+            self.throttle = Throttle(config.throttle, now_ms())
+        self.config = config
+        self.fetch_more.wake()
+        self.refresh.wake()
+
+    def throttled_s(self) -> float:
+        """Return how long until some throttled topic may be fetched, in seconds; 0.05 at least."""
+        if self.throttle.is_idle:
+            return 1.0
+        now = now_ms()
+        topics = {topic for topic, _ in self.partitions}
+        soonest = min((self.throttle.wait_ms(topic, now) for topic in topics), default=1_000.0)
+        return max(0.05, soonest / 1_000, self.throttle.wait_ms(None, now) / 1_000)
+
     def may_go_on(self, partition: MirroredPartition, now_ms: int) -> bool:
-        """Pause a partition that was ordered to be, wherever it comes from."""
-        pause = self.orders.pause_of(partition.topic, partition.index)
-        if pause is not None:
+        """Pause a partition that is to rest, wherever it comes from."""
+        reason = self.rests_because(partition.topic, partition.index)
+        if reason is not None:
             with self.accounting(partition):
-                partition.pause(f"paused by {pause.by}", now_ms)
-        return pause is None
+                partition.pause(reason, now_ms)
+        return reason is None
+
+    def rests_because(self, topic: str, index: int) -> str | None:
+        """Return why a partition is not to be mirrored at present, None if it is."""
+        pause = self.orders.pause_of(topic, index)
+        if pause is not None:
+            return f"paused by {pause.by}"
+        return None if self.config.topics.matches(topic) else "no longer among the flow's topics"
 
     def accounting(self, partition: MirroredPartition) -> "_Accounting":
         """Carry what a block changes of a partition's bytes under way over to the total."""

@@ -87,13 +87,13 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
     flow.orders = orders
     now = now_ms()
     for (topic, index), partition in flow.partitions.items():
-        pause = orders.pause_of(topic, index)
-        if pause is None:
+        reason = flow.rests_because(topic, index)
+        if reason is None:
             if partition.state is PartitionState.PAUSED:
                 partition.retry("resumed", now)
         elif partition.state is not PartitionState.PAUSED and partition.state not in STOPPED:
             with flow.accounting(partition):
-                partition.pause(f"paused by {pause.by}", now)
+                partition.pause(reason, now)
     flow.position_more.wake()
 
 

@@ -80,7 +80,7 @@ class SourceFetcher:
         while True:
             asked, is_complete = self._wanted()
             if not asked:
-                await self._flow.fetch_more.wait(1.0)
+                await self._flow.fetch_more.wait(min(1.0, self._flow.throttled_s()))
                 continue
             try:
                 sent_s = trio.current_time()
@@ -98,6 +98,8 @@ class SourceFetcher:
         if not flow.is_fetching or flow.in_flight_bytes >= flow.config.in_flight_bytes:
             return [], False
         limit = flow.config.partition_in_flight_bytes
+        if not flow.throttle.is_idle:
+            return self._within_throttle(limit), False
         asked: list[_Asked] = []
         is_complete = True
         for partition in flow.led_at_source_by(self._node):
@@ -109,25 +111,42 @@ class SourceFetcher:
         asked.sort(key=lambda one: one.partition.in_flight_bytes)
         return asked, is_complete
 
+    def _within_throttle(self, limit: int) -> list[_Asked]:
+        """Return what may be asked for while there are bytes to spend."""
+        flow, now = self._flow, now_ms()
+        if flow.throttle.wait_ms(None, now) > 0:
+            return []
+        return [
+            _Asked(partition, partition.attempt, partition.cursor.source)
+            for partition in flow.led_at_source_by(self._node)
+            if partition.cursor is not None
+            and partition.in_flight_bytes < limit
+            and flow.throttle.wait_ms(partition.topic, now) <= 0
+        ]
+
     async def _fetch(self, asked: Sequence[_Asked], *, is_complete: bool) -> Fetched:
         """Ask for all of these, in words that say only what has changed; raises NetworkFault."""
         connection = await self._links.source_data.connection(self._node)
         if connection is not self._connection:
             self._session.end()
             self._connection = connection
-        config = self._flow.config
+        config, throttle = self._flow.config, self._flow.throttle
         room = max(
             config.in_flight_bytes - self._flow.in_flight_bytes, config.partition_fetch_bytes
         )
         limits = Limits(
             MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
-            min(config.fetch_max_bytes, room),
+            min(throttle.chunk_bytes(None, config.fetch_max_bytes), room),
             READ_COMMITTED,
         )
         question = self._session.ask(
             {
-                _place(one): Wanted(one.partition.index, one.offset, config.partition_fetch_bytes)
+                _place(one): Wanted(
+                    one.partition.index,
+                    one.offset,
+                    throttle.chunk_bytes(one.partition.topic, config.partition_fetch_bytes),
+                )
                 for one in asked
             }
         )
@@ -149,6 +168,7 @@ class SourceFetcher:
         self._session.answered(answer.session_id)
         waiting: list[tuple[_Asked, Routed]] = []
         size = 0
+        is_throttled = not self._flow.throttle.is_idle
         for one, data in _found(asked, answer):
             if one.partition.attempt != one.attempt:
                 self._session.say_again(_place(one))
@@ -157,6 +177,8 @@ class SourceFetcher:
             if not records:
                 continue
             size += len(records)
+            if is_throttled:
+                self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
             routed = self._route(one.partition, data, records, arrived_ms)
             if routed.starts:
                 waiting.append((one, routed))

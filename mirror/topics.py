@@ -67,7 +67,6 @@ class Discovery:
 
     async def run(self) -> None:
         """Look again every interval, and sooner when somebody met a moved leader."""
-        interval_s = self._flow.config.discovery_interval_ms / 1000
         while True:
             try:
                 await self.look()
@@ -76,7 +75,7 @@ class Discovery:
             else:
                 self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
-            await self._flow.refresh.wait(interval_s)
+            await self._flow.refresh.wait(self._flow.config.discovery_interval_ms / 1000)
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""

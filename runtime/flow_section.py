@@ -52,6 +52,21 @@ class PatternSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleConfig:
+    """Bytes per second that may be read: by the flow, and by each topic that matches a pattern."""
+
+    flow: int | None = None
+    topics: tuple[tuple[str, int], ...] = ()
+    """The first pattern that matches a topic whole counts; each topic has the rate for itself."""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        whole = [] if self.flow is None else [f"{self.flow} B/s"]
+        words = [*whole, *(f"{pattern} {rate} B/s" for pattern, rate in self.topics)]
+        return ", ".join(words) or "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowConfig:
     """One direction of mirroring; `name` is `dc1->dc2`."""
 
@@ -72,6 +87,7 @@ class FlowConfig:
     group_poll_interval_ms: int
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """By cause, a key of POLICIES; what is not there stops."""
+    throttle: ThrottleConfig = ThrottleConfig()
 
     @property
     def client_id(self) -> str:
@@ -125,6 +141,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         are_groups_polled=_are_groups_polled(section),
         group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
         policies=_policies(section),
+        throttle=_throttle(section.section("throttle", required=False)),
     )
     section.finish()
     return flow
@@ -135,6 +152,21 @@ def _are_groups_polled(section: Section) -> bool:
     if how not in {"auto", "poll"}:
         raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
     return how == "poll"
+
+
+def _throttle(section: Section) -> ThrottleConfig:
+    flow = section.optional_integer("bytes_per_second", least=1024, most=1 << 40)
+    of_topics = section.section("topics", required=False)
+    topics: list[tuple[str, int]] = []
+    for pattern in of_topics.values:
+        try:
+            re.compile(pattern)
+        except re.error as problem:
+            raise of_topics.error(pattern, f"{pattern!r}: {problem}") from None
+        rate = of_topics.integer(pattern, None, least=1024, most=1 << 40)
+        topics.append((pattern, rate))
+    section.finish()
+    return ThrottleConfig(flow=flow, topics=tuple(topics))
 
 
 def _policies(section: Section) -> Mapping[str, Policy]:

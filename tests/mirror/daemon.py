@@ -110,6 +110,11 @@ class MirrorProcess:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(15)
 
+    def hang_up(self) -> None:
+        """Have it read its configuration again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
     def end(self) -> None:
         """Make sure that it is gone."""
         if self._process is not None and self._process.poll() is None:

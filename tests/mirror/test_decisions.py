@@ -153,3 +153,31 @@ def test_a_restart_decides_what_no_policy_has_decided(sites: Sites, tmp_path: Pa
         log = mirror.log
         assert log.count("stuck: deleted on the target") == 1
     assert values_of(read_all(sites.dc2, "stuck")) == [0, 1, 2]
+
+
+def test_a_hangup_reloads_what_may_change_and_a_throttled_topic_takes_its_time(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "brake")
+    throttle = "throttle: {topics: {brake: 2048}}"
+    file = configure(sites, tmp_path, "brake", throttle)
+    with run_mirror(file) as mirror:
+        mirror.wait_state("brake", "streaming")
+        batches = [build_batch([Record(0, 1_000, b"k", b"1".zfill(4_000), ())]) for _ in range(30)]
+        append_batches(sites.dc1, "brake", batches)
+        mirror.wait_state("brake", "catching up")
+        good = file.read_text()
+        file.write_text(good.replace("flows:", "flow:"))
+        mirror.hang_up()
+        wait_until("complained", lambda: "not reloaded, all goes on as before" in mirror.log)
+        assert mirror.mirrored_end("brake") < 30
+        file.write_text(good.replace(throttle, "on_target_refused: skip"))
+        mirror.hang_up()
+        wait_until("told", lambda: "throttle: brake 2048 B/s -> none" in mirror.log)
+        assert "target_refused: stop -> skip" in mirror.log
+        mirror.wait_mirrored("brake", 30)
+        file.write_text(good.replace('"brake"', '"other"'))
+        mirror.hang_up()
+        line = mirror.wait_state("brake", "paused")
+        assert line["reason"] == "no longer among the flow's topics"
+        assert mirror.stop() == 0
