@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # their modules import this one
     from broker.controller.topics import TopicSpec
     from broker.dynamic_config import DynamicConfig
     from broker.groups.coordinator import GroupCoordinator
+    from broker.log.log_manager import LogManager
     from broker.metadata_cache import MetadataCache
     from broker.metrics import RequestMetrics
     from broker.replication.partition import Partition
@@ -103,6 +104,10 @@ class Node(Protocol):
     @property
     def metadata(self) -> "MetadataCache":
         """What the controller told this broker about the cluster."""
+
+    @property
+    def logs(self) -> "LogManager":
+        """The logs on this broker's disks."""
 
     @property
     def partitions(self) -> "Partitions":

@@ -18,6 +18,7 @@ from broker.apis import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -55,6 +56,7 @@ from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
@@ -127,6 +129,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
     _api(DescribeConfigsRequest, describe_configs.handle),
     _api(AlterConfigsRequest, alter_configs.handle),
+    _api(DescribeLogDirsRequest, describe_log_dirs.handle),
     _api(CreatePartitionsRequest, create_partitions.handle),
     _api(DeleteGroupsRequest, delete_groups.handle),
     _api(ElectLeadersRequest, elect_leaders.handle),

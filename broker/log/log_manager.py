@@ -34,6 +34,15 @@ class CareIntervals:
     """A file that nobody used for that long is closed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """One folder of log.dirs with its logs in order; none are told when it is offline."""
+
+    path: Path
+    is_offline: bool
+    logs: Sequence[PartitionLog]
+
+
 class LogManager:
     """Every partition log of this broker.
 
@@ -106,6 +115,19 @@ class LogManager:
     def folders(self) -> Sequence[Path]:
         """The folders of log.dirs."""
         return [directory.path for directory in self._directories]
+
+    def by_folder(self) -> Sequence[LogFolder]:
+        """Return what lies where."""
+        return [
+            LogFolder(
+                path=directory.path,
+                is_offline=directory.failure is not None,
+                logs=[
+                    self._logs[name] for name in sorted(self._logs) if self._home[name] is directory
+                ],
+            )
+            for directory in self._directories
+        ]
 
     @property
     def recovered(self) -> Sequence[RecoveryReport]:

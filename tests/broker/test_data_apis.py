@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from broker.apis.table import APIS
+from broker.log.results import TopicPartition
 from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -19,6 +20,7 @@ from wire.messages.delete_records import (
 )
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from wire.messages.fetch import FetchPartitionData
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.list_offsets import (
@@ -249,6 +251,32 @@ async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
         assert topic.partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+async def test_log_folders_are_described_with_the_partitions_that_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    asked = DescribableLogDirTopic(topic="t", partitions=(0, 7))
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.ask(produce(batch(b"a")))
+        (all_,) = (await client.ask(DescribeLogDirsRequest(topics=None))).results
+        (some,) = (await client.ask(DescribeLogDirsRequest(topics=(asked,)))).results
+        (none,) = (await client.ask(DescribeLogDirsRequest(topics=()))).results
+    assert (all_.error_code, all_.log_dir) == (ErrorCode.NONE, str(tmp_path / "logs"))
+    assert 0 < all_.usable_bytes < all_.total_bytes
+    (topic,) = all_.topics
+    assert [(one.partition_index, one.offset_lag) for one in topic.partitions] == [(0, 0), (1, 0)]
+    assert [one.partition_size for one in topic.partitions] == [len(batch(b"a")), 0]
+    assert [one.partitions for one in some.topics] == [topic.partitions[:1]]
+    assert none.topics == ()
+
+
+async def test_a_log_folder_that_failed_is_told_as_offline(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        log = rig.node.logs.logs[TopicPartition("t", 0)]
+        rig.node.logs.blame(log, OSError(5, "the disk is gone"))
+        (folder,) = (await client.ask(DescribeLogDirsRequest(topics=None))).results
+    assert (folder.error_code, folder.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, ())
+
+
 EVERY_VERSION = [
     MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
     ApiVersionsRequest(),
@@ -259,6 +287,7 @@ EVERY_VERSION = [
             DescribeConfigsResource(resource_type=4, resource_name="7", configuration_keys=None),
         )
     ),
+    DescribeLogDirsRequest(topics=None),
     DescribeClusterRequest(include_cluster_authorized_operations=True),
     InitProducerIdRequest(transaction_timeout_ms=1),
     OffsetForLeaderEpochRequest(

@@ -21,6 +21,7 @@ from tests.interop.peers.tools import (
     DELETE_RECORDS,
     GET_OFFSETS,
     GROUPS,
+    LOG_DIRS,
     PRODUCER_PERFORMANCE,
     TOPICS,
     VERIFIABLE_CONSUMER,
@@ -194,6 +195,19 @@ def test_the_cluster_and_its_brokers_are_described(tools: Tools, bundled: Runnin
     said = tools.run(CONFIGS, "--describe", "--all", *entity)
     assert "log.index.interval.bytes=1024 sensitive=false" in said
     assert f"advertised.listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
+
+
+def test_log_folders_are_described(tools: Tools, bundled: RunningCluster) -> None:
+    topic = tools.create("sized", partitions=1)
+    tools.produce(topic, 60)
+    said = tools.run(LOG_DIRS, "--describe", "--topic-list", topic)
+    told = json.loads(said.splitlines()[-1])
+    folders = {folder["logDir"]: folder for one in told["brokers"] for folder in one["logDirs"]}
+    assert set(folders) == {str(bundled.data / f"broker-{n}" / "logs") for n in range(BROKERS)}
+    assert not any(folder["error"] for folder in folders.values())
+    [found] = [place for folder in folders.values() for place in folder["partitions"]]
+    assert (found["partition"], found["offsetLag"]) == (f"{topic}-0", 0)
+    assert found["size"] > 60 * 10
 
 
 def test_performance_tools_move_a_hundred_thousand_records(tools: Tools) -> None:

@@ -22,6 +22,7 @@ from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
@@ -84,6 +85,7 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         31: DeleteAclsRequest,
         32: DescribeConfigsRequest,
         33: AlterConfigsRequest,
+        35: DescribeLogDirsRequest,
         36: SaslAuthenticateRequest,
         37: CreatePartitionsRequest,
         42: DeleteGroupsRequest,

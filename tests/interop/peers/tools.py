@@ -20,6 +20,7 @@ PRODUCER_PERFORMANCE: Final = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER_PERFORMANCE: Final = "org.apache.kafka.tools.ConsumerPerformance"
 GET_OFFSETS: Final = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS: Final = "org.apache.kafka.tools.DeleteRecordsCommand"
+LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 CLUSTER: Final = "org.apache.kafka.tools.ClusterTool"
 
 
