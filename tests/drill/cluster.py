@@ -23,7 +23,7 @@ ZOOKEEPER: Final = "zookeeper"
 READY_S: Final = 60.0
 END_S: Final = 12.0
 SETTINGS: Final[Mapping[str, str]] = {
-    "zookeeper.session.timeout.ms": "3000",
+    "zookeeper.session.timeout.ms": "6000",
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",

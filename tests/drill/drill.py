@@ -25,7 +25,7 @@ from tests.drill.cluster import (
     run_cluster,
 )
 from tests.drill.faults import Planned, Targets
-from tests.drill.history import Fault, line_of, read_events
+from tests.drill.history import Acked, Fault, Read, event_of, line_of, read_events
 from tests.drill.injecting import inject
 from tests.drill.links import Links
 
@@ -34,6 +34,7 @@ PARTITIONS: Final = 3
 PRODUCERS: Final = ("p0", "p1")
 CONSUMERS: Final = ("c0", "reread0")
 PROGRESS_S: Final = 15.0
+FIRST_ACKS_S: Final = 30.0
 LAST_WORDS_S: Final = 45.0
 READ_S: Final = 90.0
 POLL_S: Final = 0.25
@@ -130,7 +131,8 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             clients.start("consume", name)
         for name in PRODUCERS:
             clients.start("produce", name)
-        await _wait_first_acks(options.folder)
+        progress = Progress(options.folder, (*PRODUCERS, *CONSUMERS))
+        await _wait_first_acks(progress)
         began_s = monotonic()
         with (options.folder / "faults.jsonl").open("w") as file:
 
@@ -140,8 +142,9 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
 
             await inject(cluster, planned, note)
         quiet_s = monotonic()
+        progress.follow()
         with trio.move_on_after(PROGRESS_S):
-            await _wait_progress(options.folder, quiet_s)
+            await _wait_progress(progress, quiet_s)
         seconds = monotonic() - began_s
         for name in (*PRODUCERS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
@@ -171,33 +174,50 @@ def _clients(options: Options, cluster: Cluster) -> Iterator[Clients]:
         clients.kill()
 
 
-async def _wait_first_acks(folder: Path) -> None:
-    with trio.move_on_after(30):
-        while any(not _acked_logs(folder, name, 0.0) for name in PRODUCERS):  # noqa: ASYNC110
+class Progress:
+    """Follows histories as they are written: when was each client last told about each log."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._files = {name: folder / f"{name}.jsonl" for name in names}
+        self._read_bytes = dict.fromkeys(names, 0)
+        self._last_s: dict[tuple[str, str], float] = {}
+
+    def logs(self, name: str, since_s: float) -> set[str]:
+        """Return the logs of which a client has been told something since then."""
+        return {log for (who, log), at_s in self._last_s.items() if who == name and at_s > since_s}
+
+    def follow(self) -> None:
+        """Take in what was written since the last time."""
+        for name, file in self._files.items():
+            if not file.exists():
+                continue
+            with file.open("rb") as lines:
+                lines.seek(self._read_bytes[name])
+                fresh = lines.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._read_bytes[name] += len(whole)
+            for line in whole.splitlines():
+                event = event_of(line)
+                if isinstance(event, Acked | Read):
+                    self._last_s[name, event.log] = event.at_s
+
+
+async def _wait_first_acks(progress: Progress) -> None:
+    with trio.move_on_after(FIRST_ACKS_S):
+        while any(not progress.logs(name, 0.0) for name in PRODUCERS):
             await trio.sleep(POLL_S)
+            progress.follow()
         return
     raise DrillFailed("the producers were not acknowledged anything before the first fault")
 
 
-async def _wait_progress(folder: Path, quiet_s: float) -> None:
+async def _wait_progress(progress: Progress, quiet_s: float) -> None:
     """Wait until every log takes records and every consumer is given some."""
-    while (  # noqa: ASYNC110 - other processes write it
-        len(set().union(*(_acked_logs(folder, name, quiet_s) for name in PRODUCERS))) < PARTITIONS
-        or any(not _acked_logs(folder, name, quiet_s) for name in CONSUMERS)
-    ):
+    while len(
+        set().union(*(progress.logs(name, quiet_s) for name in PRODUCERS))
+    ) < PARTITIONS or any(not progress.logs(name, quiet_s) for name in CONSUMERS):
         await trio.sleep(POLL_S)
-
-
-def _acked_logs(folder: Path, name: str, since_s: float) -> set[str]:
-    """Return the logs of which a client has been told something since then."""
-    file = folder / f"{name}.jsonl"
-    if not file.exists():
-        return set()
-    return {
-        event.log
-        for event in read_events([file])
-        if event.at_s > since_s and not isinstance(event, Fault)
-    }
+        progress.follow()
 
 
 def report(result: Result, options: Options) -> Iterator[str]:

@@ -70,13 +70,19 @@ def line_of(event: Event) -> str:
     return json.dumps({"kind": type(event).__name__, **asdict(event)}) + "\n"
 
 
+def event_of(line: str | bytes) -> Event:
+    """Return the event of a whole line."""
+    fields = json.loads(line)
+    event: Event = _KINDS[fields.pop("kind")](**fields)
+    return event
+
+
 def read_events(files: Iterable[Path]) -> Iterator[Event]:
     """Return the events of all files; a line cut off by its writer's death is left out."""
     for file in files:
         for line in file.read_text().splitlines(keepends=True):
             if line.endswith("\n"):
-                fields = json.loads(line)
-                yield _KINDS[fields.pop("kind")](**fields)
+                yield event_of(line)
 
 
 def value_of(who: str, number: int, size: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from time import monotonic
 
 import trio
@@ -14,16 +15,26 @@ from tests.drill.history import Fault
 async def inject(
     cluster: Cluster, planned: Sequence[Planned], note: Callable[[Fault], None]
 ) -> None:
-    """Do everything as planned; returns when the last fault has ended."""
+    """Do everything as planned; returns when the last fault has ended.
+
+    A process that takes its time to end is left alone until it is back: what was planned for it
+    meanwhile begins later, or not at all.
+    """
     began_s = trio.current_time()
+    turns = {target: trio.Lock() for fault in planned for target in fault.targets}
 
     async def one(fault: Planned) -> None:
         await trio.sleep_until(began_s + fault.at_s)
-        at_s = monotonic()
-        await _begin(cluster, fault)
-        await trio.sleep_until(began_s + fault.ends_s)
-        _end(cluster, fault)
-        note(Fault(at_s=at_s, ended_s=monotonic(), what=str(fault)))
+        async with AsyncExitStack() as held:
+            for target in sorted(set(fault.targets) - {CLIENTS}):
+                await held.enter_async_context(turns[target])
+            if trio.current_time() >= began_s + fault.ends_s:
+                return
+            at_s = monotonic()
+            await _begin(cluster, fault)
+            await trio.sleep_until(began_s + fault.ends_s)
+            _end(cluster, fault)
+            note(Fault(at_s=at_s, ended_s=monotonic(), what=str(fault)))
 
     async with trio.open_nursery() as nursery:
         for fault in planned:
