@@ -156,7 +156,7 @@ def _entries(lines: Iterable[str]) -> bytes:
 
 def _read_entries(path: Path, columns: int) -> list[list[str]]:
     text = read_optional(path)
-    if text is None:
+    if not text:  # Kafka makes the file before it has anything to write
         return []
     lines = text.splitlines()
     if len(lines) < 2 or lines[0].strip() != _VERSION:
