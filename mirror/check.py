@@ -7,8 +7,9 @@ import trio
 
 from mirror.admin import topic_configs
 from mirror.links import Links, open_links
+from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import CreateTopic, GrowTopic, SetConfigs, TopicAction, plan_topics
-from mirror.topics import topic_shape, wanted_topics
+from mirror.topics import topic_shape
 from runtime.config import Configuration, FlowConfig
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode

@@ -18,6 +18,7 @@ from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets,
 from mirror.rebuild_map import rebuild_map
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
+from mirror.topics_command import topics
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
@@ -103,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
         if name == "status":
             sub.add_argument("--watch", action="store_true", help="show again every second")
             sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+    text = "list the topics of each flow's source: what is mirrored, and why the others are not"
+    sub = commands.add_parser("topics", help=text, description=text)
+    sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+    sub.set_defaults(command=_topics)
+    _add_common(sub)
     _add_order_commands(commands)
     _add_position_commands(commands)
     return parser
@@ -173,6 +179,11 @@ async def _translate(configuration: Configuration, options: argparse.Namespace) 
 
 async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
     return await rebuild_map(configuration, options.flow, write=options.write)
+
+
+async def _topics(configuration: Configuration, options: argparse.Namespace) -> int:
+    sys.stdout.write(await topics(configuration, options.flow, as_json=options.json))
+    return 0
 
 
 async def _pause(configuration: Configuration, options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from mirror.flow_state import Wakeup
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
 from mirror.obedience import Obedience
+from mirror.progress import Progress, Sample
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.tasks import background_tasks
@@ -62,6 +63,7 @@ class FlowRunner:
         self.since_ms = now_ms()
         self.engine: Engine | None = None
         """The engine at work, or the last one that was."""
+        self.progress: Final = Progress()
         self._configuration = configuration
         self._worker = worker
         self.measurements: Final = measurements
@@ -196,10 +198,23 @@ class FlowRunner:
             case Role.RUNNING if engine is not None and was is Role.HELD:
                 engine.let_go()
         if self.role is Role.RUNNING and self.engine is not None:
+            self._note_progress(self.engine)
             await self._obedience.obey(self.engine, zookeeper)
         if must_acknowledge(self._command, self._acknowledged, self.role):
             await self._acknowledge(zookeeper)
         return True
+
+    def _note_progress(self, engine: Engine) -> None:
+        now = now_ms()
+        lags = [partition.lag_records(now) for partition in engine.flow.partitions.values()]
+        self.progress.note(
+            Sample(
+                at_ms=now,
+                records=self.measurements.records,
+                bytes=self.measurements.bytes,
+                lag_records=sum(lag for lag in lags if lag is not None),
+            )
+        )
 
     async def _run_engine(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -48,6 +48,7 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         "reason": reason,
         "faults": faults,
         "refused_settings": [],
+        "speed": None,
         "groups_by": "",
         "partitions": partitions,
         "groups": groups,

@@ -13,6 +13,7 @@ from mirror.fault_note import FaultNote
 from mirror.flow import FlowRunner
 from mirror.partition import MirroredPartition
 from mirror.partition_state import ADVICE
+from mirror.progress import Speed
 
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
 NOT_RUNNING: Final = "not running"
@@ -60,6 +61,15 @@ class RefusedSettingReport(TypedDict):
     reason: str
 
 
+class SpeedReport(TypedDict):
+    """How fast a flow gets on; ``done_in_seconds`` is None when the lag does not shrink."""
+
+    records_per_second: float
+    bytes_per_second: float
+    lag_records: int
+    done_in_seconds: float | None
+
+
 class FlowReport(TypedDict):
     """One flow as its daemon, or who looks from outside, sees it."""
 
@@ -71,6 +81,8 @@ class FlowReport(TypedDict):
     refused_settings: list[RefusedSettingReport]
     groups_by: str
     """How the source's group positions are learned; empty if nobody does."""
+    speed: SpeedReport | None
+    """None while there is no daemon, or not for long enough."""
     partitions: list[PartitionReport]
     groups: list[GroupReport]
 
@@ -106,6 +118,7 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "faults": [] if engine is None else _faults(engine),
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
+        "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
         "partitions": []
         if engine is None
         else [
@@ -117,6 +130,17 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         else [
             _group(place, status, engine) for place, status in sorted(engine.groups.status.items())
         ],
+    }
+
+
+def _speed(speed: Speed | None) -> SpeedReport | None:
+    if speed is None:
+        return None
+    return {
+        "records_per_second": round(speed.records_per_s, 1),
+        "bytes_per_second": round(speed.bytes_per_s, 1),
+        "lag_records": speed.lag_records,
+        "done_in_seconds": None if speed.done_in_s is None else round(speed.done_in_s, 1),
     }
 
 

@@ -78,6 +78,7 @@ async def _flow(
         "reason": reason,
         "faults": [f"the clusters did not answer within {OBSERVE_TIMEOUT_S:g} s"],
         "refused_settings": [],
+        "speed": None,
         "groups_by": "",
         "partitions": [],
         "groups": [],

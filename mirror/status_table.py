@@ -9,6 +9,7 @@ from mirror.status import (
     GroupReport,
     PartitionReport,
     RefusedSettingReport,
+    SpeedReport,
     StatusReport,
 )
 
@@ -43,6 +44,8 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
         yield "  no partitions"
     else:
         yield f"  {_summary(partitions)}"
+        if flow["speed"] is not None:
+            yield f"  {_speed(flow['speed'])}"
         yield ""
         yield from table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
         for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
@@ -75,6 +78,18 @@ def _summary(partitions: Sequence[PartitionReport]) -> str:
         f"{len(partitions)} partitions ({counts}), lag {known} records"
         f"{f' and unknown for {unknown} partitions' if unknown else ''}"
     )
+
+
+def _speed(speed: SpeedReport) -> str:
+    megabytes = speed["bytes_per_second"] / 1e6
+    told = f"{speed['records_per_second']:,.0f} records/s, {megabytes:.1f} MB/s"
+    if not speed["lag_records"]:
+        return told
+    done_in_s = speed["done_in_seconds"]
+    left = f"{told}; {speed['lag_records']:,} records left"
+    if done_in_s is None:
+        return f"{left}, and they do not become fewer"
+    return f"{left}, level in {duration(round(done_in_s * 1000))} at this rate"
 
 
 def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:

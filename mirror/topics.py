@@ -16,6 +16,7 @@ from mirror.partition_state import STOPPED, PartitionState
 from mirror.refused_settings import RefusedSetting, RefusedSettings
 from mirror.start_position import is_recreated
 from mirror.topic_changes import Applied, apply_acceptable
+from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import (
     CreateTopic,
     GrowTopic,
@@ -27,7 +28,6 @@ from mirror.topic_plan import (
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
-from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
@@ -286,18 +286,6 @@ class Discovery:
                 self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
             else:
                 partition.move(PartitionState.DISCOVERING, now, reason)
-
-
-def wanted_topics(flow: FlowConfig, source: ClusterView) -> dict[str, TopicView]:
-    """Return the topics of the source that the flow mirrors."""
-    return {
-        name: topic
-        for name, topic in source.topics.items()
-        if flow.topics.matches(name)
-        and not topic.is_internal
-        and topic.error_code == ErrorCode.NONE
-        and topic.partitions
-    }
 
 
 def _exists(view: ClusterView, name: str) -> bool:

@@ -1,5 +1,6 @@
 """Partitions that cannot go on, and who decides: policies of the flow, commands at run time."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -181,3 +182,16 @@ def test_a_hangup_reloads_what_may_change_and_a_throttled_topic_takes_its_time(
         line = mirror.wait_state("brake", "paused")
         assert line["reason"] == "no longer among the flow's topics"
         assert mirror.stop() == 0
+
+
+def test_topics_are_listed_with_what_is_left_out_and_why(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "listed", 2)
+    create_topic(sites.dc1, "unlisted")
+    file = configure(sites, tmp_path, "listed")
+    page = order(file, "topics")
+    assert "flow dc1->dc2: 1 of " in page
+    assert "listed" in page
+    (flow,) = json.loads(order(file, "topics", "--json"))
+    told = {one["topic"]: (one["is_mirrored"], one["left_out"]) for one in flow["topics"]}
+    assert told["listed"] == (True, None)
+    assert told["unlisted"] == (False, "no include pattern matches")

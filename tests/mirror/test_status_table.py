@@ -16,6 +16,12 @@ REPORT: StatusReport = {
             "since_ms": 40_000,
             "reason": "",
             "faults": ["discovery: dc1 away"],
+            "speed": {
+                "records_per_second": 81_234.5,
+                "bytes_per_second": 83_000_000.0,
+                "lag_records": 1_200_000,
+                "done_in_seconds": 14.8,
+            },
             "groups_by": "polled: no right to read __consumer_offsets",
             "refused_settings": [
                 {"topic": topic, "setting": "segment.bytes", "value": "9", "reason": "too small"}
@@ -77,6 +83,7 @@ flow dc1->dc2: running for 1 m 0 s
   fault: discovery: dc1 away
   warning: mirrored without segment.bytes=9: a, b, c, d, e and 2 more (the target says: too small)
   2 partitions (1 retention overrun, 1 streaming), lag 0 records and unknown for 1 partitions
+  81,234 records/s, 83.0 MB/s; 1,200,000 records left, level in 14 s at this rate
 
   TOPIC   PART  STATE              SINCE  SOURCE END  MIRRORED  TARGET END  LAG  LAG TIME  REASON
   orders     0  streaming           30 s         500       500         480    0       0 s  \
