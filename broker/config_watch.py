@@ -1,7 +1,7 @@
 """Follows the settings in ZooKeeper, so that a change holds on every broker at once."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import trio
@@ -9,6 +9,7 @@ import trio
 from broker.dynamic_config import DynamicConfig
 from broker.log.config import InvalidConfig
 from broker.zookeeper import tree
+from broker.zookeeper.at_once import all_of
 from broker.zookeeper.store import ClusterStore, change_number
 from runtime.zookeeper import ZooKeeperFault
 
@@ -30,8 +31,7 @@ class ConfigWatch:
         """Read every setting. Raises ZooKeeperFault."""
         listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or []
         await self._load_default_broker()
-        for topic in await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or []:
-            await self.load_topic(topic)
+        await self.load_topics(await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or [])
         self._seen = max(map(change_number, listing), default=-1)
         self.on_change()
 
@@ -68,6 +68,10 @@ class ConfigWatch:
             await self.load_topic(name)
         elif kind == "brokers":
             await self._load_default_broker()
+
+    async def load_topics(self, topics: Iterable[str]) -> None:
+        """Read several topics' settings, as `load_topic` does."""
+        await all_of(topics, self.load_topic)
 
     async def load_topic(self, topic: str) -> None:
         """Read one topic's settings. Raises ZooKeeperFault; settings that cannot be are ignored."""

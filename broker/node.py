@@ -35,7 +35,7 @@ from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
-from runtime.zookeeper import open_zookeeper
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
@@ -98,6 +98,7 @@ class BrokerNode:
         self._creation = TopicCreation(config, self.controller, metadata, pool)
         self._producer_ids: Iterator[int] = iter(())
         self._producer_id_turn = trio.Lock()
+        self._announced_failures = 0
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
         partition = self.partitions.led(topic, index)
@@ -134,9 +135,8 @@ class BrokerNode:
             return producer_id
 
     async def know_topics(self, names: Sequence[str]) -> None:
-        for name in names:
-            if not self.dynamic.knows(name):
-                await self._config_watch.load_topic(name)
+        unknown = [name for name in names if not self.dynamic.knows(name)]
+        await self._config_watch.load_topics(unknown)
 
     def is_ready(self) -> bool:
         """Return whether the cluster knows this broker, and this broker the cluster."""
@@ -178,6 +178,18 @@ class BrokerNode:
             if len(failures) == len(self.config.log_dirs):
                 failure = next(iter(failures.values()))
                 raise StorageError(failure.path, f"{failure.reason}; no log folder is left")
+            await self._announce_failures(len(failures))
+
+    async def _announce_failures(self, failed: int) -> None:
+        """Let the controller know of failed log folders; without ZooKeeper, at the next look."""
+        if failed <= self._announced_failures:
+            return
+        try:
+            await self.store.announce_log_dir_failure(self.broker_id)
+        except ZooKeeperFault as fault:
+            _LOG.warning("a failed log folder cannot be announced: %s", fault)
+        else:
+            self._announced_failures = failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

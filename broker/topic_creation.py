@@ -40,6 +40,7 @@ class TopicCreation:
         self._controller = controller
         self._metadata = metadata
         self._pool = pool
+        self._has_complained = False
 
     async def create(self, spec: TopicSpec) -> ErrorCode:
         """Create the topic; NONE also when it exists. LEADER_NOT_AVAILABLE: ask again."""
@@ -57,11 +58,12 @@ class TopicCreation:
         assert name == CONSUMER_OFFSETS, f"{name} is not served"
         if self._metadata.topic(name) is not None:
             return ErrorCode.NONE
-        return await self.create(
+        factor = self._config.offsets_topic_replication_factor
+        error = await self.create(
             TopicSpec(
                 name=name,
                 partitions=self._config.offsets_topic_num_partitions,
-                replication_factor=self._config.offsets_topic_replication_factor,
+                replication_factor=factor,
                 configs={
                     "cleanup.policy": "compact",
                     "compression.type": "producer",
@@ -69,6 +71,17 @@ class TopicCreation:
                 },
             )
         )
+        is_short = error is ErrorCode.INVALID_REPLICATION_FACTOR
+        if is_short and not self._has_complained:
+            _LOG.warning(
+                "%s waits for %s brokers (offsets.topic.replication.factor), %s are alive: groups "
+                "cannot be served before; harmless while the cluster starts",
+                name,
+                factor,
+                len(self._metadata.brokers),
+            )
+        self._has_complained = is_short
+        return error
 
     async def _ask_controller(self, spec: TopicSpec) -> ErrorCode:
         controller = self._metadata.brokers.get(self._metadata.controller_id)

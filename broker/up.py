@@ -36,9 +36,9 @@ STOP_TIMEOUT_S: Final = 12.0
 POLL_S: Final = 0.05
 ANSWER_S: Final = 2.0
 
+KAFKAS_FACTOR: Final = 3
 DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
-    "offsets.topic.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
 """Where a local cluster differs from Kafka's defaults; `--override` comes after these."""
@@ -141,6 +141,15 @@ def _remember_ports(options: UpOptions, ports: Ports) -> None:
         raise ClusterFailed(f"{memory}: {error.strerror}") from error
 
 
+def _internal_topics(brokers: int) -> Mapping[str, str]:
+    """Let the groups outlive a broker where there are others, as Kafka does."""
+    factor = str(min(KAFKAS_FACTOR, brokers))
+    return {
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+    }
+
+
 async def _start(
     options: UpOptions, ports: Ports, broker_id: int, zookeeper: ZooKeeperServer
 ) -> Child:
@@ -157,6 +166,7 @@ async def _start(
         "metrics.host": options.ports.host,
         "metrics.port": str(-1 if metrics_port is None else metrics_port),
         **DEFAULTS,
+        **_internal_topics(options.ports.brokers),
         **options.overrides,
     }
     properties = folder / "server.properties"

@@ -144,6 +144,13 @@ class ReplicasFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskFailed:
+    """Brokers lost a log folder: told of all their replicas, they answer which they still have."""
+
+    brokers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposed:
     """A broker wants to change the in-sync replicas of partitions that it leads."""
 
@@ -186,6 +193,7 @@ Event: TypeAlias = (
     | DeletionRequested
     | ReplicasDeleted
     | ReplicasFailed
+    | DiskFailed
     | IsrProposed
     | ShutdownRequested
     | ElectionRequested

@@ -105,6 +105,7 @@ class Controller:
             nursery.start_soon(reign.watch_brokers)
             nursery.start_soon(reign.watch_topics)
             nursery.start_soon(reign.watch_deletions)
+            nursery.start_soon(reign.watch_disks)
             nursery.start_soon(reign.watch_settings)
             nursery.start_soon(reign.balance_leaders)
             try:

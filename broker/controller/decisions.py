@@ -15,6 +15,7 @@ from broker.controller.cluster import (
     Cluster,
     Decision,
     DeletionRequested,
+    DiskFailed,
     ElectionRequested,
     Event,
     IsrProposed,
@@ -45,6 +46,8 @@ def decide(cluster: Cluster, event: Event) -> Decision:  # noqa: C901, PLR0911 -
             return _replicas_deleted(cluster, event)
         case ReplicasFailed():
             return _replicas_failed(cluster, event)
+        case DiskFailed():
+            return Decision(cluster=cluster, introduced=event.brokers & cluster.live.keys())
         case UncleanAllowed():
             return _unclean_allowed(cluster, event)
         case IsrProposed():

@@ -26,15 +26,10 @@ def first_state(cluster: Cluster, partition: TopicPartition) -> PartitionState |
     return PartitionState(
         leader=live[0],
         leader_epoch=0,
-        isr=first_isr(live),
+        isr=live,
         controller_epoch=cluster.controller_epoch,
         version=0,
     )
-
-
-def first_isr(live: tuple[int, ...]) -> tuple[int, ...]:
-    """Return who is in sync in a new partition: everybody alive, as nobody has anything yet."""
-    return live
 
 
 def settle(

@@ -21,6 +21,7 @@ from broker.controller.cluster import (
     Cluster,
     Decision,
     DeletionRequested,
+    DiskFailed,
     Election,
     ElectionRequested,
     Event,
@@ -124,6 +125,15 @@ class Reign:
             async for names in listings:
                 for name in names or ():
                     await self._apply(DeletionRequested(name=name))
+
+    async def watch_disks(self) -> None:
+        """Move leaders away from log folders that have failed."""
+        async with self._store.watch_log_dir_events() as listings:
+            async for names in listings:
+                if names:
+                    brokers = await self._writes.take_log_dir_events(names)
+                    _LOG.warning("log folders have failed on brokers %s", sorted(brokers))
+                    await self._apply(DiskFailed(brokers=brokers))
 
     async def watch_settings(self) -> None:
         """Elect where a changed setting allows an unclean election now."""

@@ -4,15 +4,14 @@ Every write is a transaction that also checks `/controller_epoch`: a controller 
 while it looked away gets BadVersion and nothing is changed.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeVar
-
-import trio
+from typing import Final
 
 from broker.zookeeper import tree
+from broker.zookeeper.at_once import all_of
 from broker.zookeeper.tree import PartitionState, TopicAssignment
 from runtime.zookeeper import (
     BadVersion,
@@ -26,13 +25,8 @@ from runtime.zookeeper import (
     ZooKeeper,
 )
 
-AT_ONCE: Final = 64
-"""Reads in flight; ZooKeeper answers them in order on one connection."""
 PER_TRANSACTION: Final = 250
 """Operations; ZooKeeper takes a megabyte (`jute.maxbuffer`)."""
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +85,7 @@ class ControllerStore:
             node = await self._zookeeper.get(tree.topic_path(name))
             return None if node is None else tree.decode_topic(name, node.data)
 
-        return await _all(names, read)
+        return await all_of(names, read)
 
     async def read_states(
         self, partitions: Iterable[tuple[str, int]]
@@ -103,7 +97,7 @@ class ControllerStore:
             node = await self._zookeeper.get(path)
             return None if node is None else tree.decode_state(path, node.data, node.version)
 
-        return await _all(partitions, read)
+        return await all_of(partitions, read)
 
     async def read_deletions(self) -> list[str]:
         return await self._zookeeper.children(tree.DELETE_TOPICS) or []
@@ -176,7 +170,7 @@ class ControllerStore:
         folders = [
             f"{partitions}/{index}" for index in await self._zookeeper.children(partitions) or ()
         ]
-        inside = await _all(folders, self._zookeeper.children)
+        inside = await all_of(folders, self._zookeeper.children)
         operations: list[Operation] = []
         for folder in folders:
             operations += [Delete(path=f"{folder}/{child}") for child in inside.get(folder, ())]
@@ -191,6 +185,16 @@ class ControllerStore:
                 operations.append(Delete(path=path))
         for chunk in _chunks(operations) if operations else [[]]:
             await self._fenced(chunk)
+
+    async def take_log_dir_events(self, names: Iterable[str]) -> frozenset[int]:
+        """Return the brokers that lost a log folder, and delete their notifications."""
+        paths = [f"{tree.LOG_DIR_EVENTS}/{name}" for name in names]
+        found = await all_of(paths, self._zookeeper.get)
+        for chunk in _chunks(Delete(path=path) for path in found):
+            await self._fenced(chunk)
+        return frozenset(
+            tree.decode_log_dir_failure(path, node.data) for path, node in found.items()
+        )
 
     async def _fenced(self, operations: Sequence[Operation]) -> None:
         await self._zookeeper.transaction([self._fence, *operations])
@@ -211,32 +215,3 @@ def _chunks(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
     left = iter(operations)
     while chunk := list(islice(left, PER_TRANSACTION)):
         yield chunk
-
-
-async def _all(keys: Iterable[_K], read: Callable[[_K], Awaitable[_V | None]]) -> dict[_K, _V]:
-    """Do it for every key, some at once; return what is there, in the order of the keys."""
-    found: dict[_K, _V] = {}
-    wanted = list(keys)
-    limit = trio.CapacityLimiter(AT_ONCE)
-
-    async def one(key: _K) -> None:
-        async with limit:
-            value = await read(key)
-        if value is not None:
-            found[key] = value
-
-    try:
-        async with trio.open_nursery() as nursery:
-            for key in wanted:
-                nursery.start_soon(one, key)
-    except* Exception as group:  # noqa: BLE001 - one fault is as good as any other, see `first`
-        raise first_of(group) from None
-    return {key: found[key] for key in wanted if key in found}
-
-
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return one exception of a group, so that callers catch it by its type."""
-    leaf: BaseException = group
-    while isinstance(leaf, BaseExceptionGroup):
-        leaf = leaf.exceptions[0]
-    return leaf

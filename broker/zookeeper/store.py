@@ -107,6 +107,12 @@ class ClusterStore:
         if node is not None and node.ephemeral_owner == self.zookeeper.session_id:
             await self.zookeeper.delete(tree.broker_path(broker_id), version=node.version)
 
+    async def announce_log_dir_failure(self, broker_id: int) -> None:
+        """Have the controller ask this broker which replicas it still has."""
+        await self.zookeeper.create(
+            tree.LOG_DIR_EVENT_PREFIX, tree.encode_log_dir_failure(broker_id), sequence=True
+        )
+
     async def broker_ids(self) -> list[str]:
         return await self.zookeeper.children(tree.BROKERS) or []
 
@@ -233,6 +239,11 @@ class ClusterStore:
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
         return self.zookeeper.watch_children(tree.DELETE_TOPICS)
+
+    def watch_log_dir_events(
+        self,
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        return self.zookeeper.watch_children(tree.LOG_DIR_EVENTS)
 
     def watch_config_changes(
         self,

@@ -22,6 +22,9 @@ DEFAULT_BROKER_CONFIG: Final = "/config/brokers/<default>"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS: Final = "/admin/delete_topics"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
+LOG_DIR_FAILED: Final = 1
 CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERSISTENT: Final = (
@@ -34,6 +37,7 @@ PERSISTENT: Final = (
     CONFIG_CHANGES,
     DELETE_TOPICS,
     "/isr_change_notification",
+    LOG_DIR_EVENTS,
     "/cluster",
 )
 
@@ -271,6 +275,19 @@ def decode_config_change(path: str, data: bytes) -> str:
     try:
         return str(_load(path, data)["entity_path"])
     except KeyError as error:
+        raise MalformedNode(f"{path}: {error!r}") from error
+
+
+def encode_log_dir_failure(broker_id: int) -> bytes:
+    """Return the notification (version 1) that one of a broker's log folders has failed."""
+    return _dump({"version": 1, "broker": broker_id, "event": LOG_DIR_FAILED})
+
+
+def decode_log_dir_failure(path: str, data: bytes) -> int:
+    """Return the broker's id."""
+    try:
+        return int(_load(path, data)["broker"])
+    except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
 

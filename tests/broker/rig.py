@@ -51,6 +51,10 @@ class NoController:
     """The controller is another broker."""
 
     is_active = False
+    cluster = None
+
+    async def ask(self, *_: object, **__: object) -> None:
+        return None
 
     async def grow_topic(self, *_: object, **__: object) -> object:
         from broker.controller.controller import NOT_CONTROLLER  # noqa: PLC0415 - a cycle otherwise

@@ -12,6 +12,7 @@ from broker.controller.cluster import (
     Cluster,
     Decision,
     DeletionRequested,
+    DiskFailed,
     Event,
     Replica,
     ReplicasDeleted,
@@ -21,7 +22,6 @@ from broker.controller.cluster import (
     UncleanAllowed,
 )
 from broker.controller.decisions import decide
-from broker.controller.elections import first_isr
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
@@ -62,7 +62,7 @@ def test_a_new_topic_is_led_by_its_first_live_replica() -> None:
     decision = play(alive(0, 1), topic("t", (0, 1), (2, 1), (2,)))
     assert decision.writes == {
         TopicPartition("t", 0): PartitionState(
-            leader=0, leader_epoch=0, isr=first_isr((0, 1)), controller_epoch=1, version=0
+            leader=0, leader_epoch=0, isr=(0, 1), controller_epoch=1, version=0
         ),
         TopicPartition("t", 1): PartitionState(
             leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, version=0
@@ -180,6 +180,13 @@ def test_deletion_waits_for_a_copy_on_a_dead_broker() -> None:
     done = decide(back.cluster, ReplicasDeleted(replicas=frozenset({Replica("t", 1, 1)})))
     assert done.removed == {"t"}
     assert (dict(done.cluster.topics), dict(done.cluster.states)) == ({}, {})
+
+
+def test_a_broker_that_lost_a_folder_is_told_of_all_its_replicas_again() -> None:
+    decision = decide(in_sync((0, 1), 0, (0, 1)), DiskFailed(brokers=frozenset({1, 7})))
+    kinds = [(one.broker_id, type(one.request)) for one in announce(decision, CONTROLLER)]
+    assert kinds == [(1, LeaderAndIsrRequest), (1, UpdateMetadataRequest)]
+    assert not decision.writes
 
 
 def test_every_broker_hears_who_is_alive_when_one_dies_that_held_nothing() -> None:

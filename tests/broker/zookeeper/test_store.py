@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -191,3 +192,44 @@ async def test_a_broker_replaces_its_dead_self_but_nobody_else(tmp_path: Path) -
         assert await ClusterStore(alive).brokers(["0", "1"]) == {0: after}
         await ClusterStore(alive).unregister(0)
         assert await ClusterStore(alive).brokers(["0"]) == {}
+
+
+async def test_a_failed_folder_is_announced_until_the_controller_takes_note(
+    tmp_path: Path,
+) -> None:
+    async with two_sessions(tmp_path) as (one, other):
+        controller = ControllerStore(one, await reign(one, 0))
+        broker = ClusterStore(other)
+        async with broker.watch_log_dir_events() as listings:
+            assert await listings.receive() == []
+            await broker.announce_log_dir_failure(2)
+            await broker.announce_log_dir_failure(1)
+            names = await one.children(tree.LOG_DIR_EVENTS)
+            assert names is not None
+            assert await controller.take_log_dir_events(names) == {1, 2}
+            assert await one.children(tree.LOG_DIR_EVENTS) == []
+
+
+async def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        await store.create_topic("t", TOPIC, {})
+        await one.create(tree.partition_path("t", 0))
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        await store.write({}, [(("t", 0), state), (("t", 1), state)], {})
+        assert set(await store.read_states([("t", 0), ("t", 1)])) == {("t", 0), ("t", 1)}
+
+
+async def test_a_move_is_written_around_the_states_it_comes_with(tmp_path: Path) -> None:
+    async with two_sessions(tmp_path) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        await store.create_topic("t", TOPIC, {})
+        moving = replace(TOPIC, adding={0: (3,)}, replicas={0: (3, 0), 1: (0,)})
+        done = replace(TOPIC, replicas={0: (3,), 1: (0,)})
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        await store.write({"t": moving}, [(("t", 0), state)], {})
+        assert await store.read_topics(["t"]) == {"t": moving}
+        later = replace(state, version=1, leader=3)
+        await store.write({"t": moving}, [(("t", 0), later)], {"t": done})
+        assert await store.read_topics(["t"]) == {"t": done}
+        assert await store.read_states([("t", 0)]) == {("t", 0): later}

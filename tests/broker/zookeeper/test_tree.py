@@ -106,6 +106,9 @@ def test_the_small_nodes_are_kafkas_too() -> None:
         "version": 2,
         "entity_path": "topics/t",
     }
+    failure = tree.encode_log_dir_failure(3)
+    assert json.loads(failure) == {"version": 1, "broker": 3, "event": 1}
+    assert tree.decode_log_dir_failure("/x", failure) == 3
     assert json.loads(tree.encode_cluster_id("abc")) == {"version": "1", "id": "abc"}
     block = ProducerIdBlock(broker_id=1, first=1000, last=1999)
     assert json.loads(tree.encode_producer_ids(block)) == {

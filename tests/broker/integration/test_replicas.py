@@ -1,0 +1,173 @@
+"""Replicas on three brokers: moved, led by whom they should be, and given away before a stop."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import trio
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+
+from tests.broker.integration.test_faults import controller_of, produce_all, read_all, until
+from tests.clusters import RunningCluster, is_alive, run_cluster
+from wire.errors import ErrorCode
+from wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
+from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.net import open_cluster
+from wire.schema import Request
+
+pytestmark = pytest.mark.integration
+
+R = TypeVar("R")
+
+SETTINGS = {
+    "zookeeper.session.timeout.ms": "3000",
+    "default.replication.factor": "3",
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    folder = tmp_path_factory.mktemp("replicas")
+    with run_cluster(folder, brokers=3, overrides=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(cluster: RunningCluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap})
+
+
+def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
+    assignment: Any = list(replicas)  # its stubs want text, the client numbers
+    topic = NewTopic(name, len(replicas), replica_assignment=assignment)
+    admin.create_topics([topic])[name].result(20)
+    until(lambda: name in admin.list_topics(timeout=10).topics)
+
+
+def replicas_of(admin: AdminClient, topic: str) -> tuple[int, list[int], list[int]]:
+    """Return leader, replicas and sorted ISR of the topic's first partition."""
+    partition = admin.list_topics(topic, timeout=10).topics[topic].partitions[0]
+    return partition.leader, list(partition.replicas), sorted(partition.isrs)
+
+
+def ask_controller(cluster: RunningCluster, request: Request[R]) -> R:
+    async def ask() -> R:
+        async with open_cluster(cluster.addresses, client_id="test") as connected:
+            return await connected.request_controller(request)
+
+    return trio.run(ask)
+
+
+def move(cluster: RunningCluster, topic: str, replicas: tuple[int, ...]) -> None:
+    partition = ReassignablePartition(partition_index=0, replicas=replicas)
+    answer = ask_controller(
+        cluster,
+        AlterPartitionReassignmentsRequest(
+            topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
+        ),
+    )
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def stop(cluster: RunningCluster, broker: int, how: signal.Signals) -> None:
+    pid = cluster.pids[broker]
+    os.kill(pid, how)
+    until(lambda: not is_alive(pid))
+
+
+def folder(cluster: RunningCluster, broker: int, partition: str) -> Path:
+    return cluster.data / f"broker-{broker}" / "logs" / partition
+
+
+def test_a_moved_partition_has_its_records_where_it_went_and_nowhere_else(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    create(admin, "moved", [0, 1])
+    sent = [b"%d" % number for number in range(500)]
+    assert len(produce_all(cluster.bootstrap, "moved", sent)) == 500
+    move(cluster, "moved", (2, 1))
+    until(lambda: replicas_of(admin, "moved")[1:] == ([2, 1], [1, 2]))
+    listed = ask_controller(cluster, ListPartitionReassignmentsRequest())
+    assert listed.topics == ()
+    assert read_all(cluster.bootstrap, "moved", 1, 500) == sent
+    until(lambda: not folder(cluster, 0, "moved-0").exists())
+
+
+def test_the_preferred_leader_leads_again_when_somebody_asks(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    create(admin, "preferred", [1, 2, 0])
+    stop(cluster, 1, signal.SIGKILL)
+    until(lambda: replicas_of(admin, "preferred") == (2, [1, 2, 0], [0, 2]))
+    cluster.start_broker(1)
+    until(lambda: replicas_of(admin, "preferred") == (2, [1, 2, 0], [0, 1, 2]))
+    asked = ElectLeadersTopicPartitions(topic="preferred", partitions=(0,))
+    answer = ask_controller(
+        cluster, ElectLeadersRequest(topic_partitions=(asked,), timeout_ms=5_000)
+    )
+    results = answer.replica_election_results
+    assert results[0].partition_result[0].error_code == ErrorCode.NONE
+    until(lambda: replicas_of(admin, "preferred")[0] == 1)
+
+
+def test_a_stopping_broker_gives_its_leaders_away_and_costs_no_producer_a_record(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    """The controller stops, so that another has to take over as well."""
+    create(admin, "rolling", [0, 1, 2], [1, 2, 0], [2, 0, 1])
+    victim = controller_of(admin)
+    failed: list[object] = []
+    done: list[object] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 1})
+    pid = cluster.pids[victim]
+    for number in range(1_500):
+        if number == 300:
+            os.kill(pid, signal.SIGTERM)
+        producer.produce(
+            "rolling",
+            b"%d" % number,
+            on_delivery=lambda error, _: (failed if error else done).append(error),
+        )
+        producer.poll(0.002)
+    assert producer.flush(30) == 0
+    assert (len(failed), len(done)) == (0, 1_500)
+    until(lambda: not is_alive(pid))
+    log = (cluster.data / f"broker-{victim}" / "broker.log").read_text() + cluster.log
+    assert f"broker {victim} leads nothing any more" in log
+    cluster.start_broker(victim)
+    until(lambda: all(len(part.isrs) == 3 for part in _partitions(admin, "rolling")))
+
+
+def test_a_controller_that_dies_during_a_move_leaves_it_to_the_next(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    controller = controller_of(admin)
+    stays, target = [broker for broker in range(3) if broker != controller]
+    create(admin, "inherited", [stays])
+    sent = [b"%d" % number for number in range(100)]
+    assert len(produce_all(cluster.bootstrap, "inherited", sent)) == 100
+    pid = cluster.pids[target]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        move(cluster, "inherited", (target,))
+        stop(cluster, controller, signal.SIGKILL)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: replicas_of(admin, "inherited") == (target, [target], [target]))
+    assert read_all(cluster.bootstrap, "inherited", 1, 100) == sent
+    cluster.start_broker(controller)
+    until(lambda: not folder(cluster, stays, "inherited-0").exists())
+
+
+def _partitions(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
+    return list(admin.list_topics(topic, timeout=10).topics[topic].partitions.values())
