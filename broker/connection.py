@@ -1,25 +1,32 @@
-"""One client connection: requests in order, one at a time, answers in the same order.
+"""One client connection: requests in order, answers in the same order.
 
-Answers to requests that came together leave together. Nothing that a peer sends reaches anything
+    Produce ─► appended ─► waits for the in-sync replicas ─► answered
+    Produce ────────────► appended ─► waits ────────────────────────► answered
+
+One request at a time, but that a Produce is begun while those before it wait for other brokers:
+Apache Kafka leaves a connection's next request alone until the last one is answered. Answers to
+requests that came together leave together. Nothing that a peer sends reaches anything
 but its own connection: what cannot be understood ends it, with one line in the log.
 """
 
 import logging
 import socket
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import trio
 
-from broker.apis.answers import CloseConnection, FileAnswer, with_short_messages
+from broker.apis.answers import CloseConnection, FileAnswer, LaterAnswer, with_short_messages
 from broker.apis.api import Api
 from broker.context import Call, Node
 from broker.framing import BadFrame, FrameBuffer
 from broker.line_budget import LineBudget
 from broker.metrics import RequestMetrics
 from broker.sending import Part, PeerGone, send_parts, with_files
+from runtime.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -29,6 +36,8 @@ from wire.schema import Unencodable, decode_prefix
 _LOG = logging.getLogger(__name__)
 
 FLUSH_BYTES: Final = 256 * 1024
+MOST_AWAITED: Final = 64
+"""Requests of one connection that wait for other brokers at the same time."""
 RELEASE_AFTER_S: Final = 1.0
 """A connection silent for so long gives its receive buffer back."""
 
@@ -45,6 +54,15 @@ class Limits:
 
 class Unserved(ValueError):
     """A request for an API or a version that this broker does not serve."""
+
+
+class _Awaited(NamedTuple):
+    """A request whose answer has its turn when those before it are given."""
+
+    header: RequestHeader
+    answer: Any
+    name: str
+    started: float
 
 
 class Connection:
@@ -68,6 +86,11 @@ class Connection:
         self._frames = FrameBuffer(limits.largest_request_bytes)
         self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
+        self._overlaps = False
+        self._awaited: deque[_Awaited] = deque()
+        self._come = trio.Event()
+        self._all_given = trio.Event()
+        self._lost: OSError | PeerGone | None = None
 
     async def serve(self) -> None:
         """Answer until the connection ends; a fault of the peer's ends here, in one log line."""
@@ -87,14 +110,48 @@ class Connection:
             _LOG.warning("%s", line)
 
     async def _serve(self) -> None:
-        while True:
+        """Serve with one task until an answer has to be awaited, from then on with two."""
+        await self._take_requests()
+        if not self._awaited:
+            return
+        self._overlaps = True
+        async with background_tasks() as nursery:
+            reading = trio.CancelScope()
+            nursery.start_soon(self._give_awaited, reading)
+            with reading:
+                await self._take_requests()
+        if self._lost is not None:
+            raise self._lost
+
+    async def _take_requests(self) -> None:
+        """Take requests until the peer leaves, or until the first answer that is awaited."""
+        while self._overlaps or not self._awaited:
             frame = self._frames.next_frame()
             if frame is not None:
                 await self._answer(frame)
-            else:
+                continue
+            if not self._awaited:
                 await self._flush()
-                if not await self._receive():
-                    return
+            if not await self._receive():
+                return
+
+    async def _give_awaited(self, reading: trio.CancelScope) -> None:
+        """Give the answers that are awaited, in order. Nobody else writes while there are any."""
+        try:
+            while True:
+                while self._awaited:
+                    header, answer, name, started = self._awaited[0]
+                    message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
+                    self._metrics.observe(name, trio.current_time() - started)
+                    self._queue(header, message)
+                    await self._flush()
+                    self._awaited.popleft()
+                self._all_given.set()
+                await self._come.wait()
+                self._come = trio.Event()
+        except (OSError, PeerGone) as error:
+            self._lost = error
+            reading.cancel()
 
     async def _receive(self) -> bool:
         """Take in what arrives; False when the peer has left or was idle for too long."""
@@ -130,15 +187,30 @@ class Connection:
         if header.api_version not in api.versions:
             self._refuse_version(header, api)
             return
+        if self._awaited and (api.may_wait or len(self._awaited) >= MOST_AWAITED):
+            await self._all_given.wait()
         request, _ = decode_prefix(api.request, frame, header.api_version, position)
         if api.may_wait:
             await self._flush()
         started = trio.current_time()
         answer = await api.handle(request, self._call(header))
+        if self._awaited or isinstance(answer, LaterAnswer):
+            await self._await_later(_Awaited(header, answer, api.name, started))
+            return
         self._metrics.observe(api.name, trio.current_time() - started)
         self._queue(header, answer)
         if self._outgoing_bytes >= FLUSH_BYTES:
             await self._flush()
+
+    async def _await_later(self, one: "_Awaited") -> None:
+        """Leave the answer to the task that gives awaited ones; what is ready leaves before."""
+        if one.answer is None:
+            return  # a producer that asked for no answer
+        if not self._awaited:
+            await self._flush()
+            self._all_given = trio.Event()
+        self._awaited.append(one)
+        self._come.set()
 
     def _call(self, header: RequestHeader) -> Call:
         return Call(

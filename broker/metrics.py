@@ -13,6 +13,8 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from broker.replication.health import ReplicationHealth
+
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
@@ -68,6 +70,7 @@ class BrokerState:
     is_controller: bool
     log_bytes: Iterable[tuple[str, int, int]]
     log_end_offsets: Iterable[tuple[str, int, int]]
+    replication: ReplicationHealth = field(default_factory=ReplicationHealth)
 
 
 class BrokerCollector(Collector):
@@ -124,6 +127,7 @@ class BrokerCollector(Collector):
             ("is_controller", "1 on the controller, else 0", int(state.is_controller)),
         ):
             yield GaugeMetricFamily(f"broker_{name}", text, value=value)
+        yield from _replication_metrics(state.replication)
         for name, text, values in (
             ("log_size_bytes", "Bytes of one partition's segments", state.log_bytes),
             ("log_end_offset", "The next offset of one partition", state.log_end_offsets),
@@ -132,3 +136,33 @@ class BrokerCollector(Collector):
             for topic, partition, value in values:
                 family.add_metric([topic, str(partition)], value)
             yield family
+
+
+def _replication_metrics(health: ReplicationHealth) -> Iterator[Metric]:
+    for name, text, value in (
+        (
+            "under_replicated_partitions",
+            "Partitions led by this broker with a replica that is not in sync",
+            health.under_replicated_partitions,
+        ),
+        (
+            "under_min_isr_partitions",
+            "Partitions led by this broker that refuse acks=all for min.insync.replicas",
+            health.under_min_isr_partitions,
+        ),
+    ):
+        yield GaugeMetricFamily(f"broker_{name}", text, value=value)
+    yield CounterMetricFamily(
+        "broker_isr_shrinks", "Times that replicas left an ISR", value=health.isr_shrinks
+    )
+    yield CounterMetricFamily(
+        "broker_isr_expands", "Times that replicas joined an ISR", value=health.isr_expands
+    )
+    lag = GaugeMetricFamily(
+        "broker_follower_lag",
+        "Records that a follower of this leader has not fetched",
+        labels=["topic", "partition", "follower"],
+    )
+    for topic, partition, follower, records in health.follower_lag:
+        lag.add_metric([topic, str(partition), str(follower)], records)
+    yield lag

@@ -1,6 +1,6 @@
 """What a handler may give besides a plain response."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
@@ -18,6 +18,16 @@ class FileAnswer:
 
     message: ApiMessage
     slices: Sequence[FileSlice]
+
+
+@dataclass(frozen=True, slots=True)
+class LaterAnswer:
+    """What was asked for is done, and `wait` gives the answer once it may be told.
+
+    Requests of the same kind that come behind it are begun meanwhile; answers keep their order.
+    """
+
+    wait: Callable[[], Awaitable[ApiMessage]]
 
 
 LONGEST_MESSAGE: Final = 1_000

@@ -3,11 +3,14 @@
 The records stay where the socket put them until the log has written them; nothing looks inside.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import trio
 
-from broker.apis.answers import CloseConnection
+from broker.apis.answers import CloseConnection, LaterAnswer
 from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
 from broker.controller.topics import INTERNAL_TOPICS
@@ -31,7 +34,46 @@ could feed the coordinators what they do not expect."""
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
-async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """An answer for one partition, and what must come true before it may be given."""
+
+    answer: PartitionProduceResponse
+    partition: Partition | None
+    """None where there is nothing to wait for."""
+    last_offset: int = -1
+    reign: int = -1
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the answer may be given now."""
+        partition = self.partition
+        return partition is None or (
+            partition.high_watermark > self.last_offset and partition.reign == self.reign
+        )
+
+    @property
+    def kept(self) -> PartitionProduceResponse:
+        """The answer, now that the batch is committed."""
+        if self.partition is not None and self.partition.has_committed_too_thinly:
+            return _failed(self.answer.index, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return self.answer
+
+    async def wait(self, deadline: float) -> PartitionProduceResponse:
+        """Return the answer once every in-sync replica has the batch, or why it has not."""
+        if self.partition is None or self.is_kept:
+            return self.kept
+        with trio.move_on_at(deadline):
+            try:
+                await self.partition.wait_committed(self.last_offset, reign=self.reign)
+            except NotLeader:
+                return _failed(self.answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                return self.kept
+        return _failed(self.answer.index, ErrorCode.REQUEST_TIMED_OUT)
+
+
+async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | LaterAnswer | None:
     """Append everything first, then wait for the in-sync replicas if the producer wants that.
 
     With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
@@ -41,19 +83,36 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | None:
         (topic.name, [_append(topic.name, data, request, call) for data in topic.partition_data])
         for topic in request.topic_data
     ]
-    if request.acks == ALL_IN_SYNC:
-        appended = [
-            (name, [await _committed(name, answer, request, call) for answer in answers])
-            for name, answers in appended
-        ]
     if request.acks == NO_ANSWER:
         _close_on_failure(appended)
         return None
+    if request.acks != ALL_IN_SYNC:
+        return _response(appended)
+    deadline = trio.current_time() + patience_s(request.timeout_ms)
+    promised = [
+        (name, [_promise(name, answer, call) for answer in answers]) for name, answers in appended
+    ]
+    if all(promise.is_kept for _, promises in promised for promise in promises):
+        return _response([(name, [one.kept for one in promises]) for name, promises in promised])
+    return LaterAnswer(partial(_response_later, promised, deadline))
+
+
+def _response(
+    answered: Sequence[tuple[str, Sequence[PartitionProduceResponse]]],
+) -> ProduceResponse:
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(name=name, partition_responses=tuple(answers))
-            for name, answers in appended
+            for name, answers in answered
         )
+    )
+
+
+async def _response_later(
+    promised: Sequence[tuple[str, Sequence[Promise]]], deadline: float
+) -> ProduceResponse:
+    return _response(
+        [(name, [await one.wait(deadline) for one in promises]) for name, promises in promised]
     )
 
 
@@ -151,29 +210,16 @@ def _not_led(topic: str, index: int, error: ErrorCode, call: Call) -> PartitionP
     )
 
 
-async def _committed(
-    topic: str, answer: PartitionProduceResponse, request: ProduceRequest, call: Call
-) -> PartitionProduceResponse:
-    """Return the answer once every in-sync replica has the batch."""
+def _promise(topic: str, answer: PartitionProduceResponse, call: Call) -> Promise:
+    """Note up to where the partition has to be committed before the answer may be given.
+
+    The log's end is at or behind the batch's: later batches come after it. So waiting for the end
+    as it is now waits for the batch too, also for a repeated one, and for nothing that comes later.
+    """
     partition = call.node.partitions.led(topic, answer.index)
-    if answer.error_code != ErrorCode.NONE:
-        return answer
-    if partition is None:
-        return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    # The log's end is at or behind the batch's: later batches came after it, so waiting for the
-    # end as it is now waits for the batch too, and never for anything that comes later.
-    last = partition.log_end_offset - 1
-    if partition.high_watermark <= last:
-        with trio.move_on_after(patience_s(request.timeout_ms)) as patience:
-            try:
-                await partition.wait_committed(last)
-            except NotLeader:
-                return _failed(answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if patience.cancelled_caught:
-            return _failed(answer.index, ErrorCode.REQUEST_TIMED_OUT)
-    if partition.has_committed_too_thinly:
-        return _failed(answer.index, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-    return answer
+    if answer.error_code != ErrorCode.NONE or partition is None:
+        return Promise(answer, None)
+    return Promise(answer, partition, partition.log_end_offset - 1, partition.reign)
 
 
 def _close_on_failure(appended: list[tuple[str, list[PartitionProduceResponse]]]) -> None:

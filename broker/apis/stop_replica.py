@@ -14,7 +14,7 @@ async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse
     partitions = call.node.partitions
     if not partitions.obeys(request.controller_epoch):
         return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=())
-    return StopReplicaResponse(
+    response = StopReplicaResponse(
         error_code=ErrorCode.NONE,
         partition_errors=tuple(
             StopReplicaPartitionError(
@@ -31,3 +31,8 @@ async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse
             for state in topic.partition_states
         ),
     )
+    if any(
+        state.delete_partition for topic in request.topic_states for state in topic.partition_states
+    ):
+        partitions.save_high_watermarks()
+    return response

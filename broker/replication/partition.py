@@ -7,7 +7,7 @@
 Consumers see committed records only. While the leader alone is in sync both ends are one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -72,7 +72,8 @@ class Partition(Replica):
         self._broker_id = broker_id
         self._surroundings = surroundings or Surroundings()
         self._in_sync: InSync | None = None
-        self._reign = 0
+        self.reign = 0
+        """Counts how often this broker has come to lead it."""
 
     @property
     def topic(self) -> str:
@@ -141,7 +142,7 @@ class Partition(Replica):
     def _lead(self, leadership: Leadership, *, is_new_epoch: bool) -> None:
         if self._in_sync is None:
             self._in_sync = InSync(self._broker_id, self._surroundings.rules)
-            self._reign += 1
+            self.reign += 1
             is_new_epoch = True
         if is_new_epoch:
             self.log.assign_leader_epoch(leadership.leader_epoch)
@@ -253,6 +254,13 @@ class Partition(Replica):
         """Return what is known of a replica of this leader, None if it is none."""
         return None if self._in_sync is None else self._in_sync.followers.get(broker_id)
 
+    def follower_lags(self) -> Iterator[tuple[int, int]]:
+        """Yield each follower of this leader with the records that it lacks."""
+        if self._in_sync is not None:
+            for broker_id, follower in self._in_sync.followers.items():
+                known = max(follower.log_end_offset, self.log.log_start_offset)
+                yield broker_id, max(0, self.log.log_end_offset - known)
+
     @property
     def in_sync_replicas(self) -> frozenset[int]:
         """The confirmed ISR, this leader with it; empty where this broker does not lead."""
@@ -310,17 +318,19 @@ class Partition(Replica):
 
     # -- waiting --------------------------------------------------------------------------------
 
-    async def wait_committed(self, offset: int) -> None:
-        """Wait until the record at `offset` is committed. Raises NotLeader.
+    async def wait_committed(self, offset: int, *, reign: int | None = None) -> None:
+        """Wait until the record at `offset`, written in this `reign`, is committed.
 
-        A new epoch of the same leader does not end the wait: nobody else has written in between.
+        Raises NotLeader. A new epoch of the same leader does not end the wait: nobody else has
+        written in between.
         """
-        reign = self._reign
-        if self.is_led_here and self._high_watermark > offset:
+        if reign is None:
+            reign = self.reign
+        if self.is_led_here and self.reign == reign and self._high_watermark > offset:
             return
         wakeup = Wakeup()
         with self.waking(wakeup):
-            while self.is_led_here and self._reign == reign:
+            while self.is_led_here and self.reign == reign:
                 if self._high_watermark > offset:
                     return
                 await wakeup.wait()

@@ -1,7 +1,7 @@
 """All replicas on this broker, as the controller's requests make and unmake them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import trio
 
@@ -88,6 +88,8 @@ class Partitions:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self._broker_id not in leadership.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if known is not None and known.log.folder.parent in self._logs.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         try:
             partition = known or self._open(leadership)
             is_newer = partition.take(leadership)
@@ -140,7 +142,8 @@ class Partitions:
         """Neither lead nor follow any more; with `delete` the log goes too. Gone already is fine.
 
         FENCED_LEADER_EPOCH when the controller has said something newer since; a negative epoch
-        claims nothing (-2: the topic is being deleted).
+        claims nothing (-2: the topic is being deleted). Save the high watermarks afterwards: a
+        topic made anew under the name must not find the old one's.
         """
         partition = self._held.get((topic, index))
         if partition is not None and 0 <= leader_epoch < partition.leader_epoch:
@@ -156,7 +159,6 @@ class Partitions:
         try:
             if self._logs.get(topic, index) is not None:
                 self._logs.delete(topic, index)
-                self.save_high_watermarks()
         except StorageError as error:
             _LOG.error("%s-%s cannot be deleted: %s", topic, index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -164,15 +166,20 @@ class Partitions:
 
     def reconfigure(self, topic: str) -> None:
         """Give the logs of a topic its present settings."""
-        config = self._config_of(topic)
-        for partition in self._held.values():
-            if partition.topic == topic:
-                partition.log.config = config
+        self._configure([part for part in self._held.values() if part.topic == topic])
 
     def reconfigure_all(self) -> None:
         """Give every log its present settings."""
-        for topic in {partition.topic for partition in self._held.values()}:
-            self.reconfigure(topic)
+        self._configure(self._held.values())
+
+    def _configure(self, held: Iterable[Partition]) -> None:
+        configs: dict[str, LogConfig] = {}
+        for partition in held:
+            config = configs.get(partition.topic)
+            if config is None:
+                config = configs[partition.topic] = self._config_of(partition.topic)
+            partition.log.config = config
+            partition.reconsider()  # min.insync.replicas may be another one
 
     def sizes(self) -> Mapping[tuple[str, int], int]:
         """Return each log's bytes."""

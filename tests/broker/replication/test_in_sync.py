@@ -1,0 +1,139 @@
+"""Who is in sync, and what is committed because of it."""
+
+from uuid import UUID
+
+import pytest
+
+from broker.replication.in_sync import UNKNOWN, InSync, IsrRules
+from broker.replication.leadership import Leadership
+
+LAG_TIME_MAX_MS = 100
+
+
+def leadership(
+    *isr: int, epoch: int = 5, partition_epoch: int = 0, replicas: tuple[int, ...] = (0, 1, 2)
+) -> Leadership:
+    return Leadership(
+        topic="t",
+        index=0,
+        topic_id=UUID(int=1),
+        controller_epoch=1,
+        leader=0,
+        leader_epoch=epoch,
+        isr=isr,
+        replicas=replicas,
+        partition_epoch=partition_epoch,
+    )
+
+
+@pytest.fixture
+def alive() -> set[int]:
+    return {0, 1, 2}
+
+
+@pytest.fixture
+def leader(alive: set[int]) -> InSync:
+    """Broker 0 leads from offset 10 on, at time 1000, with all in sync."""
+    made = InSync(0, IsrRules(lag_time_max_ms=LAG_TIME_MAX_MS, is_alive=alive.__contains__))
+    made.take(leadership(0, 1, 2), leader_end=10, now_ms=1000)
+    return made
+
+
+def fetched(leader: InSync, broker: int, offset: int, *, leader_end: int, now_ms: int) -> None:
+    leader.followers[broker].fetched(offset, 0, leader_end, now_ms)
+
+
+def test_a_new_leader_commits_nothing_before_it_has_heard_of_all(leader: InSync) -> None:
+    assert leader.high_watermark(12, 1000, 1) == UNKNOWN
+    fetched(leader, 1, 12, leader_end=12, now_ms=1001)
+    assert leader.high_watermark(12, 1001, 1) == UNKNOWN
+    fetched(leader, 2, 11, leader_end=12, now_ms=1002)
+    assert leader.high_watermark(12, 1002, 1) == 11
+
+
+def test_nothing_is_committed_by_fewer_than_min_insync_replicas(leader: InSync) -> None:
+    leader.take(leadership(0, partition_epoch=1), leader_end=12, now_ms=5000)
+    assert leader.high_watermark(12, 5000, 2) == UNKNOWN
+    assert leader.high_watermark(12, 5000, 1) == 12
+    assert leader.effective_min(9) == 3
+
+
+def test_who_keeps_up_with_a_busy_leader_is_caught_up(leader: InSync) -> None:
+    follower = leader.followers[1]
+    for step in range(5):
+        fetched(leader, 1, 10 + 5 * step, leader_end=15 + 5 * step, now_ms=1000 + 60 * step)
+    # It has never had all, but each time all that there was one fetch before.
+    assert follower.last_caught_up_ms == 1180
+    assert follower.is_caught_up(999, 1280, LAG_TIME_MAX_MS)
+    assert not follower.is_caught_up(999, 1281, LAG_TIME_MAX_MS)
+
+
+def test_who_has_everything_is_caught_up_however_long_it_is_silent(leader: InSync) -> None:
+    fetched(leader, 1, 10, leader_end=10, now_ms=1000)
+    assert leader.followers[1].is_caught_up(10, 99_000, LAG_TIME_MAX_MS)
+
+
+def test_the_isr_shrinks_by_all_who_lag_and_once_at_a_time(leader: InSync) -> None:
+    fetched(leader, 1, 10, leader_end=10, now_ms=1000)
+    assert leader.shrink(11, 1100) is None
+    change = leader.shrink(11, 1101)
+    assert change is not None
+    assert change.isr == (0,)
+    assert leader.shrink(11, 9000) is None, "one is under way"
+    assert leader.maximal == {0, 1, 2}, "they count until the controller has taken them out"
+    assert leader.confirmed(leadership(0, partition_epoch=1))
+    assert leader.high_watermark(11, 9000, 1) == 11
+
+
+def test_who_joins_counts_before_the_controller_has_agreed(leader: InSync) -> None:
+    leader.take(leadership(0, partition_epoch=1), leader_end=12, now_ms=2000)
+    fetched(leader, 1, 12, leader_end=12, now_ms=2001)
+    change = leader.expand(1, high_watermark=12)
+    assert change is not None
+    assert (change.isr, change.partition_epoch) == ((0, 1), 1)
+    assert leader.high_watermark(20, 9000, 1) == 12, "the controller may have added it"
+    assert leader.isr == {0}, "producers with min.insync.replicas=2 are refused until it has"
+    leader.refused(change)
+    assert leader.high_watermark(20, 9000, 1) == 20
+
+
+def test_nobody_joins_without_all_that_is_committed(leader: InSync) -> None:
+    leader.take(leadership(0, partition_epoch=1), leader_end=12, now_ms=2000)
+    fetched(leader, 1, 11, leader_end=12, now_ms=2001)
+    assert leader.expand(1, high_watermark=12) is None
+
+
+def test_nobody_joins_before_it_has_reached_the_leaders_epoch(leader: InSync) -> None:
+    """A new leader's high watermark may lie below what its predecessor had committed."""
+    leader.take(leadership(0, epoch=6, partition_epoch=1), leader_end=30, now_ms=2000)
+    fetched(leader, 1, 29, leader_end=30, now_ms=2001)
+    assert leader.expand(1, high_watermark=12) is None
+    fetched(leader, 1, 30, leader_end=30, now_ms=2002)
+    assert leader.expand(1, high_watermark=12) is not None
+
+
+def test_the_dead_do_not_join_and_are_not_waited_for(leader: InSync, alive: set[int]) -> None:
+    leader.take(leadership(0, 2, partition_epoch=1), leader_end=12, now_ms=1000)
+    fetched(leader, 2, 12, leader_end=12, now_ms=1001)
+    fetched(leader, 1, 11, leader_end=12, now_ms=1001)
+    assert leader.high_watermark(12, 1002, 1) == 11, "it may join any moment"
+    alive.remove(1)
+    assert leader.high_watermark(12, 1002, 1) == 12
+    fetched(leader, 1, 12, leader_end=12, now_ms=1003)
+    assert leader.expand(1, high_watermark=12) is None
+
+
+def test_an_answer_of_another_epoch_or_an_older_one_settles_nothing(leader: InSync) -> None:
+    leader.take(leadership(0, 1, partition_epoch=3), leader_end=12, now_ms=1000)
+    assert not leader.confirmed(leadership(0, epoch=4, partition_epoch=9))
+    assert not leader.confirmed(leadership(0, partition_epoch=2))
+    assert leader.isr == {0, 1}
+
+
+def test_replicas_come_and_go_with_a_reassignment(leader: InSync) -> None:
+    fetched(leader, 1, 12, leader_end=12, now_ms=1001)
+    moved = leadership(0, 1, epoch=6, partition_epoch=1, replicas=(0, 1, 7))
+    leader.take(moved, leader_end=12, now_ms=1002)
+    assert set(leader.followers) == {1, 7}
+    assert leader.followers[1].log_end_offset == 12
+    assert leader.high_watermark(12, 1002, 1) == 12, "7 is new and not in sync"
