@@ -25,16 +25,20 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 
 @pytest.fixture
 def kcat_here(record_property: Callable[[str, object], None]) -> Kcat:
+    record_property("against", "kcat")
     found = kcat()
     record_property("against", found.name)
     return found
 
 
-@pytest.fixture(params=[franz_go, kafkajs], ids=["franz-go", "kafkajs"])
+NAMES: Final = {franz_go: "franz-go", kafkajs: "kafkajs"}
+
+
+@pytest.fixture(params=NAMES, ids=NAMES.values())
 def client(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> ForeignClient:
-    record_property("against", request.node.callspec.id)
+    record_property("against", NAMES[request.param])
     built: ForeignClient = request.param()
     record_property("against", built.name)
     return built
@@ -45,12 +49,13 @@ async def _create(cluster: RunningCluster, topic: str) -> None:
         assert await create_topic(opened, topic, partitions=4) == ErrorCode.NONE
 
 
+@pytest.mark.parametrize("how", ["name", "pattern"])
 async def test_a_client_produces_consumes_in_a_group_and_reads_nothing_twice(
-    bundled: RunningCluster, client: ForeignClient
+    bundled: RunningCluster, client: ForeignClient, how: str
 ) -> None:
-    topic = f"work-{client.name.split()[0]}"
+    topic = f"work-{how}-{client.name.split()[0]}"
     await _create(bundled, topic)
-    assert client.work(bundled.bootstrap, topic, RECORDS) == {
+    assert client.work(bundled.bootstrap, topic, RECORDS, how) == {
         "produced": RECORDS,
         "consumed": RECORDS,
         "duplicated": 0,

@@ -26,14 +26,17 @@ class ClientFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignClient:
-    """A client that is ready to run: `command BOOTSTRAP TOPIC RECORDS` prints a JSON report."""
+    """A client that is ready to run: `command BOOTSTRAP TOPIC RECORDS HOW` prints a JSON report."""
 
     name: str
     command: tuple[str, ...]
 
-    def work(self, bootstrap: str, topic: str, records: int) -> dict[str, int]:
-        """Produce, consume, commit and read again; return the client's report."""
-        said = run_client([*self.command, bootstrap, topic, str(records)])
+    def work(self, bootstrap: str, topic: str, records: int, how: str) -> dict[str, int]:
+        """Produce, consume, commit and read again; return the client's report.
+
+        The topic is subscribed to by its `name` or by a `pattern`.
+        """
+        said = run_client([*self.command, bootstrap, topic, str(records), how])
         report: dict[str, int] = json.loads(said)
         return report
 

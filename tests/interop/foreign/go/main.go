@@ -1,7 +1,9 @@
 // Real work with franz-go: produce keyed records idempotently, read them by a group of two, commit,
 // and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
 //
-//	interop BOOTSTRAP TOPIC RECORDS
+// With `pattern` the group subscribes to a regular expression that only the topic matches.
+//
+//	interop BOOTSTRAP TOPIC RECORDS name|pattern
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -124,14 +127,20 @@ func again(seeds []string, topic string) int {
 }
 
 func member(seeds []string, topic string) *kgo.Client {
-	client, err := kgo.NewClient(
+	options := []kgo.Opt{
 		kgo.SeedBrokers(seeds...),
-		kgo.ConsumerGroup(topic+"-go"),
-		kgo.ConsumeTopics(topic),
+		kgo.ConsumerGroup(topic + "-go"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
-	)
+	}
+	if os.Args[4] == "pattern" {
+		expression := "^" + regexp.QuoteMeta(topic) + "$"
+		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(expression))
+	} else {
+		options = append(options, kgo.ConsumeTopics(topic))
+	}
+	client, err := kgo.NewClient(options...)
 	check(err)
 	return client
 }

@@ -1,11 +1,13 @@
 // Real work with kafkajs: produce keyed records idempotently, read them by a group of two, commit,
 // and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
 //
-//   node main.js BOOTSTRAP TOPIC RECORDS
+// With `pattern` the group subscribes to a regular expression that only the topic matches.
+//
+//   node main.js BOOTSTRAP TOPIC RECORDS name|pattern
 const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 
 const KEYS = 100
-const [bootstrap, topic, records] = process.argv.slice(2)
+const [bootstrap, topic, records, how] = process.argv.slice(2)
 const count = Number(records)
 const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.NOTHING })
 
@@ -31,7 +33,8 @@ async function produce() {
 async function member(onMessage) {
   const consumer = kafka.consumer({ groupId: `${topic}-js`, sessionTimeout: 10000 })
   await consumer.connect()
-  await consumer.subscribe({ topic, fromBeginning: true })
+  const subscribed = how === 'pattern' ? new RegExp(`^${topic}$`) : topic
+  await consumer.subscribe({ topic: subscribed, fromBeginning: true })
   await consumer.run({ eachMessage: async ({ message }) => onMessage(message) })
   return consumer
 }
