@@ -164,7 +164,16 @@ def _note_quiet_positions(session: FetchSession, now_ms: int) -> None:
     """Let followers count as caught up where they had everything, and still have."""
     for one in session.wanted.values():
         follower, partition = one.follower, one.partition
-        if follower is not None and partition is not None and one.place not in session.due:
+        if follower is None or partition is None or one.place in session.due:
+            continue
+        if not partition.is_led_here:
+            continue  # whoever leads now hears it
+        if session.replica_id not in partition.in_sync_replicas:
+            # It could not join when it came: another was just joining, or its broker was not known.
+            partition.fetched_by(
+                session.replica_id, follower.log_end_offset, follower.log_start_offset
+            )
+        else:
             follower.fetched(
                 follower.log_end_offset,
                 follower.log_start_offset,

@@ -11,7 +11,13 @@ import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
-from tests.broker.integration.test_faults import controller_of, produce_all, read_all, until
+from tests.broker.integration.test_faults import (
+    controller_of,
+    live_brokers,
+    produce_all,
+    read_all,
+    until,
+)
 from tests.clusters import RunningCluster, is_alive, run_cluster
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
@@ -44,7 +50,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 
 @pytest.fixture
 def admin(cluster: RunningCluster) -> AdminClient:
-    return AdminClient({"bootstrap.servers": cluster.bootstrap})
+    """Connect when the brokers that an earlier test started again have come."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    until(lambda: live_brokers(client) == 3)
+    return client
 
 
 def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
@@ -167,6 +176,16 @@ def test_a_controller_that_dies_during_a_move_leaves_it_to_the_next(
     assert read_all(cluster.bootstrap, "inherited", 1, 100) == sent
     cluster.start_broker(controller)
     until(lambda: not folder(cluster, stays, "inherited-0").exists())
+
+
+def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywhere(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    """Nothing is written to them: a follower that could not join at once must ask again."""
+    create(admin, "quiet", *([index % 3, (index + 1) % 3, (index + 2) % 3] for index in range(30)))
+    cluster.restart()
+    again = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    until(lambda: all(len(part.isrs) == 3 for part in _partitions(again, "quiet")))
 
 
 def _partitions(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
