@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from mirror.orders import How, OrderRefused, Scope
 from mirror.position_commands import Asked, LookFailed, offsets, translate
 from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
 from mirror.rebuild_map import rebuild_map
+from mirror.status import StatusReport
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
 from mirror.topics_command import topics
@@ -74,8 +76,7 @@ def _run(options: argparse.Namespace) -> int:
             sys.stderr.write(f"mirror: {fault}\n")
         return_status = BAD_INPUT
     except* KeyboardInterrupt:
-        # Nothing else ends `status --watch`.
-        return_status = 0 if getattr(options, "watch", False) else INTERRUPTED
+        return_status = INTERRUPTED
     return return_status
 
 
@@ -210,16 +211,32 @@ async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:
 
 
 async def _status(configuration: Configuration, options: argparse.Namespace) -> int:
+    if not options.watch:
+        return _complain_of(not_seen(await _show_status(configuration, options)))
+    # Not by KeyboardInterrupt, which may be raised, and lost, in the midst of anything.
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_watch_status, configuration, options)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                break
+    return 0
+
+
+async def _watch_status(configuration: Configuration, options: argparse.Namespace) -> None:
     while True:
-        report = await collect(configuration)
-        page = json.dumps(report) + "\n" if options.json else render(report)
-        if options.watch and not options.json:
-            page = CLEAR_SCREEN + page
-        sys.stdout.write(page)
-        sys.stdout.flush()
-        if not options.watch:
-            return _complain_of(not_seen(report))
+        await _show_status(configuration, options)
         await trio.sleep(WATCH_S)
+
+
+async def _show_status(configuration: Configuration, options: argparse.Namespace) -> StatusReport:
+    report = await collect(configuration)
+    page = json.dumps(report) + "\n" if options.json else render(report)
+    if options.watch and not options.json:
+        page = CLEAR_SCREEN + page
+    sys.stdout.write(page)
+    sys.stdout.flush()
+    return report
 
 
 def _complain_of(faults: Sequence[str]) -> int:
