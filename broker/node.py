@@ -26,6 +26,7 @@ from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from broker.registration import Registration
+from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
@@ -156,6 +157,7 @@ class BrokerNode:
             is_controller=self.controller.is_active,
             log_bytes=[(part.topic, part.index, part.log.size_bytes) for part in held],
             log_end_offsets=[(part.topic, part.index, part.log_end_offset) for part in held],
+            replication=health_of(held, self.replication.isr_changes.counts),
         )
 
     async def look_after_logs(self) -> None:
