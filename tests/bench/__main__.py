@@ -22,6 +22,7 @@ import trio
 from tests.bench.brokers import run_brokers
 from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
 from tests.bench.catching_up import LOOK_S
+from tests.bench.draining import run_draining
 from tests.bench.estimate import told_time
 from tests.bench.latency import BENCHES as LATENCY_BENCHES
 from tests.bench.ledger import Cell, Ledger, cells, say, started
@@ -35,12 +36,13 @@ from tests.bench.mirrors import (
     run_rereading,
 )
 from tests.bench.page import publish
-from tests.bench.plans import RUNS, Extent, Plan, disk_mb, plan_for
+from tests.bench.plans import RUNS, Extent, Plan, plan_for
 from tests.bench.processes import cpu_and_memory
+from tests.bench.replicated import run_replicated
 from tests.bench.rereading import LAGS, lag_name
 from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
 from tests.bench.stage import Stage, apache_stage, bundled_stage
-from tests.bench.workloads import Part, Workload, parse_parts
+from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, disk_mb, parse_parts
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
@@ -48,6 +50,10 @@ PAGE: Final = BUILD / "benchmarks.md"
 DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
 BAD_INPUT: Final = 2
 IDLE_S: Final = 1.0
+PARTS_HELP: Final = (
+    f"some of: {', '.join(part.value for part in Part)}; "
+    f"usually {', '.join(part.value for part in DEFAULT_PARTS)}"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,12 +89,14 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     bench.ledger.close()
     content = bench.save()
     say(f"{len(content['rows'])} rows in {monotonic() - began:.0f} s: {OUTPUT}")
-    if options.extent is not Extent.QUICK and len(parts) == len(Part):
+    if not bench.is_saved:
+        return BAD_INPUT
+    if options.extent is not Extent.QUICK and set(parts) >= set(DEFAULT_PARTS):
         publish(content, DOCUMENT)
     return BAD_INPUT if was_cut_short(content) else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Bench:
     """One `make bench`."""
 
@@ -96,6 +104,7 @@ class Bench:
     extent: Extent
     ledger: Ledger
     machine: dict[str, Any]
+    is_saved: bool = True
 
     def run(self, part: Part, folder: Path) -> None:
         """Run one part; what cannot be run leaves its reason."""
@@ -107,6 +116,10 @@ class Bench:
                 self._offsets(folder)
             case Part.BROKER:
                 run_brokers(folder, self.plan.brokers, self.ledger)
+            case Part.REPLICATED:
+                run_replicated(folder, self.plan.replicated, self.ledger)
+            case Part.DRAIN:
+                run_draining(folder, self.plan.drain, self.ledger)
 
     def save(self) -> dict[str, Any]:
         """Write build/bench.json, and the page beside it; return the content."""
@@ -117,13 +130,19 @@ class Bench:
             "harness": self.ledger.harness,
         }
         content = report(machine, self.ledger.measured, self.ledger.not_run)
-        OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
-        publish(content, PAGE)
+        try:
+            OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
+            publish(content, PAGE)
+        except OSError as fault:  # a full disk; the next part may have cleaned up
+            self.is_saved = False
+            sys.stderr.write(f"bench: cannot write the results: {fault}\n")
+        else:
+            self.is_saved = True
         return content
 
     def _mirror(self, folder: Path) -> None:
         plan, ledger = self.plan, self.ledger
-        with self._stage(apache_stage(folder, disk_mb(plan)), Part.MIRROR) as stage:
+        with self._stage(apache_stage(folder, disk_mb(plan.catching_up)), Part.MIRROR) as stage:
             if stage is None:
                 self._without_apache(folder)
                 return
@@ -151,7 +170,7 @@ class Bench:
         plan, ledger = self.plan, self.ledger
         rows = [f"{workload.name}{BUNDLED}" for workload in workloads]
         missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
-        running = bundled_stage(folder, disk_mb(plan))
+        running = bundled_stage(folder, disk_mb(workloads))
         with started(running, partial(ledger.miss, OURS, missing)) as stage:
             for row, workload in zip(rows, workloads, strict=True):
                 if stage is not None:
@@ -159,7 +178,9 @@ class Bench:
 
     def _offsets(self, folder: Path) -> None:
         plan = self.plan
-        with self._stage(apache_stage(folder, disk_mb(plan)), Part.OFFSETS) as stage:
+        with self._stage(
+            apache_stage(folder, disk_mb([plan.rereads.workload])), Part.OFFSETS
+        ) as stage:
             if stage is not None:
                 run_rereading(
                     stage, plan.rereads, plan.reread_systems, plan.reread_rounds, self.ledger
@@ -213,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
     for each in (Extent.QUICK, Extent.ALL):
         extent.add_argument(f"--{each.value}", dest="extent", action="store_const", const=each)
     parser.set_defaults(extent=Extent.FULL)
-    parser.add_argument("--only", metavar="PART", help="mirror, broker or offsets; or two of them")
+    parser.add_argument("--only", metavar="PART", help=PARTS_HELP)
     parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="rounds, at least 1")
     return parser
 

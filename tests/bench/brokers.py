@@ -1,8 +1,8 @@
 """One broker under load: ours beside Apache Kafka, each alone with the same clients."""
 
 import shutil
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,9 @@ from tests.bench.results import (
 )
 from tests.bench.rounds import Rounds, in_turns
 from tests.bench.served import Served, create_topic, delete_topics
-from tests.bench.stage import run_apache, run_bundled, warm
-from tests.bench.workloads import BASE, KIB, MIB, Workload
+from tests.bench.stage import run_apache, run_bundled, warm_up
+from tests.bench.workloads import BASE, KIB, MIB, Workload, disk_mb
+from tests.interop.peers.resources import require_disk
 from wire.compression import Compression
 
 SYSTEMS: Final = (OURS, APACHE)
@@ -67,10 +68,8 @@ def all_cells(plan: BrokerPlan) -> list[Cell]:
 
 def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Ledger) -> bool:
     """Run everything on one fresh broker; return whether to try this system again."""
-    run = run_bundled if system == OURS else run_apache
     tell = partial(ledger.miss, system, all_cells(plan))
-    running: AbstractContextManager[Served] = run(folder, system)
-    with started(warm(running), tell, ledger.require_time) as broker:
+    with started(_warm(folder, system, plan), tell, ledger.require_time) as broker:
         if broker is None:
             return False
         for workload in plan.workloads:
@@ -81,6 +80,19 @@ def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Led
             ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), answer)
     shutil.rmtree(folder)
     return True
+
+
+@contextmanager
+def _warm(folder: Path, system: str, plan: BrokerPlan) -> Iterator[Served]:
+    """Run a broker that has worked a little: Java compiles what it sees often."""
+    folder.mkdir(parents=True, exist_ok=True)
+    require_disk(folder, disk_mb(plan.workloads))
+    running: AbstractContextManager[Served] = (
+        run_bundled(folder, system) if system == OURS else run_apache(folder, system)
+    )
+    with running as broker:
+        warm_up(broker)
+        yield broker
 
 
 def _rates(broker: Served, workload: Workload, ledger: Ledger) -> dict[Cell, float]:

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
+from tests.bench.draining import ROUND_TRIPS_MS, DrainPlan
+from tests.bench.draining import SYSTEMS as DRAINERS
 from tests.bench.latency import WARM_UP_S, Rate
 from tests.bench.plans import Plan
+from tests.bench.replicated import ReplicatedPlan
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
 from tests.bench.workloads import Part, Workload
 
@@ -25,6 +28,11 @@ REREAD_S: Final = 120.0
 """All systems at once; the slowest translates once in 60 s, at worst twice that."""
 BROKER_S: Final = 15.0
 BROKER_MB_S: Final = 250.0
+REPLICATED_S: Final = 35.0
+"""Three brokers, started and warmed up, and the clients' own starts."""
+REPLICATED_MB_S: Final = 60.0
+ONE_CORE: Final = 2.0
+"""How much longer a mirror takes on one processor."""
 MB: Final = 1_000_000
 
 
@@ -34,6 +42,8 @@ def estimate_s(plan: Plan) -> dict[Part, float]:
         Part.MIRROR: _mirror(plan),
         Part.OFFSETS: STAGE_S + plan.reread_rounds.runs * REREAD_S,
         Part.BROKER: _broker(plan),
+        Part.REPLICATED: _replicated(plan.replicated),
+        Part.DRAIN: _drain(plan.drain),
     }
 
 
@@ -64,6 +74,20 @@ def _broker(plan: Plan) -> float:
     each = sum(2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads)
     each += BROKER_S + sum(map(_rate, plan.brokers.rates))
     return 2 * plan.brokers.rounds.runs * each
+
+
+def _replicated(plan: ReplicatedPlan) -> float:
+    each = len(plan.codecs) * 3 * plan.data_bytes / MB / REPLICATED_MB_S
+    return 2 * plan.rounds.runs * (REPLICATED_S + each + plan.trickle_s)
+
+
+def _drain(plan: DrainPlan) -> float:
+    copies = sum(
+        _fill(workload)
+        + plan.rounds.runs * sum(ONE_CORE * _copy(workload, each) for each in DRAINERS)
+        for workload in plan.workloads
+    )
+    return len(ROUND_TRIPS_MS) * (STAGE_S + copies)
 
 
 def _fill(workload: Workload) -> float:

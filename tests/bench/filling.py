@@ -151,6 +151,11 @@ def _require_appended(answer: ProduceResponse) -> None:
                 raise RunFailed(f"produce to {topic.name}-{partition.index}: {code}")
 
 
+def random_words(chance: random.Random, length: int) -> bytes:
+    """Return a value that compresses about as well as JSON does."""
+    return _value(chance, [chance.randbytes(4).hex().encode() for _ in range(WORDS)], length)
+
+
 def _value(chance: random.Random, words: Sequence[bytes], length: int) -> bytes:
     text = b" ".join(chance.choices(words, k=length // KIB * 120 + 24 + length // 9))
     return text[:length].ljust(length, b".")

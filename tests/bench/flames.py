@@ -1,5 +1,7 @@
 """`make profile WHAT=mirror|broker`: a flame graph of our own process under the base workload.
 
+What costs most is printed as well, and kept beside the picture.
+
 py-spy looks at the process from outside, a few hundred times a second, and counts the looks at
 which Python code ran: one that waits, for the kernel or for a processor, is not its cost. What the
 kernel did for it is told beside the picture. On Linux looking takes the right to trace, which the
@@ -23,13 +25,14 @@ from tests.bench.catching_up import watch
 from tests.bench.filling import drain, fill
 from tests.bench.ledger import RunFailed, is_expected, reason_of, say, started
 from tests.bench.machine import ROOT
-from tests.bench.plans import Extent, disk_mb, plan_for
 from tests.bench.processes import user_and_kernel
 from tests.bench.results import OURS
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage, apache_stage, bundled_stage, run_bundled
-from tests.bench.workloads import BASE, MIB, Workload
+from tests.bench.tops import costs, frames_of, table
+from tests.bench.workloads import BASE, MIB, Workload, disk_mb
 
+MEGABYTES: Final = 2048
 SAMPLES_PER_S: Final = 250
 PATIENCE_S: Final = 60
 NO_PICTURE: Final = 2
@@ -64,7 +67,7 @@ def profiled(pid: int, picture: Path) -> Iterator[None]:
 
 def profile_mirror(folder: Path, workload: Workload, picture: Path) -> None:
     """Mirror a full topic between two Apache Kafka brokers, or bundled ones without those."""
-    needed_mb = disk_mb(plan_for(Extent.FULL))
+    needed_mb = disk_mb([workload])
 
     def tell(fault: BaseException) -> None:
         say(f"between bundled brokers, as Apache Kafka cannot be had: {reason_of(fault)}")
@@ -112,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Profile what the command line asks for; exit status 0, or 2 when there is no picture."""
     parser = argparse.ArgumentParser(prog="profile", description="Flame graphs of our processes.")
     parser.add_argument("what", choices=sorted(PROFILES))
-    parser.add_argument("--megabytes", type=int, default=BASE.data_bytes // MIB, metavar="N")
+    parser.add_argument("--megabytes", type=int, default=MEGABYTES, metavar="N")
     options = parser.parse_args(arguments)
     picture = ROOT / "build" / f"profile-{options.what}.svg"
     picture.parent.mkdir(exist_ok=True)
@@ -125,6 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"profile: {reason_of(fault)}\n")
         return NO_PICTURE
+    lines = table(costs(frames_of(picture.read_text())))
+    print("\n".join(lines), flush=True)
+    picture.with_suffix(".txt").write_text("\n".join(lines) + "\n")
     say(str(picture))
     return 0
 

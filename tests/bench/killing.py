@@ -7,8 +7,9 @@ import trio
 
 from tests.bench.figures import duplicates
 from tests.bench.ledger import Ledger
+from tests.bench.pinning import Mirror
 from tests.bench.served import Served, create_topic
-from tests.bench.stage import Mirror, Stage
+from tests.bench.stage import Stage
 from tests.bench.steady import Stream, receive, send, wait_arrived
 
 TOPIC: Final = "bench-kill"

@@ -13,6 +13,7 @@ import trio
 from confluent_kafka import KafkaException
 
 from tests.bench.figures import TooFewSamples, spread
+from tests.bench.machine import ROOT
 from tests.bench.processes import ProcessGone
 from tests.bench.results import UNITS, Measured, NotRun, Place
 from tests.clusters import ClusterFailed
@@ -193,10 +194,12 @@ def is_unavailable(fault: BaseException) -> bool:
 
 
 def reason_of(fault: BaseException) -> str:
-    """Return one short line that says what happened, without a registry's address."""
+    """Return one short line that says what happened, without addresses and this machine's paths."""
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
-    first = _ADDRESS.sub("its address", next(iter(str(fault).splitlines()), ""))
+    lines = str(fault).splitlines() or [""]
+    told = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    first = _ADDRESS.sub("its address", told.replace(f"{ROOT}/", ""))
     if len(first) > REASON_LENGTH:
         first = first[:REASON_LENGTH].rpartition(" ")[0] + " ..."
     return first.rstrip(":;") or type(fault).__name__

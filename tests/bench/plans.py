@@ -8,14 +8,18 @@ from typing import Final
 
 from tests.bench import brokers, rereading
 from tests.bench.brokers import BrokerPlan
+from tests.bench.draining import DrainPlan
 from tests.bench.killing import Kill
 from tests.bench.latency import Rate
+from tests.bench.replicated import ReplicatedPlan
 from tests.bench.rereading import Reread
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
 from tests.bench.rounds import Rounds
 from tests.bench.workloads import (
     BASE,
+    DEFAULT_PARTS,
     MIB,
+    VARIED_BYTES,
     Part,
     Workload,
     every_combination,
@@ -53,11 +57,13 @@ class Plan:
     reread_systems: Sequence[str]
     reread_rounds: Rounds
     brokers: BrokerPlan
+    replicated: ReplicatedPlan
+    drain: DrainPlan
     limit_s: float = inf
     """No run begins later than so long after the first."""
 
 
-def plan_for(extent: Extent, *, runs: int = RUNS, parts: Sequence[Part] = tuple(Part)) -> Plan:
+def plan_for(extent: Extent, *, runs: int = RUNS, parts: Sequence[Part] = DEFAULT_PARTS) -> Plan:
     """Return the plan of that extent; each figure `runs` times, where time allows."""
     return _quick(runs, parts) if extent is Extent.QUICK else _full(extent, runs)
 
@@ -79,6 +85,10 @@ def _full(extent: Extent, runs: int) -> Plan:
         brokers=BrokerPlan(
             workloads=brokers.FULL, rates=(Rate(per_s=200, measured_s=15),), rounds=rounds
         ),
+        replicated=ReplicatedPlan(
+            codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, rounds=rounds
+        ),
+        drain=DrainPlan(workloads=(replace(BASE, data_bytes=VARIED_BYTES),), rounds=rounds),
     )
 
 
@@ -112,11 +122,9 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
             rates=(Rate(per_s=200, measured_s=3),),
             rounds=Rounds(runs=runs, limit_s=limits[Part.BROKER]),
         ),
+        replicated=ReplicatedPlan(
+            codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, rounds=Rounds(runs=1)
+        ),
+        drain=DrainPlan(workloads=(replace(BASE, data_bytes=64 * MIB),), rounds=Rounds(runs=1)),
         limit_s=LAST_BEGINS_S,
     )
-
-
-def disk_mb(plan: Plan) -> int:
-    """Return what lies on disk at once: a workload on both sides, and one run not yet deleted."""
-    largest = max(workload.value_bytes for workload in (*plan.catching_up, *plan.on_bundled))
-    return 4 * largest // MIB + 1000

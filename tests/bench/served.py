@@ -21,7 +21,7 @@ PERISHABLE: Final = {"log.segment.delete.delay.ms": "1000"}
 
 
 class Served(Protocol):
-    """What `KafkaCluster` and `RunningCluster` have in common; here always of one broker."""
+    """What `KafkaCluster` and `RunningCluster` have in common."""
 
     @property
     def bootstrap(self) -> str: ...
@@ -33,10 +33,10 @@ class Served(Protocol):
     def pids(self) -> dict[int, int]: ...
 
 
-def create_topic(cluster: Served, name: str, partitions: int) -> None:
+def create_topic(cluster: Served, name: str, partitions: int, replicas: int = 1) -> None:
     """Create a topic and wait until each partition's leader answers for it."""
     admin = _admin(cluster)
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(TIMEOUT_S)
+    admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(TIMEOUT_S)
     trio.run(_wait_led, cluster, name, partitions)
 
 

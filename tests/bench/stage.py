@@ -1,19 +1,20 @@
 """Two clusters and a witness, and a mirror of any system between them, fresh for each run."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
 from runtime.zookeeper_server import free_port
 from tests.bench.filling import drain, fill
 from tests.bench.machine import KIND, MM2_VERSION
+from tests.bench.pinning import Mirror, Pinned
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS
 from tests.bench.served import PERISHABLE, Served, create_topic, delete_topics
 from tests.bench.workloads import KIB, MIB, Workload
@@ -50,22 +51,6 @@ flows:
 coordination: {{zookeeper: "{witness}", path: "/{source}-{target}"}}
 metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
 """
-
-
-class Mirror(Protocol):
-    """A mirror that has not been started, or runs, or was killed."""
-
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def log(self) -> str: ...
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +114,8 @@ class Stage:
     target: Served
     witness: str
     kept: set[str] = field(default_factory=set)
+    mirror_cores: Collection[int] = ()
+    """The processors that mirrors may use; empty: all."""
     _runs: Iterator[int] = field(default_factory=partial(count, 1))
 
     def next_names(self) -> Names:
@@ -138,6 +125,10 @@ class Stage:
 
     def mirror(self, system: str, names: Names, topics: Sequence[str]) -> Mirror:
         """Return a mirror of that system for these topics and the groups `bench-*`."""
+        mirror = self._mirror(system, names, topics)
+        return Pinned(mirror=mirror, cores=self.mirror_cores) if self.mirror_cores else mirror
+
+    def _mirror(self, system: str, names: Names, topics: Sequence[str]) -> Mirror:
         folder = self.folder / names.source
         if system == OURS:
             return OurMirror(
@@ -174,39 +165,40 @@ class Stage:
 
 
 @contextmanager
-def apache_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
-    """Run two single Apache Kafka brokers and a witness. Raises PeerUnavailable or PeerFailed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    require_disk(folder, disk_mb)
-    with ExitStack() as stack:
-        source = stack.enter_context(run_apache(folder, "dc1"))
-        target = stack.enter_context(run_apache(folder, "dc2"))
-        witness = stack.enter_context(run_witness(folder))
-        for cluster in (source, target):
-            warm_up(cluster)
-        yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+def apache_stage(
+    folder: Path, disk_mb: int, source: AbstractContextManager[Served] | None = None
+) -> Iterator[Stage]:
+    """Run two single Apache Kafka brokers and a witness; `source` may be another one.
+
+    Raises PeerUnavailable or PeerFailed.
+    """
+    with _stage_of(
+        folder, disk_mb, source or run_apache(folder, "dc1"), run_apache(folder, "dc2")
+    ) as stage:
+        yield stage
 
 
 @contextmanager
 def bundled_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
     """Run two single bundled brokers, each with its ZooKeeper, and a witness."""
-    folder.mkdir(parents=True, exist_ok=True)
-    require_disk(folder, disk_mb)
-    with ExitStack() as stack:
-        source = stack.enter_context(run_bundled(folder, "dc1"))
-        target = stack.enter_context(run_bundled(folder, "dc2"))
-        witness = stack.enter_context(run_witness(folder))
-        for cluster in (source, target):
-            warm_up(cluster)
-        yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+    clusters = run_bundled(folder, "dc1"), run_bundled(folder, "dc2")
+    with _stage_of(folder, disk_mb, *clusters) as stage:
+        yield stage
 
 
 @contextmanager
-def warm(running: AbstractContextManager[Served]) -> Iterator[Served]:
-    """Run a broker that has worked a little: Java compiles what it sees often."""
-    with running as broker:
-        warm_up(broker)
-        yield broker
+def _stage_of(
+    folder: Path,
+    disk_mb: int,
+    source: AbstractContextManager[Served],
+    target: AbstractContextManager[Served],
+) -> Iterator[Stage]:
+    folder.mkdir(parents=True, exist_ok=True)
+    require_disk(folder, disk_mb)
+    with source as one, target as other, run_witness(folder) as witness:
+        for cluster in (one, other):
+            warm_up(cluster)
+        yield Stage(folder=folder / "runs", source=one, target=other, witness=witness)
 
 
 def warm_up(broker: Served) -> None:
@@ -219,14 +211,16 @@ def warm_up(broker: Served) -> None:
 
 
 @contextmanager
-def run_apache(folder: Path, name: str) -> Iterator[KafkaCluster]:
-    """Run one Apache Kafka broker with the optimising compiler on."""
+def run_apache(
+    folder: Path, name: str, brokers: int = 1, settings: Mapping[str, str] = PERISHABLE
+) -> Iterator[KafkaCluster]:
+    """Run Apache Kafka brokers with the optimising compiler on."""
     cluster = KafkaCluster(
         name=name,
         kind=KIND,
         data=folder / name,
-        broker_count=1,
-        overrides=PERISHABLE,
+        broker_count=brokers,
+        overrides=settings,
         heap_mb=BROKER_HEAP_MB,
         jvm_options=FULL_SPEED,
     )
@@ -239,9 +233,13 @@ def run_apache(folder: Path, name: str) -> Iterator[KafkaCluster]:
 
 
 @contextmanager
-def run_bundled(folder: Path, name: str) -> Iterator[RunningCluster]:
-    """Run one bundled broker with its ZooKeeper. Raises ClusterFailed."""
-    cluster = RunningCluster(name=name, data=folder / name, broker_count=1, overrides=PERISHABLE)
+def run_bundled(
+    folder: Path, name: str, brokers: int = 1, settings: Mapping[str, str] = PERISHABLE
+) -> Iterator[RunningCluster]:
+    """Run bundled brokers with their ZooKeeper. Raises ClusterFailed."""
+    cluster = RunningCluster(
+        name=name, data=folder / name, broker_count=brokers, overrides=settings
+    )
     folder.mkdir(parents=True, exist_ok=True)
     cluster.start()
     try:

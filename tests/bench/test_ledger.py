@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.bench.ledger import Cell, Ledger, RunFailed, cells, is_expected, reason_of, started
+from tests.bench.machine import ROOT
 from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MM2_TUNED, OURS
 from tests.interop.peers import PeerFailed, PeerUnavailable
 
@@ -28,8 +29,8 @@ def test_a_peer_that_fails_is_tried_again_and_one_that_cannot_be_had_is_not() ->
     assert ledger.try_run(MM2_TUNED, 0, ROWS, lambda: failing_with(PeerFailed("it died:\nlog")))
     assert not ledger.try_run(MM2_TUNED, 0, ROWS, lambda: failing_with(PeerUnavailable("no Maven")))
     assert [(each.place.bench, each.reason) for each in ledger.not_run] == [
-        (MIRROR_CPU, "it died"),
-        (MIRROR_RATE, "it died"),
+        (MIRROR_CPU, "it died: log"),
+        (MIRROR_RATE, "it died: log"),
         (MIRROR_CPU, "no Maven"),
         (MIRROR_RATE, "no Maven"),
     ]
@@ -89,6 +90,17 @@ def test_a_group_of_faults_is_expected_only_if_all_are() -> None:
     assert not is_expected(ExceptionGroup("nursery", [good, bad]))
     assert reason_of(ExceptionGroup("nursery", [ExceptionGroup("inner", [good])])) == str(good)
     assert reason_of(TimeoutError()) == "TimeoutError"
+
+
+def test_a_reason_has_the_last_words_of_what_did_not_start_and_no_path_of_this_machine() -> None:
+    said = "broker 0 ended with status 1; it last said:\nstarting\nno room on the heap"
+    assert reason_of(PeerFailed(said)) == (
+        "broker 0 ended with status 1; it last said: no room on the heap"
+    )
+    assert reason_of(PeerUnavailable(f"too little disk for {ROOT}/build/x")) == (
+        "too little disk for build/x"
+    )
+    assert reason_of(RunFailed("unsaid:")) == "unsaid"
 
 
 def test_a_reason_is_short_and_names_no_registry() -> None:

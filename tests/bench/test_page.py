@@ -6,8 +6,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tests.bench.charts import BARS, COLOURS, chart, number
-from tests.bench.page import NOTHING_YET, TITLES, in_words, page, publish
-from tests.bench.results import MIRROR_CPU, SYSTEMS, UNITS
+from tests.bench.page import NOTHING_YET, TITLES, in_words, is_headline, merge, page, publish
+from tests.bench.results import BROKER_PRODUCE, MIRROR_CPU, MIRROR_RSS, SYSTEMS, UNITS
 
 
 def row(system: str, median: float | str, **more: Any) -> dict[str, Any]:
@@ -111,3 +111,28 @@ def test_numbers_have_the_digits_that_matter() -> None:
 
 def test_without_a_run_the_page_says_so() -> None:
     assert page({"machine": {}, "rows": [], "ratios": []}).endswith(NOTHING_YET)
+
+
+def test_what_was_measured_later_replaces_what_was_before_with_its_ratio() -> None:
+    later = {
+        "machine": {"date": "d", "load_before": 0.1, "versions": {"this project": "abc"}},
+        "rows": [row("ours", 0.25), row("mm2-tuned", 5.0, workload="other")],
+        "ratios": [],
+    }
+    merged = merge([CONTENT, later])
+    assert [(each["workload"], each["system"], each["median"]) for each in merged["rows"]] == [
+        ("w", "ours", 0.25),
+        ("w", "mm2-tuned", 10.0),
+        ("w", "mm2-default", "not run: no Maven"),
+        ("other", "mm2-tuned", 5.0),
+    ]
+    assert merged["ratios"] == []
+    assert merged["machine"]["run 2"] == {"date": "d", "load before": 0.1, "this project": "abc"}
+    assert merge([CONTENT]) == CONTENT
+
+
+def test_what_stands_on_top() -> None:
+    assert is_headline({"bench": MIRROR_CPU, "workload": "w"})
+    assert is_headline({"bench": BROKER_PRODUCE, "workload": "w, 3 brokers, rf 3"})
+    assert not is_headline({"bench": BROKER_PRODUCE, "workload": "w"})
+    assert not is_headline({"bench": MIRROR_RSS, "workload": "w, one core"})

@@ -1,6 +1,6 @@
 """What is mirrored and served in a benchmark, and how often. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -34,6 +34,12 @@ class Part(Enum):
     MIRROR = "mirror"
     BROKER = "broker"
     OFFSETS = "offsets"
+    REPLICATED = "replicated"
+    DRAIN = "drain"
+
+
+DEFAULT_PARTS: Final = (Part.MIRROR, Part.BROKER, Part.OFFSETS)
+"""What runs unless `ONLY=` picks something: the others take about ten minutes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +158,17 @@ def wants_another_round(
 
 
 def parse_parts(only: str | None) -> list[Part]:
-    """Return the parts that `ONLY=` names, all without it; ValueError names what is unknown."""
+    """Return the parts that `ONLY=` names, or the usual ones; ValueError names what is unknown."""
     if not only:
-        return list(Part)
+        return list(DEFAULT_PARTS)
     names = [name.strip() for name in only.split(",")]
     known = {part.value: part for part in Part}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"ONLY={only}: unknown part {unknown[0]!r}; there are {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names)]
+
+
+def disk_mb(workloads: Iterable[Workload]) -> int:
+    """Return what lies on disk at once: a workload on both sides, and one run not yet deleted."""
+    return 4 * max(workload.value_bytes for workload in workloads) // MIB + 1000

@@ -1,0 +1,115 @@
+"""A site that is far away: a process that keeps each byte back for a while, in both directions.
+
+`python -m tests.bench.distance LISTEN_PORT TARGET_PORT ONE_WAY_MS` is that process. It delays and
+does not lose, reorder or narrow; what the kernel does to a real long line it does not imitate.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from runtime.zookeeper_server import free_port
+from tests.bench.served import PERISHABLE, Served
+from tests.bench.stage import run_apache
+from tests.interop.peers.child import start_child
+
+HOST: Final = "127.0.0.1"
+CHUNK_BYTES: Final = 256 * 1024
+MOST_CHUNKS: Final = 256
+"""Under way in each direction of a connection: 64 MiB, and TCP holds back what comes then."""
+LISTENS: Final = "listens"
+COMES_UP_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarBroker:
+    """A broker that all its clients reach by the delaying process only."""
+
+    port: int
+    pids: dict[int, int]
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        return [(HOST, self.port)]
+
+
+@contextmanager
+def run_far_apache(folder: Path, name: str, round_trip_ms: int) -> Iterator[Served]:
+    """Run one Apache Kafka broker that is so far away. Raises PeerUnavailable or PeerFailed."""
+    port = free_port()
+    advertised = {"advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+    with run_apache(folder, name, settings={**PERISHABLE, **advertised}) as broker:
+        [(_, real_port)] = broker.addresses
+        command = [sys.executable, "-m", "tests.bench.distance"]
+        command += [str(port), str(real_port), str(round_trip_ms / 2)]
+        child = start_child("distance", command, log=folder / f"{name}-distance.log")
+        try:
+            child.wait_until(lambda: LISTENS in child.said(), timeout_s=COMES_UP_S)
+            yield FarBroker(port=port, pids=broker.pids)
+        finally:
+            child.kill()
+
+
+async def serve(
+    listen_port: int,
+    target_port: int,
+    one_way_s: float,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Take connections until cancelled, and give each its own one to the target, delayed.
+
+    Starts by reporting the port it listens on, which is a free one for port 0.
+    """
+
+    async def one(near: trio.SocketStream) -> None:
+        async with near, await trio.open_tcp_stream(HOST, target_port) as far:
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_carry, near, far, one_way_s)
+                    nursery.start_soon(_carry, far, near, one_way_s)
+            except* (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass  # one side hung up: so does the other
+
+    listeners = await trio.open_tcp_listeners(listen_port, host=HOST)
+    task_status.started(listeners[0].socket.getsockname()[1])
+    await trio.serve_listeners(one, listeners)
+
+
+async def _carry(source: trio.SocketStream, target: trio.SocketStream, one_way_s: float) -> None:
+    """Bring everything over, each piece so long after it came; then say that it was all."""
+    under_way, arriving = trio.open_memory_channel[tuple[float, bytes]](MOST_CHUNKS)
+
+    async def take() -> None:
+        async with under_way:
+            while data := bytes(await source.receive_some(CHUNK_BYTES)):
+                await under_way.send((trio.current_time() + one_way_s, data))
+
+    async def give() -> None:
+        async with arriving:
+            async for due, data in arriving:
+                await trio.sleep_until(due)
+                await target.send_all(data)
+        await target.send_eof()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        nursery.start_soon(give)
+
+
+async def _main(listen_port: int, target_port: int, one_way_ms: float) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, listen_port, target_port, one_way_ms / 1000)
+        print(LISTENS, flush=True)
+
+
+if __name__ == "__main__":
+    trio.run(_main, int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

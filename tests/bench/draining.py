@@ -1,0 +1,60 @@
+"""The part `drain`: the same backlog, mirrors pinned to one processor, the source near and far."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tests.bench.catching_up import BENCHES
+from tests.bench.distance import run_far_apache
+from tests.bench.ledger import Cell, Ledger, cells, started
+from tests.bench.mirrors import run_catching_up
+from tests.bench.pinning import one_core
+from tests.bench.results import MM2_TUNED, OURS
+from tests.bench.rounds import Rounds
+from tests.bench.stage import Stage, apache_stage
+from tests.bench.workloads import Workload, disk_mb
+
+SYSTEMS: Final = (OURS, MM2_TUNED)
+ROUND_TRIPS_MS: Final = (0, 80)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlan:
+    """What to mirror and how often, at each distance."""
+
+    workloads: Sequence[Workload]
+    rounds: Rounds
+
+
+def row_name(workload: Workload, round_trip_ms: int) -> str:
+    """Return what the tables call it."""
+    away = f", {round_trip_ms} ms away" if round_trip_ms else ""
+    return f"{workload.name}, one core{away}"
+
+
+@contextmanager
+def pinned_stage(folder: Path, plan: DrainPlan, round_trip_ms: int) -> Iterator[Stage]:
+    """Run a stage with mirrors on one processor and the source's broker so far away."""
+    source = run_far_apache(folder, "dc1", round_trip_ms) if round_trip_ms else None
+    with apache_stage(folder, disk_mb(plan.workloads), source) as stage:
+        yield replace(stage, mirror_cores=one_core())
+
+
+def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
+    """Run the part."""
+    for round_trip_ms in ROUND_TRIPS_MS:
+        rows = [row_name(workload, round_trip_ms) for workload in plan.workloads]
+        missing = [cell for row in rows for cell in cells(row, BENCHES)]
+        running = pinned_stage(folder / f"{round_trip_ms}-ms", plan, round_trip_ms)
+        with started(running, partial(_miss_all, ledger, missing), ledger.require_time) as stage:
+            for row, workload in zip(rows, plan.workloads, strict=True):
+                if stage is not None:
+                    run_catching_up(stage, workload, SYSTEMS, plan.rounds, ledger, row)
+
+
+def _miss_all(ledger: Ledger, missing: Sequence[Cell], fault: BaseException) -> None:
+    for system in SYSTEMS:
+        ledger.miss(system, missing, fault)

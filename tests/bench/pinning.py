@@ -1,0 +1,65 @@
+"""A mirror under measurement, and one that has some of the machine's processors only."""
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Mirror(Protocol):
+    """A mirror that has not been started, or runs, or was killed."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def log(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A mirror that runs on these processors only; so does the thread that starts it, meanwhile."""
+
+    mirror: Mirror
+    cores: Collection[int]
+
+    @property
+    def pid(self) -> int:
+        return self.mirror.pid
+
+    @property
+    def log(self) -> str:
+        return self.mirror.log
+
+    def start(self) -> None:
+        with children_on(self.cores):
+            self.mirror.start()
+
+    def stop(self) -> None:
+        self.mirror.stop()
+
+    def kill(self) -> None:
+        self.mirror.kill()
+
+
+@contextmanager
+def children_on(cores: Collection[int]) -> Iterator[None]:
+    """Let what this thread starts in the block run on these processors only, for good."""
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
+
+
+def one_core() -> frozenset[int]:
+    """Return one of the processors that this process may use: the last, as the first is busier."""
+    return frozenset({max(os.sched_getaffinity(0))})
