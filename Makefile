@@ -5,11 +5,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup run demo test check interop interop-quick bench profile format lock clean
+.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock clean
 
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets] [RUNS=n] | make profile WHAT=mirror|broker"
+	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] | make fuzz [SEED=n] [FRAMES=n]"
 
 setup: .venv/.installed
 
@@ -48,6 +49,14 @@ bench: setup
 
 profile: setup
 	@$(BIN)/python -m tests.bench.flames $(WHAT)
+
+# Three brokers under faults from a seed; prints it, so that SEED=n repeats what was found.
+drill: setup
+	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
+
+# More than 100,000 mutated requests; a part of them in `make test`.
+fuzz: setup
+	@FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -31,6 +31,7 @@ from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
 from broker.server import Server, bind, bound_port
+from broker.starting import patiently
 from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
@@ -236,10 +237,11 @@ async def _run(
         start_timeout_ms=config.zookeeper_connection_timeout_ms,
     ) as zookeeper:
         store = ClusterStore(zookeeper)
-        metadata = MetadataCache(await store.prepare())
+        patience_s = config.zookeeper_connection_timeout_ms / 1000
+        metadata = MetadataCache(await patiently(zookeeper, patience_s, store.prepare))
         dynamic = DynamicConfig(config)
         watch = ConfigWatch(store, dynamic)
-        await watch.load_all()
+        await patiently(zookeeper, patience_s, watch.load_all)
         registration = Registration(config.broker_id, listener, config.broker_rack, store)
         with trio.CancelScope() as serving:
             async with (
@@ -259,7 +261,7 @@ async def _run(
                 if config.log_cleaner_enable:
                     nursery.start_soon(_cleaner(node).run)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
-                await registration.register_first()
+                await patiently(zookeeper, patience_s, registration.register_first)
                 nursery.start_soon(registration.run)
                 nursery.start_soon(node.controller.run)
                 _LOG.info("broker %s listens on %s", config.broker_id, listener)

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import resource
 import socket
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +47,7 @@ class Server:
     def __init__(self, node: Node, apis: Mapping[int, Api], config: BrokerConfig) -> None:
         self._node = node
         self._apis = apis
-        self._most_connections = config.max_connections
+        self._asked_connections = config.max_connections
         idle_ms = config.connections_max_idle_ms
         self._limits = Limits(
             largest_request_bytes=config.socket_request_max_bytes,
@@ -55,6 +56,7 @@ class Server:
 
     async def serve(self, listeners: Sequence[trio.SocketListener]) -> None:
         """Serve until cancelled."""
+        allow_many_files()
         await trio.serve_listeners(self._serve_connection, list(listeners))
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
@@ -72,8 +74,9 @@ class Server:
         except OSError:
             return  # it left before we looked
         metrics = self._node.metrics
-        if metrics.connections >= self._most_connections:
-            _LOG.warning("%s: refused: max.connections=%s", peer, self._most_connections)
+        most = most_connections(self._asked_connections)
+        if metrics.connections >= most:
+            self._complain(f"{peer}: refused: {metrics.connections} connections are open")
             return
         peer_socket.settimeout(0)  # never blocks
         peer_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,6 +89,28 @@ class Server:
             await connection.serve()
         finally:
             metrics.connections -= 1
+
+    def _complain(self, text: str) -> None:
+        line = self._limits.log_lines.line(text, trio.current_time())
+        if line is not None:
+            _LOG.warning("%s", line)
+
+
+def most_connections(asked: int) -> int:
+    """Return how many connections may be open: a quarter of all files is left for the logs.
+
+    Without that, connections that do nothing would take the files which the logs need, and a log
+    folder that cannot open a file is taken for broken.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return asked if files == resource.RLIM_INFINITY else min(asked, files * 3 // 4)
+
+
+def allow_many_files() -> None:
+    """Raise this process's limit of open files to what the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _name_of(address: tuple[str, int]) -> str:

@@ -4,14 +4,18 @@ import argparse
 import random
 import shutil
 import sys
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
+from tests.drill import mirror_drill
 from tests.drill.cluster import DrillFailed
-from tests.drill.drill import Options, Result, drill, report
+from tests.drill.drill import Options, drill, report
 
 FOLDER = Path("build/drill")
+_T = TypeVar("_T")
 
 
 def main() -> int:
@@ -22,39 +26,69 @@ def main() -> int:
     parser.add_argument("--factor", type=int, default=3)
     parser.add_argument("--rate", type=int, default=400, help="records a second per producer")
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--mirror", action="store_true", help="drill the mirror instead")
     given = parser.parse_args()
-    folder = given.folder / str(given.seed)
+    folder = given.folder.absolute() / str(given.seed)
     shutil.rmtree(folder, ignore_errors=True)
+    sys.stdout.write(f"drill SEED={given.seed} SECONDS={given.seconds:g}\n")
+    sys.stdout.flush()
+    try:
+        lines, is_kept = (_mirror if given.mirror else _brokers)(given, folder)
+    except DrillFailed as fault:
+        sys.stderr.write(f"drill: {fault}; see {folder}\n")
+        return 2
+    sys.stdout.write("\n".join(lines) + "\n")
+    if not is_kept:
+        sys.stdout.write(f"histories and logs are in {folder}\n")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
     options = Options(
         seed=given.seed,
         seconds=given.seconds,
-        folder=folder.absolute(),
+        folder=folder,
         factor=given.factor,
         min_in_sync=max(1, given.factor - 1),
         rate=given.rate,
     )
-    sys.stdout.write(f"drill SEED={options.seed} SECONDS={options.seconds:g}\n")
-    sys.stdout.flush()
-    results: list[Result] = []
+    result = _run(lambda: drill(options))
+    return list(report(result, options)), not result.offences and not result.died
+
+
+def _mirror(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    options = mirror_drill.Options(
+        seed=given.seed, seconds=given.seconds, folder=folder, rate=given.rate
+    )
+    result = _run(lambda: mirror_drill.drill_mirror(options))
+    return mirror_drill.report(result, options), not result.offences
+
+
+def _run(carry_out: Callable[[], Awaitable[_T]]) -> _T:
+    """Return what the drill gives. Raises DrillFailed, out of whatever group it comes in."""
+    results: list[_T] = []
 
     async def run() -> None:
-        results.append(await drill(options))
+        results.append(await carry_out())
 
     failures: list[str] = []
     try:
         trio.run(run)
     except* DrillFailed as group:
-        failures = [str(error) for error in group.exceptions]
+        failures = [str(error) for error in _leaves(group)]
     if failures:
-        sys.stderr.write(f"drill: {'; '.join(failures)}; see {folder}\n")
-        return 2
-    [result] = results
-    sys.stdout.write("\n".join(report(result, options)) + "\n")
-    if result.offences or result.died:
-        sys.stdout.write(f"histories and logs are in {folder}\n")
-        return 1
-    shutil.rmtree(folder)
-    return 0
+        raise DrillFailed("; ".join(failures))
+    return results[0]
+
+
+def _leaves(group: BaseExceptionGroup[DrillFailed]) -> Iterator[DrillFailed]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 if __name__ == "__main__":

@@ -83,17 +83,25 @@ def _close(pipe: IO[bytes] | None) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Cluster:
-    """Brokers `broker-0`... and `zookeeper`; the relays know them by these names."""
+    """Brokers `broker-0`... and `zookeeper`; the relays know them by these names.
+
+    `site` stands before each name, so that two clusters may share relays.
+    """
 
     folder: Path
     links: Links
+    site: str = ""
     processes: dict[str, Process] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     """Where each process's relay listens."""
 
     @property
     def brokers(self) -> list[str]:
-        return [name for name in self.processes if name != ZOOKEEPER]
+        return [name for name in self.processes if name.startswith(f"{self.site}broker-")]
+
+    @property
+    def zookeeper(self) -> str:
+        return self.site + ZOOKEEPER
 
     @property
     def bootstrap(self) -> str:
@@ -157,28 +165,29 @@ def _signal(pid: int, how: signal.Signals) -> None:
 
 @asynccontextmanager
 async def run_cluster(
-    folder: Path, links: Links, brokers: int, factor: int
+    folder: Path, links: Links, brokers: int, factor: int, site: str = ""
 ) -> AsyncIterator[Cluster]:
     """Run a cluster until the block ends; data and logs are kept in `folder`."""
-    cluster = Cluster(folder=folder, links=links)
+    cluster = Cluster(folder=folder, links=links, site=site)
     async with trio.open_nursery() as nursery:
         zookeeper_port = free_port()
-        await _stand_before(cluster, nursery, ZOOKEEPER, zookeeper_port)
+        await _stand_before(cluster, nursery, cluster.zookeeper, zookeeper_port)
         _add_zookeeper(cluster, zookeeper_port)
         for number in range(brokers):
-            name, port = f"broker-{number}", free_port()
+            name, port = f"{site}broker-{number}", free_port()
             await _stand_before(cluster, nursery, name, port)
             _add_broker(cluster, number, port, factor)
         try:
-            cluster.start(ZOOKEEPER)
+            cluster.start(cluster.zookeeper)
             await _wait_listening(zookeeper_port)
             for name in cluster.brokers:
                 cluster.start(name)
-            await _wait_ready(cluster, brokers)
+            if brokers:
+                await _wait_ready(cluster, brokers)
             yield cluster
         finally:
             with trio.CancelScope(shield=True):
-                for name in (*cluster.brokers, ZOOKEEPER):
+                for name in (*cluster.brokers, cluster.zookeeper):
                     await cluster.stop(name, signal.SIGKILL)
             nursery.cancel_scope.cancel()
 
@@ -191,8 +200,8 @@ async def _stand_before(cluster: Cluster, nursery: trio.Nursery, name: str, port
 def _add_zookeeper(cluster: Cluster, port: int) -> None:
     data = cluster.folder / ZOOKEEPER
     data.mkdir(parents=True)
-    cluster.processes[ZOOKEEPER] = Process(
-        name=ZOOKEEPER,
+    cluster.processes[cluster.zookeeper] = Process(
+        name=cluster.zookeeper,
         command=[
             *(sys.executable, "-m", "runtime.zookeeper_server"),
             *("--data", str(data), "--port", str(port)),
@@ -202,7 +211,7 @@ def _add_zookeeper(cluster: Cluster, port: int) -> None:
 
 
 def _add_broker(cluster: Cluster, number: int, port: int, factor: int) -> None:
-    name = f"broker-{number}"
+    name = f"{cluster.site}broker-{number}"
     folder = cluster.folder / name
     folder.mkdir(parents=True)
     settings = {
@@ -210,7 +219,7 @@ def _add_broker(cluster: Cluster, number: int, port: int, factor: int) -> None:
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{cluster.ports[name]}",
         "log.dirs": str(folder / "logs"),
-        "zookeeper.connect": f"127.0.0.1:{cluster.ports[ZOOKEEPER]}",
+        "zookeeper.connect": f"127.0.0.1:{cluster.ports[cluster.zookeeper]}",
         "offsets.topic.replication.factor": str(factor),
         **SETTINGS,
     }

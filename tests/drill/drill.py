@@ -1,12 +1,8 @@
 """One drill: a cluster, its clients, faults from a seed, and the verdict on what happened."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -14,23 +10,21 @@ from typing import Final
 
 import trio
 
-from tests.drill import faults
+from tests.drill import faults, replicas
 from tests.drill.checker import Offence, Promises, Story, check, story_of
 from tests.drill.cluster import (
     CLIENTS,
-    ZOOKEEPER,
     Cluster,
     DrillFailed,
     create_topic,
     run_cluster,
 )
 from tests.drill.faults import Planned, Targets
-from tests.drill.history import Acked, Fault, Read, event_of, line_of, read_events
+from tests.drill.history import Fault, line_of, read_events
 from tests.drill.injecting import inject
 from tests.drill.links import Links
+from tests.drill.workload import PARTITIONS, TOPIC, Progress, open_clients
 
-TOPIC: Final = "drilled"
-PARTITIONS: Final = 3
 PRODUCERS: Final = ("p0", "p1")
 CONSUMERS: Final = ("c0", "reread0")
 PROGRESS_S: Final = 15.0
@@ -51,6 +45,8 @@ class Options:
     factor: int = 3
     min_in_sync: int = 2
     rate: int = 400
+    progress_s: float = PROGRESS_S
+    """After the last fault; a machine that is busy with other tests needs longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,48 +59,6 @@ class Result:
     began_s: float
     died: Sequence[str]
     seconds: float
-
-
-@dataclass(slots=True, kw_only=True)
-class Clients:
-    """The processes that produce and consume; each writes its own history."""
-
-    folder: Path
-    bootstrap: str
-    rate: int
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    def start(self, does: str, name: str) -> None:
-        command = [
-            *(sys.executable, "-m", "tests.drill.clients", does, name, self.bootstrap, TOPIC),
-            *(str(PARTITIONS), str(self.folder / f"{name}.jsonl"), str(self.rate)),
-        ]
-        with (self.folder / "clients.log").open("ab") as said:
-            self.running[name] = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=said, stderr=said
-            )
-
-    async def finish(self, name: str, patience_s: float, *, lets_go: bool = True) -> None:
-        """Let a client come to its end. Raises DrillFailed when it does not, or fails."""
-        child = self.running[name]
-        assert child.stdin is not None, "started with a pipe"
-        if lets_go:
-            child.stdin.close()
-        try:
-            status = await trio.to_thread.run_sync(partial(child.wait, patience_s))
-        except subprocess.TimeoutExpired as error:
-            raise DrillFailed(f"client {name} does not end") from error
-        child.stdin.close()
-        del self.running[name]
-        if status and lets_go:
-            raise DrillFailed(f"client {name} ended with status {status}")
-
-    def kill(self) -> None:
-        for child in self.running.values():
-            child.kill()
-            child.wait()
-            assert child.stdin is not None, "started with a pipe"
-            child.stdin.close()
 
 
 async def drill(options: Options) -> Result:
@@ -123,16 +77,16 @@ async def drill(options: Options) -> Result:
 
 
 async def _drill(options: Options, cluster: Cluster) -> Result:
-    targets = Targets(processes=(*cluster.brokers, ZOOKEEPER), bystanders=(CLIENTS,))
+    targets = Targets(processes=(*cluster.brokers, cluster.zookeeper), bystanders=(CLIENTS,))
     planned = faults.plan(options.seed, options.seconds, targets)
     died: list[str] = []
-    with _clients(options, cluster) as clients:
+    with open_clients(options.folder, cluster.bootstrap, options.rate) as clients:
         for name in CONSUMERS:
             clients.start("consume", name)
         for name in PRODUCERS:
             clients.start("produce", name)
         progress = Progress(options.folder, (*PRODUCERS, *CONSUMERS))
-        await _wait_first_acks(progress)
+        await wait_first_acks(progress)
         began_s = monotonic()
         with (options.folder / "faults.jsonl").open("w") as file:
 
@@ -143,7 +97,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             await inject(cluster, planned, note)
         quiet_s = monotonic()
         progress.follow()
-        with trio.move_on_after(PROGRESS_S):
+        with trio.move_on_after(options.progress_s):
             await _wait_progress(progress, quiet_s)
         seconds = monotonic() - began_s
         for name in (*PRODUCERS, *CONSUMERS):
@@ -155,56 +109,23 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             await cluster.stop(name, signal.SIGTERM)
     story = story_of(read_events(sorted(options.folder.glob("*.jsonl"))))
     logs = frozenset(f"{TOPIC}-{index}" for index in range(PARTITIONS))
+    offences = check(story, Promises(logs=logs, progress_within_s=options.progress_s))
+    if options.factor > 1:
+        offences += replicas.compare(options.folder, cluster.brokers, logs)
     return Result(
         planned=planned,
         story=story,
-        offences=check(story, Promises(logs=logs, progress_within_s=PROGRESS_S)),
+        offences=offences,
         began_s=began_s,
         died=died,
         seconds=seconds,
     )
 
 
-@contextmanager
-def _clients(options: Options, cluster: Cluster) -> Iterator[Clients]:
-    clients = Clients(folder=options.folder, bootstrap=cluster.bootstrap, rate=options.rate)
-    try:
-        yield clients
-    finally:
-        clients.kill()
-
-
-class Progress:
-    """Follows histories as they are written: when was each client last told about each log."""
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._files = {name: folder / f"{name}.jsonl" for name in names}
-        self._read_bytes = dict.fromkeys(names, 0)
-        self._last_s: dict[tuple[str, str], float] = {}
-
-    def logs(self, name: str, since_s: float) -> set[str]:
-        """Return the logs of which a client has been told something since then."""
-        return {log for (who, log), at_s in self._last_s.items() if who == name and at_s > since_s}
-
-    def follow(self) -> None:
-        """Take in what was written since the last time."""
-        for name, file in self._files.items():
-            if not file.exists():
-                continue
-            with file.open("rb") as lines:
-                lines.seek(self._read_bytes[name])
-                fresh = lines.read()
-            whole = fresh[: fresh.rfind(b"\n") + 1]
-            self._read_bytes[name] += len(whole)
-            for line in whole.splitlines():
-                event = event_of(line)
-                if isinstance(event, Acked | Read):
-                    self._last_s[name, event.log] = event.at_s
-
-
-async def _wait_first_acks(progress: Progress) -> None:
+async def wait_first_acks(progress: Progress, names: Sequence[str] = PRODUCERS) -> None:
+    """Wait until each of them was told something. Raises DrillFailed."""
     with trio.move_on_after(FIRST_ACKS_S):
-        while any(not progress.logs(name, 0.0) for name in PRODUCERS):
+        while any(not progress.logs(name, 0.0) for name in names):
             await trio.sleep(POLL_S)
             progress.follow()
         return

@@ -1,0 +1,102 @@
+"""The clients of a drill as processes, and what they are told while it runs."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from tests.drill.cluster import DrillFailed
+from tests.drill.history import Acked, Read, event_of
+
+TOPIC: Final = "drilled"
+PARTITIONS: Final = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Clients:
+    """The processes that produce and consume; each writes its own history."""
+
+    folder: Path
+    bootstrap: str
+    rate: int
+    topic: str = TOPIC
+    partitions: int = PARTITIONS
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, does: str, name: str, bootstrap: str | None = None) -> None:
+        """Start a client, of another cluster if so told; `does` is what `clients` can do."""
+        command = [
+            *(sys.executable, "-m", "tests.drill.clients", does, name),
+            *(bootstrap or self.bootstrap, self.topic, str(self.partitions)),
+            *(str(self.folder / f"{name}.jsonl"), str(self.rate)),
+        ]
+        with (self.folder / "clients.log").open("ab") as said:
+            self.running[name] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=said, stderr=said
+            )
+
+    async def finish(self, name: str, patience_s: float, *, lets_go: bool = True) -> None:
+        """Let a client come to its end. Raises DrillFailed when it does not, or fails."""
+        child = self.running[name]
+        assert child.stdin is not None, "started with a pipe"
+        if lets_go:
+            child.stdin.close()
+        try:
+            status = await trio.to_thread.run_sync(partial(child.wait, patience_s))
+        except subprocess.TimeoutExpired as error:
+            raise DrillFailed(f"client {name} does not end") from error
+        child.stdin.close()
+        del self.running[name]
+        if status and lets_go:
+            raise DrillFailed(f"client {name} ended with status {status}")
+
+    def kill(self) -> None:
+        for child in self.running.values():
+            child.kill()
+            child.wait()
+            assert child.stdin is not None, "started with a pipe"
+            child.stdin.close()
+
+
+@contextmanager
+def open_clients(folder: Path, bootstrap: str, rate: int) -> Iterator[Clients]:
+    """Have clients that are gone with the block."""
+    clients = Clients(folder=folder, bootstrap=bootstrap, rate=rate)
+    try:
+        yield clients
+    finally:
+        clients.kill()
+
+
+class Progress:
+    """Follows histories as they are written: when was each client last told about each log."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._files = {name: folder / f"{name}.jsonl" for name in names}
+        self._read_bytes = dict.fromkeys(names, 0)
+        self._last_s: dict[tuple[str, str], float] = {}
+
+    def logs(self, name: str, since_s: float) -> set[str]:
+        """Return the logs of which a client has been told something since then."""
+        return {log for (who, log), at_s in self._last_s.items() if who == name and at_s > since_s}
+
+    def follow(self) -> None:
+        """Take in what was written since the last time."""
+        for name, file in self._files.items():
+            if not file.exists():
+                continue
+            with file.open("rb") as lines:
+                lines.seek(self._read_bytes[name])
+                fresh = lines.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._read_bytes[name] += len(whole)
+            for line in whole.splitlines():
+                event = event_of(line)
+                if isinstance(event, Acked | Read):
+                    self._last_s[name, event.log] = event.at_s
