@@ -142,9 +142,10 @@ def test_a_mistake_is_named_with_its_line_and_no_secret(
 def test_a_wrong_password_of_a_key_is_found_when_the_file_is_read(
     certificates: Certificates,
 ) -> None:
+    files = "ca: ca.pem, certificate: client.pem, key: client-locked.key"
     with pytest.raises(ConfigurationError, match=r"ssl\.certificate: cannot be used: "):
         cluster(
             certificates.folder,
             "security_protocol: SSL",
-            "ssl: {ca: ca.pem, certificate: client.pem, key: client-locked.key, key_password: wrong}",
+            f"ssl: {{{files}, key_password: wrong}}",
         )
