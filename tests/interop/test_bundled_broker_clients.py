@@ -34,7 +34,7 @@ def kcat_here(record_property: Callable[[str, object], None]) -> Kcat:
 NAMES: Final = {franz_go: "franz-go", kafkajs: "kafkajs"}
 
 
-@pytest.fixture(params=NAMES, ids=NAMES.values())
+@pytest.fixture(params=NAMES, ids=list(NAMES.values()))
 def client(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> ForeignClient:

@@ -38,6 +38,16 @@ def events(child: Child, name: str) -> list[dict[str, Any]]:
     ]
 
 
+def acknowledged(producer: Child) -> int:
+    """Return how many records it was promised."""
+    return len(events(producer, "producer_send_success"))
+
+
+def wait_acknowledged(producer: Child, count: int) -> None:
+    """Wait until it was promised so many."""
+    producer.wait_until(lambda: acknowledged(producer) >= count, timeout_s=PATIENCE_S)
+
+
 @pytest.mark.parametrize(
     "java",
     [Peer(name="Java clients", version=version) for version in (NEWEST_3, NEWEST_4)],
@@ -70,12 +80,8 @@ def test_what_was_acknowledged_outlives_the_broker_that_did_and_its_coordinator(
         producer = start(VERIFIABLE_PRODUCER, "--throughput", "200", "--acks", "-1")
         try:
             for victim in range(3):
-                goal = len(events(producer, "producer_send_success")) + 300
                 cluster.kill_broker(victim)
-                producer.wait_until(
-                    lambda goal=goal: len(events(producer, "producer_send_success")) >= goal,
-                    timeout_s=PATIENCE_S,
-                )
+                wait_acknowledged(producer, acknowledged(producer) + 300)
                 cluster.start_broker(victim)
                 wait_until(
                     "all replicas in sync",
