@@ -10,7 +10,7 @@ from broker.log.results import StorageError
 def sync(files: Iterable[OpenFile]) -> None:
     """Bring the files to the platter. Raises StorageError.
 
-    Only segments need it: indexes and snapshots are looked over at the start, and made again.
+    Sparse indexes and snapshots do without: they are looked over at the start, and made again.
     """
     for file in files:
         try:

@@ -1,5 +1,6 @@
 """The segments of one log, oldest first: finding places in them, growing and shrinking."""
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,8 +56,17 @@ class SegmentList:
         return self._segments[self._slot(offset) :]
 
     def files_between(self, offset: int, stop_offset: int) -> list[OpenFile]:
-        """Return the files with records in that range, as of now."""
-        return [s.file for s in self.above(offset) if s.size and s.base_offset < stop_offset]
+        """Return what must be on the platter for that range, as of now.
+
+        Records, indexes of aborted transactions (which cannot be told from one segment), and the
+        folder if a segment in the range is new in it.
+        """
+        segments = [s for s in self.above(offset) if s.size and s.base_offset < stop_offset]
+        aborted = (segment.transactions.file() for segment in segments)
+        files = [*(segment.file for segment in segments), *(f for f in aborted if f is not None)]
+        if any(segment.base_offset >= offset for segment in segments):
+            files.append(OpenFile(self._folder, os.O_RDONLY | os.O_DIRECTORY))
+        return files
 
     def facts(self, log_end_offset: int) -> list[SegmentFacts]:
         """Return what retention decides by."""

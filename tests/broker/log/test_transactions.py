@@ -98,6 +98,25 @@ def test_a_half_written_entry_is_written_over(tmp_path: Path) -> None:
     assert index.fault(5) is not None
 
 
+def test_a_flush_takes_the_index_and_the_new_file_names_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "broker.log.flushing.os.fdatasync",
+        lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name),
+    )
+    with one_log(tmp_path) as log:
+        begin(log, 7)
+        add(log, marker(7, is_abort=ABORT))
+        log.flush()
+        assert sorted(synced) == [f"{0:020d}.log", f"{0:020d}.txnindex", "topic-0"]
+        synced.clear()
+        add(log, batch())
+        log.flush()
+        assert sorted(synced) == [f"{0:020d}.log", f"{0:020d}.txnindex"]
+
+
 @pytest.mark.parametrize("name", ["clean", "killed"])
 def test_apache_kafkas_transactions_are_told_as_it_told_them(tmp_path: Path, name: str) -> None:
     manager = unpacked(tmp_path, name)
