@@ -1,7 +1,8 @@
-"""What a batch must be to be appended, and the header it gets. Pure; records are never decoded.
+"""What a batch must be to be appended, and the header it gets. Pure.
 
 Rules, codes and their order are those of Kafka's UnifiedLog and LogValidator, as far as the header
-tells. Not seen: timestamps of single records, and missing keys on a compacted topic.
+tells. Not seen: timestamps of single records. Records are decoded for a compacted topic only, where
+each must have a key.
 """
 
 from struct import Struct
@@ -10,6 +11,7 @@ from typing import Final
 from crc32c import crc32c
 
 from broker.log.config import LogConfig
+from broker.log.record_scan import scan_records
 from broker.log.results import Refused
 from broker.log.segment import NumberedBatch
 from wire.errors import ErrorCode
@@ -22,6 +24,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_batches,
     parse_header,
+    records_payload,
 )
 
 _PLACE: Final = Struct(">qii")
@@ -52,8 +55,22 @@ def check_produced(batch: Buffer, config: LogConfig, now_ms: int) -> BatchHeader
         or _check_contents(header)
         or _check_transaction(header)
         or _check_timestamps(header, config, now_ms)
+        or _check_keys(header, batch, config)
         or header
     )
+
+
+def _check_keys(header: BatchHeader, batch: Buffer, config: LogConfig) -> Refused | None:
+    """Refuse what compaction would take away at once; only here are records looked at."""
+    if not config.compacts:
+        return None
+    try:
+        records = scan_records(records_payload(batch, header), header.record_count)
+        if any(record.key is None for record in records):
+            return _invalid("a compacted topic takes no record without a key")
+    except CorruptBatch as fault:
+        return _corrupt(str(fault))
+    return None
 
 
 def _check_transaction(header: BatchHeader) -> Refused | None:

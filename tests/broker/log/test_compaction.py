@@ -11,6 +11,7 @@ from broker.log.batch_walk import walk
 from broker.log.compaction import delete_horizon
 from broker.log.offset_map import OffsetMap, slots_within
 from broker.log.partition_log import PartitionLog
+from broker.log.results import AppendResult, Refused
 from broker.log.segment import Segment
 from tests.broker.log.cleaning import COMPACTED, add, batches_left, clean, headers_of, records_of
 from tests.broker.log.logs import (
@@ -23,6 +24,7 @@ from tests.broker.log.logs import (
     partition_of,
 )
 from wire.compression import Compression
+from wire.errors import ErrorCode
 from wire.record_batch import Record, iterate_records
 
 LATER_MS = NOW_MS + 5000
@@ -52,6 +54,17 @@ def test_the_last_record_of_each_key_stays_at_its_offset(tmp_path: Path) -> None
             (6, b"a", b"4"),
         ]
         assert log.log_end_offset == 7
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
+def test_a_producers_record_without_a_key_is_refused(tmp_path: Path, codec: Compression) -> None:
+    with one_log(tmp_path, COMPACTED) as log:
+        sent = batch([b"1", b"2"], keys=[b"a", None], compression=codec)
+        refused = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
+        assert isinstance(refused, Refused)
+        assert refused.error is ErrorCode.INVALID_RECORD
+        keyed = batch([b"1", None], keys=[b"a", b"b"], compression=codec)
+        assert isinstance(log.append(keyed, leader_epoch=0, now_ms=NOW_MS), AppendResult)
 
 
 def test_records_without_a_key_go(tmp_path: Path) -> None:
