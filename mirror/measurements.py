@@ -42,10 +42,10 @@ class Latency:
         self.counts = [0] * (len(LATENCY_MS) + 1)
         self.total_ms = 0
 
-    def note(self, milliseconds: int) -> None:
-        """Take one measurement."""
-        self.counts[bisect_left(LATENCY_MS, milliseconds)] += 1
-        self.total_ms += milliseconds
+    def note(self, milliseconds: int, times: int = 1) -> None:
+        """Take one measurement, or several that are alike."""
+        self.counts[bisect_left(LATENCY_MS, milliseconds)] += times
+        self.total_ms += milliseconds * times
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return the cumulated counts by upper bound in seconds, as Prometheus wants them."""
@@ -76,16 +76,15 @@ class FlowMeasurements:
     malformed: Counter[str] = field(default_factory=Counter)
 
     def note_acknowledged(
-        self, now_ms: int, arrived_ms: int, *, records: int, size: int, max_timestamp: int
+        self, now_ms: int, arrived_ms: Counter[int], max_timestamps: Counter[int]
     ) -> None:
-        """Count one batch, what it took here, and how old its newest record is."""
-        self.records += records
-        self.bytes += size
-        self.batches += 1
-        self.forward.note(now_ms - arrived_ms if now_ms > arrived_ms else 0)
-        age_ms = now_ms - max_timestamp
-        if 0 <= age_ms <= PLAUSIBLE_AGE_MS:
-            self.record_age.note(age_ms)
+        """Take what the batches of an answer took here, and how old their newest records are."""
+        for time_ms, batches in arrived_ms.items():
+            self.batches += batches
+            self.forward.note(max(0, now_ms - time_ms), batches)
+        for time_ms, batches in max_timestamps.items():
+            if 0 <= now_ms - time_ms <= PLAUSIBLE_AGE_MS:
+                self.record_age.note(now_ms - time_ms, batches)
 
 
 _COUNTERS: Final = (

@@ -70,6 +70,8 @@ class MirroredPartition:
         """When the source's end was last heard of."""
         self.level_ms: int | None = None
         """The last moment known at which everything then readable was mirrored."""
+        self.joins = True
+        """Whether small batches may go on as one; not where the target found that too large."""
         self.lost_records = 0
         """Source offsets that were deleted before they were mirrored, where that has stopped it."""
         self.skipped_records = 0

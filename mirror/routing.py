@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from crc32c import crc32c
 
 from offset_translation.map_records import MirrorProducer
+from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,
     Buffer,
@@ -25,6 +26,7 @@ from wire.record_batch import (
 )
 from wire.record_batch.header import (
     BEFORE_CRC,
+    COMPRESSION_MASK,
     CONTROL,
     CRC_STARTS_AT,
     DELETE_HORIZON,
@@ -37,6 +39,7 @@ from wire.record_batch.header import (
     UNDER_CRC,
     batch_size,
 )
+from wire.record_batch.joining import MAX_RECORDS_EACH, join_batches
 from wire.schema import Piece
 
 SEQUENCES: Final = 2**31
@@ -67,6 +70,8 @@ class Forward(NamedTuple):
     max_timestamp: int
     size: int
     parts: tuple[Piece, ...]
+    joined: int = 1
+    """Batches of the source in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +104,19 @@ def route(
     aborted: Sequence[Aborted],
     producer: MirrorProducer,
     loop_ids: frozenset[int],
+    joins: bool = True,
 ) -> Routed:
     """Return what to produce and to announce for a chunk fetched at ``cursor.source``.
 
     A chunk may begin before the cursor (a fetch returns whole batches) and end inside a batch.
+
+    Small batches that came together go on as one, unless ``joins`` is False. Where one ends and the
+    next begins may then differ from try to try, and that is safe: a record's sequence is its target
+    offset whatever batch it is in. Of a batch sent again in other company the broker either
+    remembers the same first and last sequence, which only the same records have, or calls it out of
+    order, and then the position is read off the target's end.
     """
-    routing = _Routing(cursor, producer, loop_ids)
+    routing = _Routing(cursor, producer, loop_ids, joins=joins)
     if not chunk:
         return routing.finish()
     view = memoryview(chunk)
@@ -128,6 +140,7 @@ class _Routing:
 
     __slots__ = (
         "_forwards",
+        "_joins",
         "_loop_ids",
         "_producer",
         "_rebuilt",
@@ -139,10 +152,13 @@ class _Routing:
         "source",
     )
 
-    def __init__(self, cursor: Cursor, producer: MirrorProducer, loop_ids: frozenset[int]) -> None:
+    def __init__(
+        self, cursor: Cursor, producer: MirrorProducer, loop_ids: frozenset[int], *, joins: bool
+    ) -> None:
         self.source, self._target, self._shift = cursor
         self._producer = producer
         self._loop_ids = loop_ids
+        self._joins = MAX_RECORDS_EACH if joins else 0
         self._forwards: list[Forward] = []
         self._starts: list[PieceStart] = []
         self._rebuilt = 0
@@ -193,6 +209,13 @@ class _Routing:
                 or crc32c(view[position + CRC_STARTS_AT : stop]) != crc
             ):
                 break
+            if count <= self._joins and stop < end and not attributes & COMPRESSION_MASK:
+                self.source, self._target = source, target
+                after = self._join(view, position, unusual)
+                source, target = self.source, self._target
+                if after is not None:
+                    position = after
+                    continue
             under_crc = UNDER_CRC.pack(
                 attributes & ~(TRANSACTIONAL | DELETE_HORIZON),
                 last_delta,
@@ -220,6 +243,40 @@ class _Routing:
             position = stop
         self.source, self._target = source, target
         return position
+
+    def _join(self, view: memoryview, position: int, unusual: int) -> int | None:
+        """Pass several small batches on as one; return where the next begins, None if none are."""
+        joined = join_batches(view, position, unusual=unusual, refused=self._loop_ids)
+        if joined is None:
+            return None
+        count, payload, target = joined.record_count, joined.payload, self._target
+        under_crc = UNDER_CRC.pack(
+            Compression.NONE,
+            count - 1,
+            joined.base_timestamp,
+            joined.max_timestamp,
+            self._producer.producer_id,
+            self._producer.producer_epoch,
+            target % SEQUENCES,
+            count,
+        )
+        size = HEADER_BYTES + len(payload)
+        crc = crc32c(payload, crc32c(under_crc))
+        head = BEFORE_CRC.pack(0, size - LENGTH_STARTS_AT, -1, MAGIC, crc) + under_crc
+        self.source += count
+        self._target += count
+        self._forwards.append(
+            Forward(
+                target,
+                count,
+                self.source,
+                joined.max_timestamp,
+                size,
+                (head, payload),
+                joined.batches,
+            )
+        )
+        return joined.stop
 
     def take(
         self, view: memoryview, position: int, size: int, committed: "CommittedFilter"

@@ -236,6 +236,7 @@ class SourceFetcher:
             ],
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
+            joins=partition.joins,
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out

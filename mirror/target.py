@@ -6,7 +6,8 @@ refused or lies at other offsets, and where to go on is read off the log once al
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import trio
@@ -72,6 +73,16 @@ class _Request:
     def fail(self, fault: ConnectionClosed) -> None:
         """Take note that no answer will come."""
         self._writer.lose(self._items, fault)
+
+
+@dataclass(slots=True)
+class _Settled:
+    """What of one answer was acknowledged; counted here, because the counters are far away."""
+
+    records: int = 0
+    bytes: int = 0
+    arrived_ms: Counter[int] = field(default_factory=Counter)
+    max_timestamps: Counter[int] = field(default_factory=Counter)
 
 
 class TargetWriter:
@@ -156,36 +167,41 @@ class TargetWriter:
     def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
         """Take what the broker says of each batch of one request."""
         now = now_ms()
+        settled = _Settled()
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
             for appended in partitions:
                 item = of_topic.pop(appended.partition, None)
                 if item is not None:
-                    self._settle(item, appended, now)
+                    self._settle(item, appended, now, settled)
         for of_topic in items.values():
             for item in of_topic.values():
                 self._release(item)
                 self._flow.interrupt(item[0], "target: no answer for the partition", now)
+        measurements = self._flow.measurements
+        measurements.records += settled.records
+        measurements.bytes += settled.bytes
+        measurements.note_acknowledged(now, settled.arrived_ms, settled.max_timestamps)
         self._answered()
 
-    def _settle(self, item: _Item, appended: Appended, now: int) -> None:
+    def _settle(self, item: _Item, appended: Appended, now: int, settled: _Settled) -> None:
         partition, attempt, forward, arrived_ms = item
-        self._release(item)
+        size = forward.size
+        partition.sent_count -= 1
+        partition.in_flight_bytes -= size
+        self._flow.in_flight_bytes -= size
         if attempt != partition.attempt:
             self._flow.position_more.wake()
-        elif appended.error_code != ErrorCode.NONE:
+        elif appended.error_code:
             self._refuse(partition, forward, appended, now)
         elif appended.base_offset != forward.target_base:
             self._diverge(partition, forward, appended.base_offset, now)
         else:
             partition.acknowledged(forward, now)
-            self._flow.measurements.note_acknowledged(
-                now,
-                arrived_ms,
-                records=forward.record_count,
-                size=forward.size,
-                max_timestamp=forward.max_timestamp,
-            )
+            settled.records += forward.record_count
+            settled.bytes += size
+            settled.arrived_ms[arrived_ms] += 1
+            settled.max_timestamps[forward.max_timestamp] += 1
 
     def _release(self, item: _Item) -> None:
         partition, _, forward, _ = item
@@ -217,6 +233,10 @@ class TargetWriter:
         if answer.error_message:
             reason += f": {answer.error_message}"
         state = STOPPING.get(error)
+        if state is PartitionState.RECORD_TOO_LARGE and forward.joined > 1:
+            # Alone each of them may be small enough.
+            partition.joins = False
+            state = None
         if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             if partition.refused_since_ms is None:
                 partition.refused_since_ms = now

@@ -98,10 +98,58 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
         )
         expected.append(bytes(head) + bytes(records))
         chunk, base = chunk + data, base + count
-    routed = run(chunk, Cursor(source, target, source - target))
+    routed = route(
+        chunk,
+        Cursor(source, target, source - target),
+        aborted=(),
+        producer=PRODUCER,
+        loop_ids=frozenset(),
+        joins=False,
+    )
     assert [b"".join(forward.parts) for forward in routed.forwards] == expected
     assert routed.cursor == Cursor(base, target + base - source, source - target)
     arrived(routed, target)
+
+
+def test_small_batches_that_came_together_go_on_as_one() -> None:
+    batches = [plain(base, [base]) for base in range(10)]
+    routed = run(b"".join(batch.data for batch in batches))
+    assert [(one.record_count, one.joined) for one in routed.forwards] == [(10, 10)]
+    assert arrived(routed) == [record for batch in batches for record in batch.records]
+    assert routed.cursor == Cursor(10, 10, 0)
+
+
+def test_what_may_not_be_joined_goes_on_between_what_is() -> None:
+    batches = [
+        plain(0, [0]),
+        plain(1, [1, 2]),
+        plain(3, [3], compression=Compression.LZ4),
+        plain(4, range(4, 9)),
+        plain(9, [9]),
+        plain(10, [10], producer_id=LOOP_ID),
+        plain(11, [11], is_transactional=True, producer_id=4),
+        plain(12, [12], is_transactional=True, producer_id=4),
+        plain(13, [13]),
+        plain(20, [20]),
+    ]
+    routed = run(b"".join(batch.data for batch in batches), loop_ids=frozenset({LOOP_ID}))
+    assert [one.joined for one in routed.forwards] == [2, 1, 1, 1, 1, 2, 1]
+    kept = [batch for batch in batches if batch.records[0].offset != 10]
+    assert [r.value for r in arrived(routed)] == [r.value for b in kept for r in b.records]
+    assert routed.starts == [(11, 10), (20, 13)]
+
+
+def test_an_aborted_small_batch_is_not_joined_to_its_neighbours() -> None:
+    batches = [
+        plain(0, [0]),
+        plain(1, [1], is_transactional=True, producer_id=4),
+        plain(2, [2], is_transactional=True, producer_id=5),
+        plain(3, [3]),
+    ]
+    aborted = [Aborted(producer_id=4, first_offset=1)]
+    routed = run(b"".join(batch.data for batch in batches), aborted=aborted)
+    assert [record.key for record in arrived(routed)] == [b"k0", b"k2", b"k3"]
+    assert routed.left_out == 1
 
 
 @pytest.mark.parametrize("compression", list(Compression))

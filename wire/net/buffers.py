@@ -8,9 +8,12 @@ one, is still in use.
 
 from typing import Final
 
-KEPT_BYTES: Final = 32 * 1024 * 1024
+KEPT_BYTES: Final = 64 * 1024 * 1024
 """What is kept at most; what is in use beyond that goes back to the system afterwards."""
 _STEP_BYTES: Final = 64 * 1024
+_LARGE_BYTES: Final = 1024 * 1024
+"""From here on sizes are powers of two, so that the next answer fits again. What of a buffer is
+never written to takes no memory."""
 _MAX_WASTE: Final = 2
 """A buffer serves answers down to half its size."""
 
@@ -32,7 +35,10 @@ class BufferPool:
         for buffer in self._buffers:
             if size <= len(buffer) <= _MAX_WASTE * size and _is_free(buffer):
                 return memoryview(buffer)[:size]
-        fresh = bytearray(-(-size // _STEP_BYTES) * _STEP_BYTES)
+        if size > _LARGE_BYTES:
+            fresh = bytearray(1 << (size - 1).bit_length())
+        else:
+            fresh = bytearray(-(-size // _STEP_BYTES) * _STEP_BYTES)
         if self._has_room(len(fresh)):
             self._buffers.append(fresh)
             self._kept_bytes += len(fresh)

@@ -36,6 +36,8 @@ T = TypeVar("T")
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
+_SLACK: Final = 1 / 16
+"""Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 
@@ -78,6 +80,7 @@ class Connection:
         self._sent_more = trio.lowlevel.ParkingLot()
         self._has_backlog = trio.Event()
         self._overdue = trio.CancelScope()
+        self._expected_by = _NEVER
         self._closed_because: str | None = None
 
     @property
@@ -234,8 +237,11 @@ class Connection:
 
     def _await_answer(self, awaiting: Awaiting) -> None:
         if not self._pending:
-            self._overdue.deadline = awaiting.deadline
+            self._expect_by(awaiting.deadline)
         self._pending.append(awaiting)
+
+    def _expect_by(self, deadline: float) -> None:
+        self._overdue.deadline = self._expected_by = deadline
 
     def _require_open(self) -> None:
         if self._closed_because is not None:
@@ -322,7 +328,12 @@ class Connection:
             except MalformedMessage:
                 self._pending.appendleft(awaiting)  # to be told when the connection is closed
                 raise
-            self._overdue.deadline = self._pending[0].deadline if self._pending else _NEVER
+            if not self._pending:
+                self._expect_by(_NEVER)
+            elif self._pending[0].deadline > self._expected_by:
+                self._expect_by(
+                    self._pending[0].deadline + self._request_timeout_ms / 1_000 * _SLACK
+                )
         return "closed by the broker"
 
 

@@ -6,7 +6,7 @@ _INT32_BYTES: Final = 5
 _INT64_BYTES: Final = 10
 
 
-def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """Return an int32 and the position behind it.
 
     Raises IndexError at the end of the buffer and ValueError for more than 32 bits.
@@ -21,7 +21,7 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
     return _read_long(buffer, position, _INT32_BYTES)
 
 
-def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
+def read_varlong(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """Return an int64 and the position behind it; fails as `read_varint` does."""
     raw = buffer[position]
     if raw < 0x80:
@@ -29,7 +29,7 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
     return _read_long(buffer, position, _INT64_BYTES)
 
 
-def _read_long(buffer: bytes, position: int, max_bytes: int) -> tuple[int, int]:
+def _read_long(buffer: bytes | memoryview, position: int, max_bytes: int) -> tuple[int, int]:
     raw = shift = 0
     for index in range(position, position + max_bytes):
         byte = buffer[index]
