@@ -1,5 +1,6 @@
 """A run that fails leaves its reason, and the rest goes on; a bug of the harness does not."""
 
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from tests.bench.ledger import Cell, Ledger, RunFailed, cells, is_expected, reas
 from tests.bench.machine import ROOT
 from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MM2_TUNED, OURS
 from tests.interop.peers import PeerFailed, PeerUnavailable
+from tests.interop.peers.artifacts import maven_reason
 
 ROWS = cells("w", (MIRROR_CPU, MIRROR_RATE))
 
@@ -101,6 +103,22 @@ def test_a_reason_has_the_last_words_of_what_did_not_start_and_no_path_of_this_m
         "too little disk for build/x"
     )
     assert reason_of(RunFailed("unsaid:")) == "unsaid"
+
+
+def test_a_registry_that_cannot_be_reached_is_named() -> None:
+    said = (
+        "[ERROR] Plugin p:1 or one of its dependencies could not be resolved: "
+        "Failed to read artifact descriptor for p:1: Could not transfer artifact p:pom:1 from/to "
+        "central (https://registry.example/maven): Connect to registry.example:443 failed: "
+        "Connection refused (Connection refused) -> [Help 1]"
+    )
+    ended = subprocess.CompletedProcess(["mvn"], 1, stdout="", stderr=said)
+    assert maven_reason(ended) == (
+        "the registry that it asks cannot be reached or refuses: "
+        "Connection refused (Connection refused)"
+    )
+    ended = subprocess.CompletedProcess(["mvn"], 1, stdout="[ERROR] no pom.xml", stderr="")
+    assert maven_reason(ended) == "no pom.xml"
 
 
 def test_a_reason_is_short_and_names_no_registry() -> None:

@@ -64,11 +64,15 @@ def _resolve(version: str, listed: Path) -> None:
             f"Maven did not resolve Apache Kafka {version} within {RESOLVE_TIMEOUT_S} s"
         ) from error
     if ended.returncode != 0:
-        raise PeerUnavailable(f"Maven cannot resolve Apache Kafka {version}: {_reason(ended)}")
+        raise PeerUnavailable(f"Maven cannot resolve Apache Kafka {version}: {maven_reason(ended)}")
     partial.rename(listed)
 
 
-def _reason(ended: subprocess.CompletedProcess[str]) -> str:
+def maven_reason(ended: subprocess.CompletedProcess[str]) -> str:
+    """Return why Maven failed in a line; of a registry's failure, what happened to the transfer."""
     lines = [_COLOUR.sub("", line).strip() for line in (ended.stdout + ended.stderr).splitlines()]
     errors = [line.removeprefix("[ERROR] ") for line in lines if line.startswith("[ERROR] ")]
+    if errors and "Could not transfer" in errors[0]:
+        what_happened = errors[0].partition(" -> [Help")[0].rpartition(": ")[2]
+        return f"the registry that it asks cannot be reached or refuses: {what_happened}"
     return (errors or [line for line in lines if line] or [f"status {ended.returncode}"])[0][:300]
