@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
-	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets] [RUNS=n] | make profile WHAT=mirror|broker"
+	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] | make fuzz [SEED=n] [FRAMES=n]"
 
 setup: .venv/.installed
