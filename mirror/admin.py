@@ -8,6 +8,7 @@ import trio
 
 from mirror.topic_plan import (
     DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
     CreateTopic,
     GrowTopic,
     SetConfigs,
@@ -188,8 +189,13 @@ async def delete_topic(cluster: Cluster, topic: str) -> None:
     raise TopicRefused(topic, ErrorCode.REQUEST_TIMED_OUT, "is deleted, but still there")
 
 
-async def topic_configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return what was set for each topic itself; topics that would not say are left out."""
+async def topic_configs(
+    cluster: Cluster, topics: Collection[str], *, with_defaults: bool = False
+) -> dict[str, dict[str, str]]:
+    """Return what was set for each topic itself; topics that would not say are left out.
+
+    With defaults also what holds for it because nothing was set, but for brokers' own files.
+    """
     if not topics:
         return {}
     answer = await cluster.request(
@@ -208,7 +214,10 @@ async def topic_configs(cluster: Cluster, topics: Collection[str]) -> dict[str, 
             for config in result.configs
             if config.value is not None
             and not config.read_only
-            and config.config_source == DYNAMIC_TOPIC_CONFIG
+            and (
+                config.config_source == DYNAMIC_TOPIC_CONFIG
+                or (with_defaults and config.config_source != STATIC_BROKER_CONFIG)
+            )
         }
         for result in answer.results
         if result.error_code == ErrorCode.NONE

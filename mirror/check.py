@@ -7,6 +7,13 @@ import trio
 
 from mirror.admin import topic_configs
 from mirror.links import Links, open_links
+from mirror.rights import (
+    SOURCE_RIGHTS,
+    TARGET_RIGHTS,
+    lacking,
+    told_lacking,
+    topic_operations,
+)
 from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import CreateTopic, GrowTopic, SetConfigs, TopicAction, plan_topics
 from mirror.topics import topic_shape
@@ -60,8 +67,20 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
             for name in wanted
             if name in target.topics and target.topics[name].error_code == ErrorCode.NONE
         }
-        source_configs = await topic_configs(links.source_admin, set(wanted))
+        source_configs = await topic_configs(
+            links.source_admin, set(wanted), with_defaults=flow.settings.takes_defaults
+        )
         target_configs = await topic_configs(links.target_admin, there)
+        rights = [
+            *told_lacking(
+                flow.source,
+                lacking(await topic_operations(links.source_admin, set(wanted)), SOURCE_RIGHTS),
+            ),
+            *told_lacking(
+                flow.target,
+                lacking(await topic_operations(links.target_admin, there), TARGET_RIGHTS),
+            ),
+        ]
     except NetworkFault as fault:
         raise CheckFailed(f"flow {flow.name}: target {fault}") from fault
     actions = plan_topics(
@@ -69,6 +88,7 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
         {name: topic_shape(target.topics[name], target_configs.get(name)) for name in there},
         replication_factor=flow.replication_factor,
         live_brokers=len(target.brokers),
+        settings=flow.settings,
     )
     count = sum(len(topic.partitions) for topic in wanted.values())
     brokers = f"{len(source.brokers)} brokers in {flow.source}, {len(target.brokers)} in"
@@ -76,6 +96,7 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     return [
         f"flow {flow.name}: both sites answer: {brokers} {flow.target}",
         f"flow {flow.name}: mirrors {len(wanted)} topics, {count} partitions: {names}",
+        *(f"flow {flow.name}: {line}" for line in rights),
         *(f"flow {flow.name}: would {describe(action)}" for action in actions),
     ]
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from mirror.acl_sync import AclWatch
 from mirror.checkpoints import GroupSync
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
@@ -42,6 +43,7 @@ class Engine:
         self.map_log = MapLog(links.target_admin, config.source, config.replication_factor)
         self.groups = GroupSync(self.flow, links)
         self.discovery = Discovery(self.flow, links, self.map_log)
+        self.acls = AclWatch(self.flow, links)
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
         self.is_started = False
@@ -62,6 +64,7 @@ class Engine:
             nursery.start_soon(positioning.run)
             nursery.start_soon(loops.run)
             nursery.start_soon(self.groups.run)
+            nursery.start_soon(self.acls.run)
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
 

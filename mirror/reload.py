@@ -6,12 +6,16 @@ from enum import Enum
 from typing import Any, Final
 
 from runtime.config import Configuration, FlowConfig, PatternSet
+from runtime.flow_section import SettingsSync
 
 AT_RUN_TIME: Final = frozenset(
     {
         "topics",
         "throttle",
         "policies",
+        "settings",
+        "acls",
+        "delete_gone_after_ms",
         "fetch_max_bytes",
         "partition_fetch_bytes",
         "partition_in_flight_bytes",
@@ -88,6 +92,9 @@ def _told(key: str, before: Any, after: Any) -> Iterable[str]:  # noqa: ANN401 -
 
 
 def _word(value: Any) -> str:  # noqa: ANN401 - any field
+    if isinstance(value, SettingsSync):
+        defaults = "the source's" if value.takes_defaults else "the target's"
+        return f"{_word(value.names)}, defaults {defaults}"
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, PatternSet):

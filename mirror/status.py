@@ -160,6 +160,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
     return {
         "start": engine.starting_fault,
         "discovery": engine.discovery.fault,
+        "rights": engine.acls.fault,
         "group positions, source": engine.groups.reader.fault,
         "group positions, polled": engine.groups.poller.fault,
         "group positions, target": engine.groups.fault,
@@ -196,13 +197,18 @@ def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionRepo
 
 def _group(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
     _, topic, index = place
-    partition = engine.flow.partitions[topic, index]
+    partition = engine.flow.partitions.get((topic, index))
+    ends = (
+        (None, None)
+        if partition is None
+        else (partition.source_end, partition.offset_map.mirrored_target_end)
+    )
     return group_report(
         place,
         state=status.state,
         source_offset=status.source_offset,
         target_offset=status.target_offset,
-        ends=(partition.source_end, partition.offset_map.mirrored_target_end),
+        ends=ends,
     )
 
 

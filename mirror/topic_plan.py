@@ -4,20 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-EXCLUDED_CONFIGS: Final = frozenset(
-    {
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.type",
-        "min.insync.replicas",
-        "unclean.leader.election.enable",
-    }
-)
-"""MirrorMaker 2's list: what belongs to a cluster rather than to its topics."""
+from runtime.flow_section import MIRROR_MAKERS_SETTINGS, SettingsSync
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
 """DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
+STATIC_BROKER_CONFIG: Final = 4
+"""DescribeConfigs: from a broker's own file; MirrorMaker 2 never copies these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +56,7 @@ def plan_topics(
     *,
     replication_factor: int | None,
     live_brokers: int,
+    settings: SettingsSync = MIRROR_MAKERS_SETTINGS,
 ) -> list[TopicAction]:
     """Return what to do on the target for these source topics, all of them to be mirrored.
 
@@ -73,7 +66,9 @@ def plan_topics(
     actions: list[TopicAction] = []
     for topic, source in sorted(sources.items()):
         target = targets.get(topic)
-        configs = copied_configs(source.configs)
+        configs = {
+            name: value for name, value in source.configs.items() if settings.names.matches(name)
+        }
         if target is None:
             wanted = replication_factor or source.replication_factor
             actions.append(
@@ -93,11 +88,6 @@ def plan_topics(
         if changed:
             actions.append(SetConfigs(topic=topic, configs=changed))
     return actions
-
-
-def copied_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that travel with a topic."""
-    return {name: value for name, value in configs.items() if name not in EXCLUDED_CONFIGS}
 
 
 def missing(known: Iterable[str], seen: Iterable[str]) -> list[str]:

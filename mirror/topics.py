@@ -9,6 +9,7 @@ import trio
 from mirror.admin import TopicRefused, delete_topic, topic_configs
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
+from mirror.gone_topics import GoneTopics
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.partition import MirroredPartition
@@ -60,6 +61,7 @@ class Discovery:
         self._missing_since_ms: dict[str, int] = {}
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
+        self._gone = GoneTopics(flow, links, map_log)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
@@ -84,6 +86,7 @@ class Discovery:
         wanted = wanted_topics(self._flow.config, source)
         target = await self._shape_target(wanted)
         self._note_missing(source)
+        await self._gone.look(source, target, now_ms())
         await self._note_topic_ids(wanted.values())
         for topic in wanted.values():
             self._take(topic, target.topics.get(topic.name))
@@ -141,7 +144,10 @@ class Discovery:
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
         lacking = {name for name in wanted if not _exists(target, name)}
         asked = set(wanted) if is_due else lacking
-        source_configs = await topic_configs(self._links.source_admin, asked)
+        settings = self._flow.config.settings
+        source_configs = await topic_configs(
+            self._links.source_admin, asked, with_defaults=settings.takes_defaults
+        )
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
         if is_due:
             self.refused.keep(source_configs)
@@ -160,6 +166,7 @@ class Discovery:
             },
             replication_factor=self._flow.config.replication_factor,
             live_brokers=len(target.brokers),
+            settings=settings,
         )
         for action in actions:
             await self._apply(action)

@@ -14,6 +14,17 @@ EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
 EXCLUDED_GROUPS: Final = (r"console-consumer-.*", r"connect-.*", r"__.*")
 
 
+# Also MirrorMaker 2's list: what belongs to a cluster rather than to its topics.
+EXCLUDED_SETTINGS: Final = (
+    r"follower\.replication\.throttled\.replicas",
+    r"leader\.replication\.throttled\.replicas",
+    r"message\.timestamp\.difference\.max\.ms",
+    r"message\.timestamp\.type",
+    r"unclean\.leader\.election\.enable",
+    r"min\.insync\.replicas",
+)
+
+
 class Policy(Enum):
     """What to do with a partition that cannot go on; STOP loses nothing silently."""
 
@@ -49,6 +60,28 @@ class PatternSet:
         """Return whether the name is in the set."""
         included = any(pattern.fullmatch(name) for pattern in self.include)
         return included and not any(pattern.fullmatch(name) for pattern in self.exclude)
+
+
+class AclSync(Enum):
+    """What of the source's rights to its topics is given on the target as well."""
+
+    OFF = "off"
+    DOWNGRADED = "downgraded"
+    """As MirrorMaker 2: no right to write, and of all rights only that to read."""
+    IDENTICAL = "identical"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSync:
+    """The topic settings that travel; ``takes_defaults`` of the source with them."""
+
+    names: PatternSet
+    takes_defaults: bool = False
+
+
+MIRROR_MAKERS_SETTINGS: Final = SettingsSync(
+    names=PatternSet(include=(re.compile(".*"),), exclude=tuple(map(re.compile, EXCLUDED_SETTINGS)))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +121,10 @@ class FlowConfig:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """By cause, a key of POLICIES; what is not there stops."""
     throttle: ThrottleConfig = ThrottleConfig()
+    settings: SettingsSync = MIRROR_MAKERS_SETTINGS
+    acls: AclSync = AclSync.DOWNGRADED
+    delete_gone_after_ms: int | None = None
+    """Delete on the target what has been gone from the source for so long; None is never."""
 
     @property
     def client_id(self) -> str:
@@ -142,6 +179,13 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
         policies=_policies(section),
         throttle=_throttle(section.section("throttle", required=False)),
+        settings=_settings(section.section("topic_settings", required=False)),
+        acls=AclSync(
+            section.choice("acls", tuple(one.value for one in AclSync), AclSync.DOWNGRADED.value)
+        ),
+        delete_gone_after_ms=section.optional_integer(
+            "delete_gone_topics_after_ms", least=1_000, most=1 << 40
+        ),
     )
     section.finish()
     return flow
@@ -152,6 +196,13 @@ def _are_groups_polled(section: Section) -> bool:
     if how not in {"auto", "poll"}:
         raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
     return how == "poll"
+
+
+def _settings(section: Section) -> SettingsSync:
+    defaults_of = section.choice("defaults_of", ("target", "source"), "target")
+    return SettingsSync(
+        names=_patterns(section, EXCLUDED_SETTINGS), takes_defaults=defaults_of == "source"
+    )
 
 
 def _throttle(section: Section) -> ThrottleConfig:

@@ -195,3 +195,26 @@ def test_topics_are_listed_with_what_is_left_out_and_why(sites: Sites, tmp_path:
     told = {one["topic"]: (one["is_mirrored"], one["left_out"]) for one in flow["topics"]}
     assert told["listed"] == (True, None)
     assert told["unlisted"] == (False, "no include pattern matches")
+
+
+def test_a_topic_deleted_on_the_source_goes_after_a_while_unless_others_wrote_to_it(
+    sites: Sites, tmp_path: Path
+) -> None:
+    for topic in ("leaves", "theirs", "stays-1", "stays-2", "stays-3"):
+        create_topic(sites.dc1, topic)
+        produce(sites.dc1, topic, range(3))
+    grace = "delete_gone_topics_after_ms: 1000"
+    file = configure(sites, tmp_path, "leaves|theirs|stays.*", grace)
+    dc1, dc2 = admin_of(sites.dc1), admin_of(sites.dc2)
+    with run_mirror(file) as mirror:
+        for topic in ("leaves", "theirs", "stays-3"):
+            mirror.wait_mirrored(topic, 3)
+        produce(sites.dc2, "theirs", [9])
+        for done in dc1.delete_topics(["leaves", "theirs"]).values():
+            done.result(20)
+        wait_until("gone", lambda: "leaves" not in dc2.list_topics(timeout=20).topics)
+        kept = "theirs is gone from the source, but kept: partition 0 holds records that"
+        wait_until("kept", lambda: kept in mirror.log)
+        line = mirror.wait_state("leaves", "source gone")
+        assert line["reason"] == "the topic was deleted on both sides"
+        assert {"theirs", "stays-1"} <= dc2.list_topics(timeout=20).topics.keys()

@@ -1,6 +1,9 @@
 """What the target's topics must look like."""
 
+import re
+
 from mirror.topic_plan import CreateTopic, GrowTopic, SetConfigs, TopicShape, plan_topics
+from runtime.flow_section import PatternSet, SettingsSync
 
 
 def shape(partitions: int, factor: int = 3, **configs: str) -> TopicShape:
@@ -37,3 +40,19 @@ def test_only_settings_that_differ_are_set() -> None:
     assert plan_topics(sources, targets, replication_factor=None, live_brokers=1) == [
         SetConfigs(topic="t", configs={"retention.ms": "5"})
     ]
+
+
+def test_the_flow_says_which_settings_travel() -> None:
+    sources = {"t": shape(1, retention_ms="5", cleanup_policy="compact", segment_ms="7")}
+    names = PatternSet(
+        include=(re.compile("retention.*|segment.*"),), exclude=(re.compile("segment.ms"),)
+    )
+    [action] = plan_topics(
+        sources,
+        {},
+        replication_factor=None,
+        live_brokers=1,
+        settings=SettingsSync(names=names),
+    )
+    assert isinstance(action, CreateTopic)
+    assert action.configs == {"retention.ms": "5"}

@@ -1,0 +1,114 @@
+"""Topics that are gone from the source: deleted on the target too, where the flow says so.
+
+What was deleted by mistake, or with the whole source, must not take its last copy along. So a
+topic goes only after a grace time of looking, if nothing but this flow has written to it, and if
+most of what is mirrored is still on the source.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from mirror.admin import TopicRefused, delete_topic
+from mirror.flow_state import FlowState
+from mirror.links import Links
+from mirror.map_log import MapLog
+from mirror.partition_state import PartitionState
+from mirror.positioning import read_ends
+from mirror.start_position import LogEnds
+from wire.errors import ErrorCode
+from wire.net.metadata import ClusterView
+
+_LOG = logging.getLogger(__name__)
+
+DELETED: Final = "the topic was deleted on both sides"
+LEAST_GRACE_MS: Final = 6_000
+"""Before, the partitions are not even called gone (mirror.topics)."""
+AGAIN_MS: Final = 5_000
+"""How often a topic is looked at again that was not to be deleted."""
+
+
+class GoneTopics:
+    """What of the flow is missing on the source, and since when; in memory of this run only."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Begin with nothing missing."""
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+        self._since_ms: dict[str, int] = {}
+        self._not_before_ms: dict[str, int] = {}
+        self._kept: dict[str, str] = {}
+
+    async def look(self, source: ClusterView, target: ClusterView, now: int) -> None:
+        """Delete what is due; raises NetworkFault."""
+        grace_ms = self._flow.config.delete_gone_after_ms
+        if grace_ms is None:
+            self._since_ms.clear()
+            return
+        known = {
+            topic
+            for topic in self._map_log.state.topic_ids
+            if self._flow.config.topics.matches(topic) and _exists(target, topic)
+        }
+        gone = known - source.topics.keys()
+        self._since_ms = {topic: self._since_ms.get(topic, now) for topic in gone}
+        grace_ms = max(grace_ms, LEAST_GRACE_MS)
+        for topic in due(self._since_ms, known, now_ms=now, grace_ms=grace_ms):
+            if now >= self._not_before_ms.get(topic, 0):
+                await self._delete(topic, target, now)
+
+    async def _delete(self, topic: str, target: ClusterView, now: int) -> None:
+        name = self._flow.config.name
+        self._not_before_ms[topic] = now + AGAIN_MS
+        why_not = await self._why_not(topic, target)
+        if why_not is not None:
+            if self._kept.get(topic) != why_not:
+                _LOG.warning("%s: %s is gone from the source, but kept: %s", name, topic, why_not)
+            self._kept[topic] = why_not
+            return
+        try:
+            await delete_topic(self._links.target_admin, topic)
+        except TopicRefused as refused:
+            _LOG.warning("%s: %s", name, refused)
+            return
+        _LOG.warning("%s: %s was deleted on the source, and now on the target", name, topic)
+        for place, partition in self._flow.partitions.items():
+            if place[0] == topic:
+                partition.offset_map.advance(0)
+                partition.stop(PartitionState.SOURCE_GONE, DELETED, now)
+
+    async def _why_not(self, topic: str, target: ClusterView) -> str | None:
+        """Return what speaks against it; None if nothing does.
+
+        Where the mirror's last record lies is known of partitions that this run has placed.
+        """
+        places = {(topic, index) for index in target.topics[topic].partitions}
+        for place, ends in (await read_ends(self._links.target_admin, places)).items():
+            partition = self._flow.partitions.get(place)
+            if not isinstance(ends, LogEnds):
+                return f"partition {place[1]}: {ends.name}"
+            if partition is None or not partition.is_positioned:
+                return f"this daemon has not mirrored partition {place[1]}"
+            if partition.state is not PartitionState.SOURCE_GONE:
+                return f"partition {place[1]}: {partition.state.value}"
+            if partition.offset_map.target_end != ends.end or partition.offset_map.is_sealed:
+                return f"partition {place[1]} holds records that this flow has not written"
+        return None
+
+
+def due(
+    since_ms: Mapping[str, int], known: Collection[str], *, now_ms: int, grace_ms: int
+) -> list[str]:
+    """Return the topics to delete: missing for long enough, and not half of all or more.
+
+    One topic may be all there is, so a single one is always believed to be gone.
+    """
+    if len(since_ms) > 1 and 2 * len(since_ms) >= len(known):
+        return []
+    return sorted(topic for topic, since in since_ms.items() if now_ms - since >= grace_ms)
+
+
+def _exists(view: ClusterView, name: str) -> bool:
+    topic = view.topics.get(name)
+    return topic is not None and topic.error_code == ErrorCode.NONE

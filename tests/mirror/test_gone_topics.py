@@ -1,0 +1,104 @@
+"""When the deletion of a topic is believed."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from mirror.flow_state import FlowState
+from mirror.gone_topics import DELETED, LEAST_GRACE_MS, GoneTopics, due
+from mirror.links import Links
+from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
+from offset_translation.offset_map import OffsetMap
+from runtime.config import PatternSet
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.mirror.test_policies import CONFIG
+from wire.headers import RequestHeader
+from wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from wire.net import Cluster, open_cluster
+
+DELETE_TOPICS = 20
+ALL = {"a", "b", "c", "d", "e"}
+
+
+def test_a_topic_goes_after_its_grace_time() -> None:
+    since = {"a": 1_000, "b": 5_000}
+    assert due(since, ALL, now_ms=10_999, grace_ms=10_000) == []
+    assert due(since, ALL, now_ms=11_000, grace_ms=10_000) == ["a"]
+    assert due(since, ALL, now_ms=15_000, grace_ms=10_000) == ["a", "b"]
+
+
+def test_a_source_that_has_lost_half_of_all_is_not_believed() -> None:
+    assert due(dict.fromkeys("abc", 0), ALL, now_ms=99, grace_ms=1) == []
+    assert due(dict.fromkeys("ab", 0), {"a", "b"}, now_ms=99, grace_ms=1) == []
+    assert due(dict.fromkeys("ab", 0), ALL, now_ms=99, grace_ms=1) == ["a", "b"]
+
+
+def test_the_only_topic_may_go() -> None:
+    assert due({"a": 0}, {"a"}, now_ms=99, grace_ms=1) == ["a"]
+
+
+@asynccontextmanager
+async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, Cluster]]:
+    """Give a flow with three topics of two records; `leaves` and `theirs` are not on the source."""
+    config = replace(
+        CONFIG,
+        topics=PatternSet(include=(re.compile(".*"),), exclude=()),
+        delete_gone_after_ms=LEAST_GRACE_MS,
+    )
+    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+    async with run_fake_cluster() as dc2:
+
+        async def delete(_: RequestHeader, request: Any) -> DeleteTopicsResponse:
+            (topic,) = request.topics
+            del dc2.topics[topic.name]
+            return DeleteTopicsResponse(
+                responses=(
+                    DeletableTopicResult(name=topic.name, topic_id=UUID(int=0), error_code=0),
+                )
+            )
+
+        dc2.brokers[0].scripts[DELETE_TOPICS] = delete
+        dc2.versions |= {DELETE_TOPICS: range(7)}
+        async with open_cluster(dc2.bootstrap, client_id="test") as target:
+            links = Links(
+                source_data=target,
+                source_groups=target,
+                source_admin=target,
+                target_data=target,
+                target_admin=target,
+            )
+            map_log = MapLog(target, "dc1", None)
+            for topic in ("leaves", "theirs", "stays", "stays-too", "stays-as-well"):
+                dc2.create_topic(topic, 0).partitions[0].end = 3 if topic == "theirs" else 2
+                map_log.state.topic_ids[topic] = UUID(int=7)
+                flow.partitions[topic, 0] = partition = MirroredPartition(
+                    topic,
+                    0,
+                    topic_id=UUID(int=7),
+                    offset_map=OffsetMap.from_starts([(0, 0)], 2),
+                    now_ms=0,
+                )
+                partition.is_positioned = True
+                if not topic.startswith("stays"):
+                    partition.stop(PartitionState.SOURCE_GONE, "gone", 1)
+            yield GoneTopics(flow, links, map_log), flow, target
+
+
+async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
+    async with flow_after_a_deletion() as (gone, flow, target):
+        there = await target.metadata(refresh=True)
+        stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
+        source = replace(there, topics=stays)
+        await gone.look(source, there, 1_000)
+        assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
+        await gone.look(source, there, 1_000 + LEAST_GRACE_MS)
+        left = (await target.metadata(refresh=True)).topics
+        assert there.topics.keys() - left.keys() == {"leaves"}
+        assert flow.partitions["leaves", 0].status.reason == DELETED
+        assert flow.partitions["theirs", 0].status.reason == "gone"
