@@ -1,0 +1,165 @@
+"""A leader and a follower as clients and other brokers see them, over real sockets."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from broker.metadata_cache import BrokerEndpoint
+from broker.replication.preferred import RACK_AWARE
+from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
+from wire.errors import ErrorCode
+from wire.messages.fetch import FetchPartitionData, FetchRequest, ReplicaState
+from wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from wire.record_batch import iterate_batches
+
+FOLLOWER = 1
+LATEST = -1
+
+
+def lead_with_follower(rig: Rig, *, epoch: int = 6, isr: tuple[int, ...] = (0, FOLLOWER)) -> None:
+    taken = rig.node.partitions.take(replace(leadership(0, epoch=epoch), isr=isr))
+    assert taken is ErrorCode.NONE
+
+
+def by_follower(offset: int, *, last_epoch: int = -1, **fields: Any) -> FetchRequest:
+    """Return a Fetch as the follower sends it."""
+    request = fetch(offset, replica_state=ReplicaState(replica_id=FOLLOWER), **fields)
+    (topic,) = request.topics
+    (asked,) = topic.partitions
+    asked = replace(asked, last_fetched_epoch=last_epoch)
+    return replace(request, topics=(replace(topic, partitions=(asked,)),))
+
+
+def only(response: Any) -> FetchPartitionData:
+    (topic,) = response.responses
+    (partition,) = topic.partitions
+    assert isinstance(partition, FetchPartitionData)
+    return partition
+
+
+def offsets(data: FetchPartitionData) -> list[int]:
+    assert isinstance(data.records, bytes | memoryview)
+    return [header.base_offset for header, _ in iterate_batches(data.records)]
+
+
+async def latest(client: Client, replica_id: int = -1) -> tuple[int, int]:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    answer = await client.ask(
+        ListOffsetsRequest(
+            replica_id=replica_id, topics=(ListOffsetsTopic(name="t", partitions=(asked,)),)
+        )
+    )
+    (found,) = answer.topics[0].partitions
+    return found.error_code, found.offset
+
+
+async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhile(
+    tmp_path: Path,
+) -> None:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect() as follower,
+        rig.connect() as consumer,
+    ):
+        lead_with_follower(rig)
+        for value in (b"a", b"b"):
+            await producer.send(produce(batch(value)))
+        await producer.send(fetch(0))
+        await follower.send(by_follower(0, max_wait_ms=5_000, min_bytes=2 * len(batch(b"a"))))
+        assert offsets(only(await follower.receive())) == [0, 1], "both were appended at once"
+        assert only(await consumer.ask(fetch(0))).records == b""
+        assert only(await follower.ask(by_follower(1))).high_watermark == 1
+        assert outcome(await producer.receive()) == (ErrorCode.NONE, 0)
+        await follower.ask(by_follower(2))
+        assert outcome(await producer.receive()) == (ErrorCode.NONE, 1)
+        assert offsets(only(await producer.receive())) == [0, 1]
+
+
+async def test_a_follower_that_waits_is_given_a_record_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+        lead_with_follower(rig)
+        await follower.send(by_follower(0, max_wait_ms=60_000))
+        await producer.send(produce(batch(b"a"), acks=1))
+        with trio.fail_after(5):
+            assert offsets(only(await follower.receive())) == [0]
+
+
+async def test_a_producer_that_waits_learns_that_leadership_was_lost(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as other:
+        lead_with_follower(rig)
+        await producer.send(produce(batch(b"a")))
+        assert await latest(other, FOLLOWER) == (ErrorCode.NONE, 1)
+        rig.node.lead(0, leader=FOLLOWER, epoch=7)
+        answered = outcome(await producer.receive())
+        assert answered == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_a_follower_with_another_history_is_told_where_it_parts(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.ask(produce(batch(b"a"), acks=1))  # epoch 5, offset 0
+        lead_with_follower(rig, epoch=8)
+        data = only(await client.ask(by_follower(3, last_epoch=6)))
+        assert (data.error_code, data.records) == (ErrorCode.NONE, b"")
+        assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (5, 1)
+        beyond = only(await client.ask(by_follower(0, last_epoch=9)))
+        assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_a_stranger_is_not_taken_for_a_replica(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        lead_with_follower(rig)
+        stranger = replace(by_follower(0), replica_state=ReplicaState(replica_id=9))
+        data = only(await client.ask(stranger))
+        assert data.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+async def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        lead_with_follower(rig)
+        await client.ask(produce(batch(b"a"), acks=1))
+        lead_with_follower(rig, epoch=7)
+        assert await latest(client) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+        assert await latest(client, FOLLOWER) == (ErrorCode.NONE, 1)
+        await client.ask(by_follower(1, epoch=7))
+        assert await latest(client) == (ErrorCode.NONE, 1)
+
+
+async def test_a_follower_serves_consumers_up_to_its_high_watermark(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        for value in (b"a", b"b"):
+            await client.ask(produce(batch(value), acks=1))
+        stored = only(await client.ask(fetch(0))).records
+        rig.node.lead(0, leader=FOLLOWER, epoch=7)
+        partition = rig.node.partitions.get("t", 0)
+        assert partition is not None
+        partition.truncate_to(0, now_ms=0)
+        assert isinstance(stored, bytes | memoryview)
+        partition.append_fetched(stored, high_watermark=1, log_start_offset=0, now_ms=0)
+        assert offsets(only(await client.ask(fetch(0)))) == [0]
+        old = only(await client.ask(fetch(0), version=10))
+        assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_consumer_is_sent_to_the_replica_in_its_rack(tmp_path: Path) -> None:
+    settings = {"replica_selector_class": RACK_AWARE}
+    async with serving(tmp_path, **settings) as rig, rig.connect() as client:
+        lead_with_follower(rig)
+        rig.node.metadata.set_brokers(
+            0,
+            [
+                BrokerEndpoint(broker_id=0, host="h", port=1, rack="here"),
+                BrokerEndpoint(broker_id=FOLLOWER, host="h", port=2, rack="there"),
+            ],
+        )
+        await client.ask(by_follower(0))
+        near = only(await client.ask(fetch(0, rack_id="there")))
+        assert (near.preferred_read_replica, near.records) == (FOLLOWER, b"")
+        assert only(await client.ask(fetch(0, rack_id="here"))).preferred_read_replica == -1
+        assert only(await client.ask(fetch(0, rack_id="nowhere"))).preferred_read_replica == -1
