@@ -1,0 +1,134 @@
+"""Rights on Apache Kafka: copied with MirrorMaker's downgrade, and missing ones as a state."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.failover.sites import run_witness
+from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
+from tests.interop.secured import RIGHT, USER, run_secured
+from tests.interop.sites import QUIET, Site, create_topic, write
+from tests.mirror.daemon import run_mirror, wait_until
+
+pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
+
+SUPER: Final = {"super.users": "User:ANONYMOUS"}
+ZOOKEEPER_AUTHORIZER: Final = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    **SUPER,
+}
+KRAFT_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    **SUPER,
+}
+CONFIG: Final = """\
+clusters:
+  dc1: {{bootstrap: "{dc1}"}}
+  dc2:
+    bootstrap: "{dc2[0]}:{dc2[1]}"
+    security_protocol: SASL_PLAINTEXT
+    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["rights"]}}
+    discovery_interval_ms: 300
+coordination: {{zookeeper: "{witness}", path: "/rights", session_timeout_ms: 4000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+def give(site: Site, principal: str, kind: ResourceType, name: str, *what: AclOperation) -> None:
+    """Let somebody do something."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    entries = [
+        AclBinding(
+            kind,
+            name,
+            ResourcePatternType.LITERAL,
+            f"User:{principal}",
+            "*",
+            one,
+            AclPermissionType.ALLOW,
+        )
+        for one in what
+    ]
+    for given in admin.create_acls(entries).values():
+        given.result(20)
+
+
+def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
+    """Return who may do what with a topic."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    anything = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    found = admin.describe_acls(anything).result(20)
+    return {(entry.principal, entry.operation) for entry in found}
+
+
+def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path) -> None:
+    with (
+        run_secured(tmp_path, KAFKA_3_ZOOKEEPER, "dc1", ZOOKEEPER_AUTHORIZER) as dc1,
+        run_secured(tmp_path, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER) as dc2,
+        run_witness(tmp_path / "witness") as witness,
+    ):
+        source, target = dc1.cluster, dc2.cluster
+        create_topic(source, "rights")
+        write(source, "rights", 0, 10)
+        give(source, "reader", ResourceType.TOPIC, "rights", AclOperation.READ)
+        give(source, "writer", ResourceType.TOPIC, "rights", AclOperation.WRITE)
+        give(source, "owner", ResourceType.TOPIC, "rights", AclOperation.ALL)
+        # All that the mirror needs, but to write into this topic.
+        create_topic(target, "rights")
+        give(target, USER, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL)
+        give(target, USER, ResourceType.GROUP, "*", AclOperation.ALL)
+        give(target, USER, ResourceType.TOPIC, "dc1.offset-map.internal", AclOperation.ALL)
+        give(target, USER, ResourceType.TOPIC, "dc1.checkpoints.internal", AclOperation.ALL)
+        give(target, USER, ResourceType.TOPIC, "rights", AclOperation.DESCRIBE)
+        file = tmp_path / "dc.yaml"
+        file.write_text(
+            CONFIG.format(
+                dc1=source.bootstrap,
+                dc2=dc2.address("SASL_PLAINTEXT"),
+                user=USER,
+                right=RIGHT,
+                witness=witness,
+            )
+        )
+        with run_mirror(file) as mirror:
+            line = mirror.wait_state("rights", "not authorised")
+            assert "TOPIC_AUTHORIZATION_FAILED" in line["reason"]
+            assert "grant the mirror's user the right" in line["advice"]
+            found = subprocess.run(
+                [sys.executable, "-m", "mirror.cli", "check", str(file)],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert "on dc2 the right WRITE is missing for rights" in found.stdout, found.stderr
+            assert "on dc1" not in found.stdout
+            give(target, USER, ResourceType.TOPIC, "rights", AclOperation.WRITE)
+            mirror.wait_mirrored("rights", 10)
+            expected = {("User:reader", AclOperation.READ), ("User:owner", AclOperation.READ)}
+            wait_until("rights", lambda: expected <= held(target, "rights"))
+            assert not {who for who, _ in held(target, "rights")} & {"User:writer"}
