@@ -184,11 +184,13 @@ class Connection:
         api = self._apis.get(header.api_key)
         if api is None:
             raise Unserved(f"API {header.api_key} is not served")
-        if header.api_version not in api.versions:
+        is_served = header.api_version in api.versions
+        has_to_wait = api.may_wait or not is_served or len(self._awaited) >= MOST_AWAITED
+        if self._awaited and has_to_wait:
+            await self._all_given.wait()
+        if not is_served:
             self._refuse_version(header, api)
             return
-        if self._awaited and (api.may_wait or len(self._awaited) >= MOST_AWAITED):
-            await self._all_given.wait()
         request, _ = decode_prefix(api.request, frame, header.api_version, position)
         if api.may_wait:
             await self._flush()
