@@ -1,5 +1,6 @@
 """A leader and a follower as clients and other brokers see them, over real sockets."""
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from broker.metadata_cache import BrokerEndpoint
 from broker.replication.preferred import RACK_AWARE
 from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
 from wire.errors import ErrorCode
+from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.fetch import FetchPartitionData, FetchRequest, ReplicaState
 from wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -80,6 +82,19 @@ async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhil
         await follower.ask(by_follower(2))
         assert outcome(await producer.receive()) == (ErrorCode.NONE, 1)
         assert offsets(only(await producer.receive())) == [0, 1]
+
+
+async def test_an_unknown_version_of_api_versions_is_answered_in_its_turn(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+        lead_with_follower(rig)
+        await producer.send(produce(batch(b"a")))
+        asked = struct.pack(">hhih", ApiVersionsRequest.API_KEY, 99, 77, -1) + b"\0"
+        await producer.stream.send_all(struct.pack(">i", len(asked)) + asked)
+        await follower.ask(by_follower(0, max_wait_ms=5_000))
+        await follower.ask(by_follower(1))
+        assert outcome(await producer.receive()) == (ErrorCode.NONE, 0)
+        answer = await producer.receive_frame()
+        assert struct.unpack_from(">ih", answer) == (77, ErrorCode.UNSUPPORTED_VERSION)
 
 
 async def test_a_follower_that_waits_is_given_a_record_at_once(tmp_path: Path) -> None:
