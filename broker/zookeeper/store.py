@@ -94,12 +94,16 @@ class ClusterStore:
             raise BrokerIdTaken(f"broker.id {broker_id} is in use by another broker") from error
 
     async def _replace_dead(self, path: str, data: bytes, version: int, owner: int) -> None:
-        controller = await self.zookeeper.get(tree.CONTROLLER)
-        if controller is not None and controller.ephemeral_owner == owner:
-            await self.zookeeper.delete(tree.CONTROLLER, version=controller.version)
-        await self.zookeeper.transaction(
-            [Delete(path=path, version=version), Create(path=path, data=data, ephemeral=True)]
-        )
+        try:
+            controller = await self.zookeeper.get(tree.CONTROLLER)
+            if controller is not None and controller.ephemeral_owner == owner:
+                await self.zookeeper.delete(tree.CONTROLLER, version=controller.version)
+            await self.zookeeper.transaction(
+                [Delete(path=path, version=version), Create(path=path, data=data, ephemeral=True)]
+            )
+        except (NoNode, BadVersion) as error:
+            # Its session ended just now, and took its nodes along: whoever starts tries again.
+            raise ZooKeeperUnreachable(f"{path} vanished while it was being replaced") from error
 
     async def unregister(self, broker_id: int) -> None:
         """Take the registration back, if it is this session's."""
