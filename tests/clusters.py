@@ -172,6 +172,10 @@ class RunningCluster:
 
     def start_broker(self, broker: int) -> None:
         """Start a broker that was killed, as a child of the test; does not wait for it."""
+        earlier = self._single_brokers.pop(broker, None)
+        if earlier is not None:
+            earlier.wait(STOP_TIMEOUT_S)  # the test ended it by a signal of its own
+            _forget(earlier)
         properties = self.data / f"broker-{broker}" / "server.properties"
         with self._log_path.open("ab") as log:
             self._single_brokers[broker] = subprocess.Popen(

@@ -199,9 +199,12 @@ def test_a_stopping_broker_costs_a_producer_nothing(tools: Tools, tmp_path: Path
     arguments += ["--max-messages", "3000", "--throughput", "300"]
     command = program.command(tmp_path, *arguments, is_quiet=True)
     child = start_child("VerifiableProducer", command, log=tmp_path / "producer.out")
-    child.wait_until(lambda: "producer_send_success" in child.said(), timeout_s=PATIENCE_S)
-    tools.stop_broker(1, signal.SIGTERM)
-    until(lambda: not child.is_running)
+    try:
+        child.wait_until(lambda: "producer_send_success" in child.said(), timeout_s=PATIENCE_S)
+        tools.stop_broker(1, signal.SIGTERM)
+        until(lambda: not child.is_running)
+    finally:
+        child.stop(patience_s=PATIENCE_S)
     events = _events(child.said())
     assert sum(event["name"] == "producer_send_success" for event in events) == 3_000
     assert not [event for event in events if event["name"] == "producer_send_error"]
