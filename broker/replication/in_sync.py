@@ -194,10 +194,14 @@ class InSync:
         return self.change
 
     def confirmed(self, leadership: Leadership) -> bool:
-        """Take over a newer state that the controller answered with; return whether it was one."""
+        """Take over a newer state that the controller answered with; return whether it was one.
+
+        Not one that is known already: it would hide a change that was asked for since, and the high
+        watermark would leave behind whom the controller is just letting in.
+        """
         if leadership.leader_epoch != self._leader_epoch:
             return False
-        if leadership.partition_epoch < self._partition_epoch:
+        if leadership.partition_epoch <= self._partition_epoch:
             return False
         self._commit(leadership)
         return True

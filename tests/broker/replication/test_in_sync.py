@@ -130,6 +130,16 @@ def test_an_answer_of_another_epoch_or_an_older_one_settles_nothing(leader: InSy
     assert leader.isr == {0, 1}
 
 
+def test_an_answer_that_comes_twice_does_not_hide_the_change_asked_for_since(
+    leader: InSync,
+) -> None:
+    leader.take(leadership(0, 1, partition_epoch=3), leader_end=12, now_ms=1000)
+    fetched(leader, 2, 12, leader_end=12, now_ms=1001)
+    assert leader.expand(2, high_watermark=12) is not None
+    assert not leader.confirmed(leadership(0, 1, partition_epoch=3))
+    assert leader.maximal == {0, 1, 2}
+
+
 def test_replicas_come_and_go_with_a_reassignment(leader: InSync) -> None:
     fetched(leader, 1, 12, leader_end=12, now_ms=1001)
     moved = leadership(0, 1, epoch=6, partition_epoch=1, replicas=(0, 1, 7))
