@@ -23,7 +23,7 @@ from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
 from mirror.positioning import Positioning
 from mirror.routing import Routed
-from mirror.source import SourceFetcher
+from mirror.source import fetch_from
 from mirror.target import TargetWriter
 from mirror.topics import Discovery
 from runtime.clock import now_ms
@@ -49,7 +49,7 @@ class Engine:
         self.is_started = False
         self._links = links
         self._writers: dict[int, TargetWriter] = {}
-        self._fetchers: dict[int, SourceFetcher] = {}
+        self._fetched_from: set[int] = set()
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
@@ -120,12 +120,11 @@ class Engine:
         while True:
             for partition in self.flow.partitions.values():
                 node = partition.source_leader
-                if node >= 0 and node not in self._fetchers:
-                    fetcher = SourceFetcher(
-                        node, self.flow, self._links, self.map_log, self._forward
+                if node >= 0 and node not in self._fetched_from:
+                    self._fetched_from.add(node)
+                    self._nursery.start_soon(
+                        fetch_from, node, self.flow, self._links, self.map_log, self._forward
                     )
-                    self._fetchers[node] = fetcher
-                    self._nursery.start_soon(fetcher.run)
             await self.flow.position_more.wait(LOOK_S)
 
     def _forward(self, partition: MirroredPartition, routed: Routed, arrived_ms: int) -> None:

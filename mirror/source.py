@@ -3,12 +3,13 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
 from mirror.fetch_session import SESSION_LOST, FetchSession, Place
 from mirror.flow_state import FlowState
+from mirror.lanes import Lane, lanes_for, measure_round_trip
 from mirror.links import Links
 from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
@@ -39,6 +40,7 @@ FAULT_PAUSE_S: Final = 0.1
 HEARD_EVERY_MS: Final = 1_000
 """A session's answers leave out what has nothing new; so often that is noted as heard, too."""
 NO_RACK: Final = ""
+ONLY_LANE: Final = Lane()
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
 
@@ -51,8 +53,30 @@ class _Asked(NamedTuple):
     offset: int
 
 
+Take: TypeAlias = Callable[[MirroredPartition, Routed, int], None]
+"""Takes what was routed of a partition, with its time of arrival."""
+
+
+async def fetch_from(
+    node: int, flow: FlowState, links: Links, map_log: MapLog, forward: Take
+) -> None:
+    """Fetch what a source broker leads, for ever, over as many connections as its distance wants.
+
+    While it cannot be reached, a single fetcher tries, and says so of its partitions.
+    """
+    try:
+        connection = await links.source_data.connection(node)
+        count = lanes_for(await measure_round_trip(connection))
+    except NetworkFault:
+        count = 1
+    async with trio.open_nursery() as nursery:
+        for number in range(count):
+            fetcher = SourceFetcher(node, flow, links, map_log, forward, Lane(number, count))
+            nursery.start_soon(fetcher.run)
+
+
 class SourceFetcher:
-    """The loop of one source broker."""
+    """The loop of one connection to a source broker."""
 
     def __init__(
         self,
@@ -60,10 +84,12 @@ class SourceFetcher:
         flow: FlowState,
         links: Links,
         map_log: MapLog,
-        forward: Callable[[MirroredPartition, Routed, int], None],
+        forward: Take,
+        lane: Lane = ONLY_LANE,
     ) -> None:
-        """Fetch what ``node`` leads; hand routed batches on with their time of arrival."""
+        """Fetch what ``node`` leads and the lane carries."""
         self._node = node
+        self._lane = lane
         self._flow = flow
         self._links = links
         self._map_log = map_log
@@ -92,6 +118,10 @@ class SourceFetcher:
                 self._fail(asked, fault)
                 await trio.sleep(FAULT_PAUSE_S)
 
+    def _mine(self) -> Iterable[MirroredPartition]:
+        led = self._flow.led_at_source_by(self._node)
+        return led if self._lane.count == 1 else filter(self._lane.carries, led)
+
     def _wanted(self) -> tuple[list[_Asked], bool]:
         """Return what to ask for, and whether that is all that flows."""
         flow = self._flow
@@ -102,7 +132,7 @@ class SourceFetcher:
             return self._within_throttle(limit), False
         asked: list[_Asked] = []
         is_complete = True
-        for partition in flow.led_at_source_by(self._node):
+        for partition in self._mine():
             if partition.cursor is None or partition.in_flight_bytes >= limit:
                 is_complete = False
             else:
@@ -118,15 +148,27 @@ class SourceFetcher:
             return []
         return [
             _Asked(partition, partition.attempt, partition.cursor.source)
-            for partition in flow.led_at_source_by(self._node)
+            for partition in self._mine()
             if partition.cursor is not None
             and partition.in_flight_bytes < limit
             and flow.throttle.wait_ms(partition.topic, now) <= 0
         ]
 
+    def _chunk_bytes(self) -> tuple[int, int]:
+        """Return what to ask for at once, in all and of each partition.
+
+        From afar all that may be under way, as the next chunk takes a round trip to come.
+        """
+        config = self._flow.config
+        if self._lane.count == 1:
+            return config.fetch_max_bytes, config.partition_fetch_bytes
+        most = max(config.partition_fetch_bytes, config.in_flight_bytes // self._lane.count)
+        each = min(config.partition_in_flight_bytes, most)
+        return most, max(config.partition_fetch_bytes, each)
+
     async def _fetch(self, asked: Sequence[_Asked], *, is_complete: bool) -> Fetched:
         """Ask for all of these, in words that say only what has changed; raises NetworkFault."""
-        connection = await self._links.source_data.connection(self._node)
+        connection = await self._links.source_data.connection(self._node, self._lane.number)
         if connection is not self._connection:
             self._session.end()
             self._connection = connection
@@ -134,10 +176,11 @@ class SourceFetcher:
         room = max(
             config.in_flight_bytes - self._flow.in_flight_bytes, config.partition_fetch_bytes
         )
+        most, each = self._chunk_bytes()
         limits = Limits(
             MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
-            min(throttle.chunk_bytes(None, config.fetch_max_bytes), room),
+            min(throttle.chunk_bytes(None, most), room),
             READ_COMMITTED,
         )
         question = self._session.ask(
@@ -145,7 +188,7 @@ class SourceFetcher:
                 _place(one): Wanted(
                     one.partition.index,
                     one.offset,
-                    throttle.chunk_bytes(one.partition.topic, config.partition_fetch_bytes),
+                    throttle.chunk_bytes(one.partition.topic, each),
                 )
                 for one in asked
             }

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.flow_state import SETTLE_LOOK_S, FlowState
+from mirror.lanes import lane_of, lanes_for, measure_round_trip
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
@@ -57,10 +58,10 @@ _Items: TypeAlias = dict[str, dict[int, _Item]]
 class _Request:
     """One Produce under way, which the connection gives its answer."""
 
-    __slots__ = ("_items", "_version", "_writer", "correlation_id", "deadline")
+    __slots__ = ("_items", "_line", "_version", "correlation_id", "deadline")
 
-    def __init__(self, writer: "TargetWriter", items: _Items, version: int) -> None:
-        self._writer = writer
+    def __init__(self, line: "_Line", items: _Items, version: int) -> None:
+        self._line = line
         self._items = items
         self._version = version
         self.correlation_id = 0
@@ -68,11 +69,11 @@ class _Request:
 
     def settle(self, frame: Buffer) -> None:
         """Take the answer; MalformedMessage if it is none."""
-        self._writer.settle(self._items, read_answer(frame, self._version))
+        self._line.settle(self._items, read_answer(frame, self._version))
 
     def fail(self, fault: ConnectionClosed) -> None:
         """Take note that no answer will come."""
-        self._writer.lose(self._items, fault)
+        self._line.lose(self._items, fault)
 
 
 @dataclass(slots=True)
@@ -86,11 +87,46 @@ class _Settled:
 
 
 class TargetWriter:
-    """The line of one target broker."""
+    """All that goes to one target broker, over as many connections as its distance wants."""
 
     def __init__(self, node: int, flow: FlowState, links: Links) -> None:
+        """Begin with nothing to send, and not knowing how far it is."""
+        self._node = node
+        self._flow = flow
+        self._links = links
+        self._lines: list[_Line] = []
+        self._early: list[MirroredPartition] = []
+
+    def put(self, partition: MirroredPartition) -> None:
+        """Take a partition with batches in its queue into its line."""
+        if self._lines:
+            self._lines[lane_of(partition, len(self._lines))].put(partition)
+        else:
+            self._early.append(partition)
+
+    async def run(self) -> None:
+        """Send and settle for ever."""
+        try:
+            connection = await self._links.target_data.connection(self._node)
+            count = lanes_for(await measure_round_trip(connection))
+        except NetworkFault:
+            count = 1  # the line says of its partitions why nothing goes
+        self._lines = [_Line(self._node, lane, self._flow, self._links) for lane in range(count)]
+        for partition in self._early:
+            self.put(partition)
+        self._early.clear()
+        async with trio.open_nursery() as nursery:
+            for line in self._lines:
+                nursery.start_soon(line.run)
+
+
+class _Line:
+    """What goes over one connection."""
+
+    def __init__(self, node: int, lane: int, flow: FlowState, links: Links) -> None:
         """Begin with nothing to send."""
         self._node = node
+        self._lane = lane
         self._flow = flow
         self._links = links
         self._ready: deque[MirroredPartition] = deque()
@@ -120,7 +156,7 @@ class TargetWriter:
 
     async def _stream(self) -> None:
         """Send over one connection until it fails."""
-        connection = await self._links.target_data.connection(self._node)
+        connection = await self._links.target_data.connection(self._node, self._lane)
         version = connection.version_of(ProduceRequest)
         while connection.is_open:
             if self._under_way >= MAX_IN_FLIGHT_REQUESTS:

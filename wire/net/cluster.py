@@ -162,8 +162,11 @@ class Cluster:
             raise AuthenticationFailed(reasons)
         raise BrokerUnreachable(reasons)
 
-    async def connection(self, node: int) -> Connection:
-        """Return the connection to one broker; BrokerUnreachable if it is unknown or away."""
+    async def connection(self, node: int, lane: int = 0) -> Connection:
+        """Return a connection to one broker; BrokerUnreachable if it is unknown or away.
+
+        Each `lane` is a connection of its own.
+        """
         if node not in self._cache.brokers or node in self._doubted:
             await self._refresh((), even_if_fresh=True)
             self._doubted.discard(node)
@@ -171,7 +174,7 @@ class Cluster:
         if broker is None:
             raise BrokerUnreachable(f"no broker {node} in the cluster")
         try:
-            return await self._pool.connection(broker.address)
+            return await self._pool.connection(broker.address, lane)
         except BrokerUnreachable:
             self._doubted.add(node)  # it may have come back at another address
             raise

@@ -1,4 +1,4 @@
-"""At most one connection to each address, made when needed, remade with backoff."""
+"""At most one connection to each address and lane, made when needed, remade with backoff."""
 
 import random
 from collections.abc import Iterable
@@ -31,15 +31,17 @@ class ConnectionPool:
     def __init__(self, nursery: trio.Nursery, settings: ConnectionSettings) -> None:
         self._nursery = nursery
         self._settings = settings
-        self._peers: dict[Address, _Peer] = {}
+        self._peers: dict[tuple[Address, int], _Peer] = {}
 
-    async def connection(self, address: Address) -> Connection:
+    async def connection(self, address: Address, lane: int = 0) -> Connection:
         """Return the open connection, or make one: a single attempt, after the backoff is over.
+
+        Each `lane` is a connection of its own.
 
         Callers who come while an attempt is under way share its outcome. Raises BrokerUnreachable;
         once AuthenticationFailed, that at once to all callers until another attempt is due.
         """
-        peer = self._peers.setdefault(address, _Peer())
+        peer = self._peers.setdefault((address, lane), _Peer())
         if peer.connection is not None and peer.connection.is_open:
             return peer.connection
         failures = peer.backoff.failures
@@ -55,14 +57,14 @@ class ConnectionPool:
 
     def is_open(self, address: Address) -> bool:
         """Say whether a connection to the address is open now."""
-        peer = self._peers.get(address)
+        peer = self._peers.get((address, 0))
         return peer is not None and peer.connection is not None and peer.connection.is_open
 
     def soonest_first(self, addresses: Iterable[Address]) -> list[Address]:
         """Return the addresses, open connections first, then by when they may be tried again."""
 
         def readiness(address: Address) -> tuple[bool, float]:
-            peer = self._peers.get(address)
+            peer = self._peers.get((address, 0))
             not_before = float("-inf") if peer is None else peer.backoff.not_before
             return not self.is_open(address), not_before
 

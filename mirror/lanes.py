@@ -1,0 +1,58 @@
+"""How many connections go to one broker: more where an answer takes long.
+
+One TCP connection carries a window of a few megabytes per round trip, and a fetcher asks for the
+next chunk only when it has the last one. Between neighbours that is more than we can use, and each
+connection makes requests smaller, which costs; over 80 ms it would be a fraction. A partition
+always goes the same lane, so its order is kept.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+import trio
+
+from mirror.partition import MirroredPartition
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.net.connection import Connection
+
+NEAR_S: Final = 0.030
+"""Up to this round trip one connection does it."""
+LANE_S: Final = 0.010
+MAX_LANES: Final = 8
+TRIES: Final = 4
+"""The shortest of these is the way's; the others are a busy processor's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One of several connections to a broker."""
+
+    number: int = 0
+    count: int = 1
+
+    def carries(self, partition: MirroredPartition) -> bool:
+        """Whether the partition goes this way."""
+        return self.count == 1 or lane_of(partition, self.count) == self.number
+
+
+def lane_of(partition: MirroredPartition, count: int) -> int:
+    """Return the partition's lane; a topic's partitions are spread evenly."""
+    return (crc32(partition.topic.encode()) + partition.index) % count
+
+
+def lanes_for(round_trip_s: float) -> int:
+    """Return how many connections a round trip of this length wants."""
+    if round_trip_s <= NEAR_S:
+        return 1
+    return min(MAX_LANES, 1 + int(round_trip_s / LANE_S))
+
+
+async def measure_round_trip(connection: Connection) -> float:
+    """Return the seconds of the quickest of a few questions; raises NetworkFault."""
+    quickest = float("inf")
+    for _ in range(TRIES):
+        began = trio.current_time()
+        await connection.request(ApiVersionsRequest(), version=0)
+        quickest = min(quickest, trio.current_time() - began)
+    return quickest
