@@ -400,9 +400,13 @@ SELDOM: Final = {
 }
 
 
-@pytest.mark.parametrize("seed", [*range(40), 86, 132, 527])
+@pytest.mark.parametrize("seed", [*range(40), 86, 249, 527])
 def test_a_long_history_keeps_what_was_committed(seed: int) -> None:
-    """Hypothesis finds short histories; the long ones need what happens often to happen often."""
+    """Hypothesis finds short histories; the long ones need what happens often to happen often.
+
+    Seed 86 notices when the maximal ISR is left out, 249 the start of the leader epoch, 527 an
+    answer about the ISR that is delivered twice.
+    """
     random = Random(seed)
     replicas = Replicas()
     replicas.start(random.randint(1, 3))
