@@ -196,7 +196,10 @@ def test_a_stopping_broker_costs_a_producer_nothing(tools: Tools, tmp_path: Path
     topic = tools.create("rolling", "0:1:2,1:2:0,2:0:1")
     program = JavaProgram(version=tools.version, main_class=VERIFIABLE_PRODUCER, heap_mb=256)
     arguments = ["--bootstrap-server", tools.cluster.bootstrap, "--topic", topic, "--acks", "-1"]
+    settings = tmp_path / "producer.properties"
+    settings.write_text("retries=1000\n")  # the tool's own 0 would show what clients never see
     arguments += ["--max-messages", "3000", "--throughput", "300"]
+    arguments += ["--producer.config", str(settings)]
     command = program.command(tmp_path, *arguments, is_quiet=True)
     child = start_child("VerifiableProducer", command, log=tmp_path / "producer.out")
     try:
