@@ -180,18 +180,13 @@ class _Routing:
     def forward_run(self, view: memoryview, position: int, unusual: int) -> int:
         """Pass on batch after batch as bytes; return where the first begins that is unusual.
 
-        Unusual is whatever is not forwarded, or not by rewriting its header, or damaged, or cut
-        off, or lies behind a hole: `take` looks at it closely. This is `parse_header`,
-        `crc_is_valid` and `rewrite` in one, because together they are a third of a mirror's work.
+        Unusual is what is not forwarded by rewriting its header, is damaged or cut off, or lies
+        behind a hole: `take` looks at it. This is `parse_header`, `crc_is_valid` and `rewrite` in
+        one, because together they are a third of a mirror's work.
         """
         producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
-        source, target, forwards, loop_ids = (
-            self.source,
-            self._target,
-            self._forwards,
-            self._loop_ids,
-        )
-        end = len(view)
+        source, target, end = self.source, self._target, len(view)
+        forwards, loop_ids = self._forwards, self._loop_ids
         while end - position >= HEADER_BYTES:
             fields = HEADER.unpack_from(view, position)
             base_offset, length, _, magic, crc, attributes, last_delta = fields[:7]
