@@ -102,7 +102,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def test_frames_that_are_announced_and_never_come_cost_no_memory(tmp_path: Path) -> None:
-    with run_cluster(tmp_path) as cluster, ExitStack() as held:
+    with run_cluster(tmp_path, overrides=LONG_QUEUE) as cluster, ExitStack() as held:
         create_topic(cluster, "t")
         pid = cluster.pids[0]
         before = resident_bytes(pid)
