@@ -180,9 +180,8 @@ class _Routing:
     def forward_run(self, view: memoryview, position: int, unusual: int) -> int:
         """Pass on batch after batch as bytes; return where the first begins that is unusual.
 
-        Unusual is what is not forwarded by rewriting its header, is damaged or cut off, or lies
-        behind a hole: `take` looks at it. This is `parse_header`, `crc_is_valid` and `rewrite` in
-        one, because together they are a third of a mirror's work.
+        Unusual: not forwarded by rewriting its header, damaged, cut off, or behind a hole; `take`
+        looks at it. `parse_header`, `crc_is_valid` and `rewrite` in one: a third of all work.
         """
         producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
         source, target, end = self.source, self._target, len(view)
