@@ -2,8 +2,10 @@
 
 import logging
 
+from broker.apis.answers import CloseConnection
 from broker.context import Call
 from broker.controller.cluster import LEADER_DURING_DELETE
+from broker.controller.topics import illegal_name
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
@@ -20,6 +22,10 @@ async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataRe
     """Replace what is known, unless a newer controller has spoken already."""
     if not call.node.partitions.obeys(request.controller_epoch):
         return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    for topic in request.topic_states:
+        wrong = illegal_name(topic.topic_name)
+        if wrong is not None:  # no controller sends it, and names become paths in ZooKeeper
+            raise CloseConnection(f"UpdateMetadata for a topic that cannot be: {wrong}")
     try:
         await call.node.know_topics([topic.topic_name for topic in request.topic_states])
     except ZooKeeperFault as error:
