@@ -6,7 +6,10 @@ The verdict is computed from these files and from nothing that the service itsel
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
+
+UNTOLD: Final = -1
+"""In place of an offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """One record that the cluster said it holds."""
+    """One record that the cluster said it holds.
+
+    Where is UNTOLD when librdkafka concluded it from the answer to a later batch.
+    """
 
     at_ns: int
     site: str

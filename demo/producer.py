@@ -14,7 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message
 
 from demo.data_set import Departure, departures
-from demo.ledger import Acknowledgement, LedgerWriter
+from demo.ledger import UNTOLD, Acknowledgement, LedgerWriter
 from demo.stack import TOPIC
 from failover.client import SiteProducer
 from runtime.config import load
@@ -45,12 +45,13 @@ class Acknowledgements:
                 self.failure = f"record {number}: {error}"
                 return
             self.count += 1
+            offset = message.offset()
             self._ledger.acknowledge(
                 Acknowledgement(
                     at_ns=time.monotonic_ns(),
                     site=site(),
                     partition=message.partition() or 0,
-                    offset=message.offset() or 0,
+                    offset=UNTOLD if offset is None else offset,
                     number=number,
                 )
             )

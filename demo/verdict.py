@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from demo.ledger import Delivery
+from demo.ledger import UNTOLD, Delivery
 
 Partition: TypeAlias = int
 Place: TypeAlias = tuple[Partition, int]
@@ -58,13 +58,20 @@ def lost(evidence: Evidence) -> int:
 
 
 def misnamed(evidence: Evidence) -> int:
-    """Return how many places are lost and not listed, or listed and not lost."""
-    return len(_lost_places(evidence) ^ evidence.listed)
+    """Return how many places are lost and not listed, or listed and not lost.
+
+    A lost record whose producer was told no offset may be any one of its partition.
+    """
+    places = _lost_places(evidence)
+    told = {place for place in places if place[1] != UNTOLD}
+    untold = Counter(partition for partition, offset in places if offset == UNTOLD)
+    others = Counter(partition for partition, _ in evidence.listed - told)
+    return len(told - evidence.listed) + (others - untold).total() + (untold - others).total()
 
 
-def _lost_places(evidence: Evidence) -> set[Place]:
+def _lost_places(evidence: Evidence) -> list[Place]:
     surviving = {number for numbers in evidence.survivors.values() for number in numbers}
-    return {place for number, place in evidence.acknowledged.items() if number not in surviving}
+    return [place for number, place in evidence.acknowledged.items() if number not in surviving]
 
 
 def duplicated(evidence: Evidence) -> int:

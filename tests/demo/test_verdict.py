@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from demo.data_set import RecordAltered, departures, number_of, require_intact
-from demo.ledger import Delivery
+from demo.ledger import UNTOLD, Delivery
 from demo.verdict import (
     Evidence,
     Verdict,
@@ -68,6 +68,16 @@ def test_a_place_that_is_lost_and_not_listed_or_the_other_way_round_is_misnamed(
     assert misnamed(replace(missing, listed=frozenset({(0, 2)}))) == 0
     assert misnamed(replace(missing, listed=frozenset({(0, 3)}))) == 2
     assert broken_promises(GOOD, disaster=True, misnamed=1)
+
+
+def test_a_lost_record_whose_place_was_not_told_may_be_any_listed_one_of_its_partition() -> None:
+    missing = evidence([0, 1, 2, 3], (0, 1, 3))
+    untold = replace(missing, acknowledged={**missing.acknowledged, 2: (0, UNTOLD)})
+    assert lost(untold) == 1
+    assert misnamed(untold) == 1
+    assert misnamed(replace(untold, listed=frozenset({(0, 2)}))) == 0
+    assert misnamed(replace(untold, listed=frozenset({(0, 2), (0, 3)}))) == 1
+    assert misnamed(replace(untold, listed=frozenset({(1, 2)}))) == 2
 
 
 def test_a_record_twice_in_the_surviving_log_is_duplicated() -> None:

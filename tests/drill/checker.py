@@ -6,10 +6,10 @@ before is held against them.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from tests.drill.history import GARBLED, Acked, Event, Fault, Read, Refused
+from tests.drill.history import GARBLED, UNTOLD, Acked, Event, Fault, Read, Refused
 
 
 class Kind(Enum):
@@ -79,6 +79,7 @@ def story_of(events: Iterable[Event]) -> Story:
 
 def check(story: Story, promises: Promises) -> list[Offence]:
     """Return everything that is wrong, in the order of kind, log and offset."""
+    story = replace(story, acked=_placed(story))
     found = {
         *_lost_or_altered(story),
         *_garbled(story),
@@ -90,15 +91,31 @@ def check(story: Story, promises: Promises) -> list[Offence]:
     return sorted(found)
 
 
+def _placed(story: Story) -> list[Acked]:
+    """Return the acknowledgements; those that told no offset have the one their record is at."""
+    places = _places(story)
+    return [
+        replace(ack, offset=places.get(ack.log, {}).get(ack.content, UNTOLD))
+        if ack.offset == UNTOLD
+        else ack
+        for ack in story.acked
+    ]
+
+
+def _places(story: Story) -> dict[str, dict[str, int]]:
+    """Return the offset of each content in each log."""
+    return {
+        log: {content: offset for offset, content in contents.items()}
+        for log, contents in story.final.items()
+    }
+
+
 def _offence(kind: Kind, log: str, offset: int, says: str) -> Offence:
     return Offence(kind.name, log, offset, says)
 
 
 def _lost_or_altered(story: Story) -> Iterator[Offence]:
-    places = {
-        log: {content: offset for offset, content in contents.items()}
-        for log, contents in story.final.items()
-    }
+    places = _places(story)
     for ack in story.acked:
         there = story.final.get(ack.log, {}).get(ack.offset)
         if there == ack.content:
@@ -135,6 +152,8 @@ def _changed(story: Story) -> Iterator[Offence]:
     told: dict[tuple[str, int], str] = {}
     events: list[Acked | Read] = [*story.acked, *story.reads]
     for event in events:
+        if event.offset == UNTOLD:
+            continue
         place = (event.log, event.offset)
         known = told.setdefault(place, event.content)
         if known != event.content:
@@ -149,6 +168,8 @@ def _changed(story: Story) -> Iterator[Offence]:
 def _reordered(story: Story) -> Iterator[Offence]:
     last: dict[tuple[str, str], Acked] = {}
     for ack in sorted(story.acked, key=lambda one: one.number):
+        if ack.offset == UNTOLD:
+            continue
         before = last.get((ack.who, ack.log))
         if before is not None and before.offset > ack.offset:
             says = f"{ack.who} {ack.number} lies before its {before.number} at {before.offset}"

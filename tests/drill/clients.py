@@ -23,7 +23,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.drill.history import Acked, Event, Read, Refused, content_of, line_of, value_of
+from tests.drill.history import (
+    UNTOLD,
+    Acked,
+    Event,
+    Read,
+    Refused,
+    content_of,
+    line_of,
+    value_of,
+)
 
 VALUE_BYTES: Final = 200
 TICK_S: Final = 0.01
@@ -117,7 +126,7 @@ def _producer(task: Task) -> Producer:
 
 def _noting(task: Task, number: int) -> Callable[[KafkaError | None, Message], None]:
     def delivered(error: KafkaError | None, message: Message) -> None:
-        at_s, log = monotonic(), task.log(message.partition())
+        at_s, log, offset = monotonic(), task.log(message.partition()), message.offset()
         if error is not None:
             said = error.name()
             task.note(Refused(at_s=at_s, who=task.name, log=log, number=number, error=said))
@@ -127,7 +136,7 @@ def _noting(task: Task, number: int) -> Callable[[KafkaError | None, Message], N
                 at_s=at_s,
                 who=task.name,
                 log=log,
-                offset=message.offset() or 0,
+                offset=UNTOLD if offset is None else offset,
                 content=content_of(message.value()),
                 number=number,
             )

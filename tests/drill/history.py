@@ -11,13 +11,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+UNTOLD: Final = -1
 GARBLED: Final = "garbled "
 """Begins the content of a record that is not what any producer built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acked:
-    """A producer was told that its record number `number` lies at this offset, safe for ever."""
+    """A producer was told that its record number `number` lies at this offset, safe for ever.
+
+    The offset is UNTOLD where librdkafka concluded from the answer to a later batch that this one
+    is there as well: the answer that had its offset was lost on the way.
+    """
 
     at_s: float
     who: str

@@ -8,6 +8,7 @@ import pytest
 
 from tests.drill.checker import Kind, Offence, Promises, check, story_of
 from tests.drill.history import (
+    UNTOLD,
     Acked,
     Event,
     Fault,
@@ -75,6 +76,42 @@ def test_a_lost_record_is_found() -> None:
         Offence("LOST", "t-0", 9, f"p 18 ({content(18)}) was acknowledged; nothing is there"),
         Offence("LOST", "t-1", 9, f"p 19 ({content(19)}) was acknowledged; nothing is there"),
     ]
+
+
+def untold(events: list[Event], number: int) -> list[Event]:
+    """Let one acknowledgement come without an offset."""
+    return [
+        replace(event, offset=UNTOLD)
+        if isinstance(event, Acked) and event.number == number
+        else event
+        for event in events
+    ]
+
+
+def test_an_acknowledgement_without_an_offset_is_kept_by_a_record_anywhere_in_its_log() -> None:
+    assert found(untold(good(), 8)) == []
+
+
+def test_a_lost_record_whose_acknowledgement_told_no_offset_is_found() -> None:
+    events = [
+        event
+        for event in untold(good(), 6)
+        if not (isinstance(event, Read) and (event.log, event.offset) == ("t-0", 3))
+    ]
+    assert found(events) == [
+        Offence("LOST", "t-0", UNTOLD, f"p 6 ({content(6)}) was acknowledged; nothing is there")
+    ]
+
+
+def test_a_record_out_of_order_whose_acknowledgement_told_no_offset_is_found() -> None:
+    swapped = {2: 4, 4: 2}
+    events = [
+        replace(event, number=swapped.get(event.number, event.number))
+        if isinstance(event, Acked)
+        else event
+        for event in good()
+    ]
+    assert kinds(untold(events, 2)) == {"REORDERED"}
 
 
 def _reads_after() -> list[Event]:

@@ -46,7 +46,9 @@ class Deliveries:
             if error is not None:
                 self.errors.append(error)
             assert number not in self.offsets, "told twice"
-            self.offsets[number] = message.offset() or 0
+            offset = message.offset()
+            assert offset is not None, "nothing here loses an answer"
+            self.offsets[number] = offset
 
         return delivered
 
