@@ -46,6 +46,8 @@ class Snapshot:
     source: SiteView | None
     target: SiteView | None
     mirrored: Mapping[TopicPartition, int]
+    is_prefixed: bool = False
+    """Whether the flow gives topics other names on its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,11 @@ def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
         return Refusal(
             reason=f"no flow from {snapshot.active} to {request.site} is configured,"
             f" so {request.site} has nothing to go on with"
+        )
+    if snapshot.is_prefixed:
+        return Refusal(
+            reason=f"the flow {snapshot.flow} has `names: prefixed`: applications would find none"
+            f" of their topics in {request.site}; a promotion needs `names: identical`"
         )
     if snapshot.target.fault is not None:
         return Refusal(reason=f"{request.site} cannot take over: {snapshot.target.fault}")

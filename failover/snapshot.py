@@ -95,6 +95,7 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
     return replace(
         seen,
         flow=flow.name,
+        is_prefixed=flow.is_prefixed,
         worker=None if worker is None else _describe(worker),
         source=views[flow.source],
         target=views[flow.target],

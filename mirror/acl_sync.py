@@ -65,10 +65,11 @@ class AclWatch:
     async def look(self) -> None:
         """Give what the target lacks, once. Raises AclsOff and NetworkFault."""
         config = self._flow.config
+        names = config.names
         lacking = rights_to_give(
             await topic_rights(self._links.source_admin, config.source),
             await topic_rights(self._links.target_admin, config.target),
-            mirrored={topic for topic, _ in self._flow.partitions},
+            mirrored={topic: names.on_target(topic) for topic, _ in self._flow.partitions},
             sync=config.acls,
         )
         if lacking:

@@ -5,7 +5,7 @@ ALL only READ arrives (MirrorSourceConnector). Only rights to one topic by its n
 none is ever taken away.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,14 +33,17 @@ def rights_to_give(
     source: Iterable[TopicRight],
     target: Collection[TopicRight],
     *,
-    mirrored: Collection[str],
+    mirrored: Mapping[str, str],
     sync: AclSync,
 ) -> list[TopicRight]:
-    """Return the entries that the target lacks, of those that travel."""
+    """Return the entries that the target lacks, of those that travel.
+
+    ``mirrored`` are the source's topics, each with its name on the target.
+    """
     if sync is AclSync.OFF:
         return []
     wanted = {
-        travelling
+        replace(travelling, topic=mirrored[right.topic])
         for right in source
         if right.topic in mirrored and (travelling := _as_it_travels(right, sync)) is not None
     }

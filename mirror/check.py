@@ -62,9 +62,10 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     try:
         target = await links.target_admin.metadata(refresh=True)
         wanted = wanted_topics(flow, source)
+        on_target = {flow.names.on_target(name): name for name in wanted}
         there = {
             name
-            for name in wanted
+            for name in on_target
             if name in target.topics and target.topics[name].error_code == ErrorCode.NONE
         }
         source_configs = await topic_configs(
@@ -84,7 +85,10 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     except NetworkFault as fault:
         raise CheckFailed(f"flow {flow.name}: target {fault}") from fault
     actions = plan_topics(
-        {name: topic_shape(topic, source_configs.get(name)) for name, topic in wanted.items()},
+        {
+            name: topic_shape(wanted[topic], source_configs.get(topic))
+            for name, topic in on_target.items()
+        },
         {name: topic_shape(target.topics[name], target_configs.get(name)) for name in there},
         replication_factor=flow.replication_factor,
         live_brokers=len(target.brokers),

@@ -19,16 +19,17 @@ from mirror.group_offsets import OFFSETS_TOPIC, GroupReader, SourceGroups, Sourc
 from mirror.group_polling import GroupPoller
 from mirror.links import Links
 from mirror.tail_reader import TailReader
+from mirror.target_side import commit_on_target, target_positions
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
-from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
+from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.map_records import TopicPartition
 from offset_translation.translation import NotYet, Position, translate
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
-from wire.net.operations import append, commit_group_offsets, fetch_group_offsets
+from wire.net.operations import append
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
 
@@ -78,7 +79,8 @@ class GroupSync:
         self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow
         self._links = links
-        self._topic: Final = checkpoint_topic_name(flow.config.source)
+        self._names: Final = flow.config.names
+        self._topic: Final = self._names.checkpoints_topic
         self._applied: dict[Place, Checkpoint] = {}
         self._unwritten: dict[Place, Checkpoint] = {}
         self._retry_at_ms: dict[str, int] = {}
@@ -155,7 +157,9 @@ class GroupSync:
             self._flow.measurements.malformed[self._topic] += 1
             _LOG.debug("%s: offset %d: %s", self._topic, record.offset, fault)
             return
-        self._applied[one.group, one.topic, one.partition] = one
+        topic = self._names.on_source(one.topic)
+        if topic is not None:
+            self._applied[one.group, topic, one.partition] = one
 
     def _due(self) -> set[str]:
         """Return the groups with news, those whose time has come, and those now exact."""
@@ -212,7 +216,7 @@ class GroupSync:
             self._incomplete[group] = len(mirrored)
         if not mirrored:
             return
-        there = await fetch_group_offsets(self._links.target_admin, group)
+        there = await target_positions(self._links.target_admin, self._names, group)
         commits: dict[TopicPartition, Position] = {}
         for place, position in mirrored.items():
             applied = self._applied.get((group, *place))
@@ -243,8 +247,9 @@ class GroupSync:
         mirrored: Mapping[TopicPartition, SourcePosition],
         there: Mapping[TopicPartition, int],
     ) -> None:
-        codes = await commit_group_offsets(
+        codes = await commit_on_target(
             self._links.target_admin,
+            self._names,
             group,
             {
                 place: (position.target_offset, mirrored[place].metadata)
@@ -287,7 +292,7 @@ class GroupSync:
     ) -> None:
         one = Checkpoint(
             group=group,
-            topic=place[0],
+            topic=self._names.on_target(place[0]),
             partition=place[1],
             upstream_offset=position.source_offset,
             downstream_offset=position.target_offset,

@@ -178,7 +178,7 @@ class FlowState:
         pause = self.orders.pause_of(topic, index)
         if pause is not None:
             return f"paused by {pause.by}"
-        return None if self.config.topics.matches(topic) else "no longer among the flow's topics"
+        return None if self.config.mirrors(topic) else "no longer among the flow's topics"
 
     def accounting(self, partition: MirroredPartition) -> "_Accounting":
         """Carry what a block changes of a partition's bytes under way over to the total."""

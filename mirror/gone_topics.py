@@ -14,7 +14,7 @@ from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.partition_state import PartitionState
-from mirror.positioning import read_ends
+from mirror.positioning import read_target_ends
 from mirror.start_position import LogEnds
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
@@ -49,7 +49,8 @@ class GoneTopics:
         known = {
             topic
             for topic in self._map_log.state.topic_ids
-            if self._flow.config.topics.matches(topic) and _exists(target, topic)
+            if self._flow.config.mirrors(topic)
+            and _exists(target, self._flow.config.names.on_target(topic))
         }
         gone = known - source.topics.keys()
         self._since_ms = {topic: self._since_ms.get(topic, now) for topic in gone}
@@ -68,7 +69,8 @@ class GoneTopics:
             self._kept[topic] = why_not
             return
         try:
-            await delete_topic(self._links.target_admin, topic)
+            names = self._flow.config.names
+            await delete_topic(self._links.target_admin, names.on_target(topic))
         except TopicRefused as refused:
             _LOG.warning("%s: %s", name, refused)
             return
@@ -83,8 +85,10 @@ class GoneTopics:
 
         Where the mirror's last record lies is known of partitions that this run has placed.
         """
-        places = {(topic, index) for index in target.topics[topic].partitions}
-        for place, ends in (await read_ends(self._links.target_admin, places)).items():
+        names = self._flow.config.names
+        places = {(topic, index) for index in target.topics[names.on_target(topic)].partitions}
+        found = await read_target_ends(self._links.target_admin, names, places)
+        for place, ends in found.items():
             partition = self._flow.partitions.get(place)
             if not isinstance(ends, LogEnds):
                 return f"partition {place[1]}: {ends.name}"

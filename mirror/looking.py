@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from mirror.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
 from mirror.links import Links
 from mirror.observe import read_map, source_ends
-from mirror.positioning import Ends, read_ends
+from mirror.positioning import Ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.tail_reader import TailReader, topic_exists
+from mirror.target_side import target_positions
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
-from offset_translation.checkpoint import checkpoint_topic_name
 from offset_translation.map_records import TopicPartition
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
@@ -41,7 +41,7 @@ async def look(flow: FlowConfig, links: Links) -> Look:
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     places = set((await read_map(flow, links)).maps)
-    target = await read_ends(links.target_admin, places)
+    target = await read_target_ends(links.target_admin, flow.names, places)
     state = await read_map(flow, links)
     there = {place: ends for place, ends in target.items() if isinstance(ends, LogEnds)}
     state.advance({place: ends.end for place, ends in there.items()})
@@ -65,9 +65,9 @@ async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str)
         source = {
             place: one.offset
             for place, one in (await fetch_group_offsets(links.source_admin, group)).items()
-            if flow.topics.matches(place[0])
+            if flow.mirrors(place[0])
         }
-    target = await fetch_group_offsets(links.target_admin, group)
+    target = await target_positions(links.target_admin, flow.names, group)
     return group_rows(
         group,
         source=source,
@@ -89,7 +89,8 @@ async def _checkpoints(
     flow: FlowConfig, links: Links
 ) -> dict[str, dict[TopicPartition, KnownCheckpoint]]:
     found: dict[str, dict[TopicPartition, KnownCheckpoint]] = {}
-    topic = checkpoint_topic_name(flow.source)
+    names = flow.names
+    topic = names.checkpoints_topic
     if not await topic_exists(links.target_admin, topic):
         return found
     async for _, record in TailReader(links.target_admin, topic).read_new():
@@ -99,7 +100,10 @@ async def _checkpoints(
             one = checkpoint.decode(record.key, record.value)
         except MalformedRecord:
             continue  # the daemon counts these; here they only have nothing to say
-        found.setdefault(one.group, {})[one.topic, one.partition] = KnownCheckpoint(
+        source = names.on_source(one.topic)
+        if source is None:
+            continue  # of a time when the flow had other names
+        found.setdefault(one.group, {})[source, one.partition] = KnownCheckpoint(
             checkpoint=one, written_ms=record.timestamp_ms
         )
     return found

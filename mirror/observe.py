@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from mirror.checkpoints import Place
 from mirror.links import Links
-from mirror.positioning import Ends, read_ends
+from mirror.positioning import Ends, read_ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from mirror.tail_reader import TailReader, topic_exists
+from mirror.target_side import target_positions
 from offset_translation.map_records import MapState, TopicPartition, map_topic_name
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
@@ -27,11 +28,13 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         faults.append(f"{flow.source}: {fault}")
     try:
         state = await read_map(flow, links)
-        target = await read_ends(links.target_admin, set(source) | set(state.maps))
+        target = await read_target_ends(
+            links.target_admin, flow.names, set(source) | set(state.maps)
+        )
         state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
     except NetworkFault as fault:
         faults.append(f"{flow.target}: {fault}")
-    mirrored = {place for place in state.maps if flow.topics.matches(place[0])}
+    mirrored = {place for place in state.maps if flow.mirrors(place[0])}
     partitions = [
         _partition(place, source.get(place), state, now_ms)
         for place in sorted(set(source) | mirrored)
@@ -63,7 +66,7 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
         {
             (topic.name, index)
             for topic in view.topics.values()
-            if flow.topics.matches(topic.name)
+            if flow.mirrors(topic.name)
             and not topic.is_internal
             and topic.error_code == ErrorCode.NONE
             for index in topic.partitions
@@ -117,7 +120,7 @@ async def _groups(
     for group in sorted(await list_groups(links.source_admin)):
         if flow.groups.matches(group):
             source = await fetch_group_offsets(links.source_admin, group)
-            target = await fetch_group_offsets(links.target_admin, group)
+            target = await target_positions(links.target_admin, flow.names, group)
             reports += _group(group, source, target, ends)
     return reports
 

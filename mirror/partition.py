@@ -41,10 +41,17 @@ class MirroredPartition:
     """State of one partition of one flow."""
 
     def __init__(
-        self, topic: str, index: int, *, topic_id: UUID, offset_map: OffsetMap, now_ms: int
+        self,
+        topic: str,
+        index: int,
+        *,
+        topic_id: UUID,
+        offset_map: OffsetMap,
+        now_ms: int,
+        target_topic: str | None = None,
     ) -> None:
-        """Begin as discovered."""
-        self.topic: Final = topic
+        """Begin as discovered; without another name the topic is called the same on the target."""
+        self.topic, self.target_topic = topic, target_topic or topic
         self.index: Final = index
         self.topic_id = topic_id
         self.offset_map = offset_map

@@ -79,7 +79,8 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
                     text = file.read_text(encoding="utf-8")
                 except (OSError, UnicodeDecodeError) as fault:
                     raise PositionsUnreadable(f"{file}: {fault}") from fault
-                return await _import(links, found.sight, str(file), read_lines(str(file), text))
+                lines = read_lines(str(file), text)
+                return await _import(flow, links, found.sight, str(file), lines)
 
 
 async def translate(configuration: Configuration, what: GroupName | Place, asked: Asked) -> int:
@@ -105,7 +106,9 @@ def translate_place(
     sight: Sight, place: Place, flow: FlowConfig, *, is_reverse: bool
 ) -> dict[str, object]:
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
-    offset_map = sight.maps.get((place.topic, place.partition))
+    names = flow.names
+    topic = (names.on_source(place.topic) if is_reverse else None) or place.topic
+    offset_map = sight.maps.get((topic, place.partition))
     to: int | None = None
     why = "the partition has not been mirrored"
     if is_reverse:
@@ -122,7 +125,8 @@ def translate_place(
         is_exact = exactness.value == "exact"
         why = exactness.value
     name = f"{place.topic}:{place.partition}"
-    goal = "nowhere" if to is None else f"{there} {name}:{to}"
+    counterpart = f"{topic if is_reverse else names.on_target(topic)}:{place.partition}"
+    goal = "nowhere" if to is None else f"{there} {counterpart}:{to}"
     told = f"{here} {name}:{place.offset} -> {goal} ({'exact' if is_exact else why})"
     return {
         "topic": place.topic,
@@ -142,15 +146,19 @@ async def _export(flow: FlowConfig, links: Links, found: Look, groups: Sequence[
         if groups and not rows:
             raise LookFailed(f"flow {flow.name}: group {group} has no position here")
         known = [(r.group, r.topic, r.partition, r.translated) for r in rows]
-        sys.stdout.write(write_lines([(g, t, p, to) for g, t, p, to in known if to is not None]))
+        there = flow.names.on_target
+        lines = [(g, there(t), p, to) for g, t, p, to in known if to is not None]
+        sys.stdout.write(write_lines(lines))
         is_whole = is_whole and all(to is not None for *_, to in known)
     return DONE if is_whole else NOT_ALL
 
 
-async def _import(links: Links, sight: Sight, name: str, lines: Sequence[Line]) -> int:
+async def _import(
+    flow: FlowConfig, links: Links, sight: Sight, name: str, lines: Sequence[Line]
+) -> int:
     """Commit a file's positions; nothing of it if one lies outside its log."""
     for line in lines:
-        _check_within(sight, name, line)
+        _check_within(flow, sight, name, line)
     status = DONE
     in_order = sorted(lines, key=lambda line: line.group)
     for group, of_group in groupby(in_order, key=lambda line: line.group):
@@ -172,9 +180,9 @@ def _reason(code: ErrorCode) -> str:
     return code.name
 
 
-def _check_within(sight: Sight, name: str, line: Line) -> None:
+def _check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
     """Raise PositionsUnreadable for a position that the target's log does not have."""
-    place: TopicPartition = (line.topic, line.partition)
+    place: TopicPartition = (flow.names.on_source(line.topic) or line.topic, line.partition)
     offset_map, start = sight.maps.get(place), sight.target_starts.get(place)
     if offset_map is None or start is None:
         raise PositionsUnreadable(

@@ -21,6 +21,7 @@ from mirror.start_position import LogEnds, Start, Stop, decide_start, passing_ov
 from offset_translation.map_records import TopicPartition, piece_start, withdrawal
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
+from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import AuthenticationFailed, NetworkFault
@@ -95,7 +96,8 @@ class Positioning:
         try:
             await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
-            target = await read_ends(self._links.target_admin, where)
+            names = self._flow.config.names
+            target = await read_target_ends(self._links.target_admin, names, where)
             await self._begin(tries, source, target)
         except NetworkFault as fault:
             for one in tries:
@@ -199,6 +201,14 @@ async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
     for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
         cluster.forget(topic)
     return answer
+
+
+async def read_target_ends(
+    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
+) -> Ends:
+    """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
+    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
 
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:

@@ -14,7 +14,7 @@ from mirror.admin import ensure_topic
 from mirror.links import Links, open_links
 from mirror.observe import read_map, source_ends
 from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
-from mirror.positioning import Ends, read_ends
+from mirror.positioning import Ends, read_target_ends
 from mirror.routing import SEQUENCES, Aborted, CommittedFilter
 from mirror.start_position import LogEnds
 from mirror.status_command import worker_of
@@ -95,7 +95,7 @@ async def _refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig
 async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     source = await source_ends(flow, links)
     known = (await read_map(flow, links)).maps
-    target = await read_ends(links.target_admin, set(source))
+    target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
     found = Found(records=[], producers=Counter())
     status = DONE
@@ -105,7 +105,9 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
             sys.stdout.write(f"{name}: {LEFT}\n")
             continue
         try:
-            sys.stdout.write(f"{name}: {await _rebuild_one(links, place, ends, target, found)}\n")
+            there = flow.names.on_target(place[0]), place[1]
+            told = await _rebuild_one(links, (place, there), ends, target, found)
+            sys.stdout.write(f"{name}: {told}\n")
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
             sys.stdout.write(f"{name}: cannot be rebuilt: {fault}\n")
@@ -126,21 +128,23 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
 
 async def _rebuild_one(
     links: Links,
-    place: TopicPartition,
+    places: tuple[TopicPartition, TopicPartition],
     source: LogEnds | ErrorCode,
     ends: Ends,
     found: Found,
 ) -> str:
     """Add one partition's records to what was found and say what they are.
 
+    ``places`` are its names on source and target.
     Raises CannotAlign, CorruptBatch.
     """
+    place, there = places
     target = ends[place]
     if isinstance(source, ErrorCode) or isinstance(target, ErrorCode):
         raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
     if target.end == 0:
         return "the target is empty: nothing to rebuild"
-    written = await _read_target(links, place, target)
+    written = await _read_target(links, there, target)
     records = await _starts(links, place, source, written)
     found.records += records
     found.producers += written.producers

@@ -52,7 +52,7 @@ STOPPING: Final[dict[ErrorCode, PartitionState]] = {
 _Item: TypeAlias = tuple[MirroredPartition, int, Forward, int]
 """One batch on its way: of this partition, sent in this attempt of it; when it arrived here."""
 _Items: TypeAlias = dict[str, dict[int, _Item]]
-"""Those of one request, by topic and partition."""
+"""Those of one request, by the target's topic and partition."""
 
 
 class _Request:
@@ -188,12 +188,12 @@ class _Line:
                 continue  # its leader moved while it was in line here
             queue = partition.queue
             # One that moved away and back may be in line twice.
-            if queue and partition.index not in items.get(partition.topic, ()):
+            if queue and partition.index not in items.get(partition.target_topic, ()):
                 forward, arrived_ms = queue.popleft()
                 partition.sent_count += 1
                 size += forward.size
                 item = (partition, partition.attempt, forward, arrived_ms)
-                items.setdefault(partition.topic, {})[partition.index] = item
+                items.setdefault(partition.target_topic, {})[partition.index] = item
             if queue:
                 ready.append(partition)
             else:

@@ -56,6 +56,7 @@ class Discovery:
         self._map_log = map_log
         self._configs_read_ms = 0
         self._name = flow.config.name
+        self._names = flow.config.names
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
         self._missing_since_ms: dict[str, int] = {}
@@ -89,7 +90,7 @@ class Discovery:
         await self._gone.look(source, target, now_ms())
         await self._note_topic_ids(wanted.values())
         for topic in wanted.values():
-            self._take(topic, target.topics.get(topic.name))
+            self._take(topic, target.topics.get(self._names.on_target(topic.name)))
         self._flow.position_more.wake()
         self._flow.fetch_more.wake()
         self.has_looked = True
@@ -110,7 +111,7 @@ class Discovery:
                 self._flow.refresh.wake()
                 continue
             try:
-                await delete_topic(self._links.target_admin, topic)
+                await delete_topic(self._links.target_admin, self._names.on_target(topic))
             except TopicRefused as refused:
                 self._complain(refused)
                 continue
@@ -139,15 +140,17 @@ class Discovery:
                 silent[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
-        """Create, grow and configure the target's topics; return the target as it then is."""
+        """Create, grow and configure the target's topics; return the target as it then is.
+
+        Topics go by the target's names here.
+        """
         target = await self._links.target_admin.metadata(refresh=True)
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
-        lacking = {name for name in wanted if not _exists(target, name)}
-        asked = set(wanted) if is_due else lacking
+        shapes = {self._names.on_target(name): topic for name, topic in wanted.items()}
+        lacking = {name for name in shapes if not _exists(target, name)}
+        asked = set(shapes) if is_due else lacking
         settings = self._flow.config.settings
-        source_configs = await topic_configs(
-            self._links.source_admin, asked, with_defaults=settings.takes_defaults
-        )
+        source_configs = await self._source_configs(asked, with_defaults=settings.takes_defaults)
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
         if is_due:
             self.refused.keep(source_configs)
@@ -157,11 +160,11 @@ class Discovery:
                 name: topic_shape(
                     topic, self.refused.acceptable(name, source_configs.get(name, {}), now)
                 )
-                for name, topic in wanted.items()
+                for name, topic in shapes.items()
             },
             {
                 name: topic_shape(target.topics[name], target_configs.get(name))
-                for name in wanted
+                for name in shapes
                 if name not in lacking
             },
             replication_factor=self._flow.config.replication_factor,
@@ -176,6 +179,16 @@ class Discovery:
             self._flow.refresh.wake()
             target = await self._links.target_admin.metadata(refresh=True)
         return target
+
+    async def _source_configs(
+        self, asked: Iterable[str], *, with_defaults: bool
+    ) -> dict[str, dict[str, str]]:
+        """Return what the source has set, both by the target's names."""
+        here = {source: name for name in asked if (source := self._names.on_source(name))}
+        configs = await topic_configs(
+            self._links.source_admin, here.keys(), with_defaults=with_defaults
+        )
+        return {here[topic]: settings for topic, settings in configs.items()}
 
     async def _apply(self, action: TopicAction) -> None:
         """Change the target as far as it lets us."""
@@ -244,7 +257,8 @@ class Discovery:
         fresh = [
             topic
             for topic in topics
-            if topic.topic_id.int and (topic.name not in known or topic.name in self._created)
+            if topic.topic_id.int
+            and (topic.name not in known or self._names.on_target(topic.name) in self._created)
         ]
         if fresh:
             records = [source_topic(topic.name, topic.topic_id) for topic in fresh]
@@ -266,6 +280,7 @@ class Discovery:
                         (source.name, index), OffsetMap()
                     ),
                     now_ms=now,
+                    target_topic=self._names.on_target(source.name),
                 )
                 flow.partitions[source.name, index] = partition
             if is_recreated(known_id, source.topic_id):
@@ -287,7 +302,7 @@ class Discovery:
         if partition.is_flowing and moved:
             self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
         if partition.state is PartitionState.DISCOVERING and target_leader < 0:
-            refused = self._complaints.get(partition.topic)
+            refused = self._complaints.get(partition.target_topic)
             reason = "no leader on the target yet" if refused is None else str(refused)
             if refused is not None and refused.code in UNAUTHORISED:
                 self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)

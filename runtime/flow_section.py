@@ -7,6 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from runtime.topic_names import DEFAULT_SEPARATOR, SEPARATOR, TopicNames
 from runtime.yaml_section import Section
 
 # What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
@@ -125,6 +126,28 @@ class FlowConfig:
     acls: AclSync = AclSync.DOWNGRADED
     delete_gone_after_ms: int | None = None
     """Delete on the target what has been gone from the source for so long; None is never."""
+    is_prefixed: bool = False
+    """Topics are called `<source><separator><topic>` on the target, as MirrorMaker does it."""
+    separator: str = DEFAULT_SEPARATOR
+
+    @property
+    def names(self) -> TopicNames:
+        """Return how topics are called on the target."""
+        return TopicNames(
+            source=self.source,
+            target=self.target,
+            is_prefixed=self.is_prefixed,
+            separator=self.separator,
+        )
+
+    def mirrors(self, topic: str) -> bool:
+        """Whether a topic of the source is mirrored, by its name."""
+        names = self.names
+        return (
+            self.topics.matches(topic)
+            and not names.is_internal(topic)
+            and not names.is_cycle(topic)
+        )
 
     @property
     def client_id(self) -> str:
@@ -186,9 +209,18 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         delete_gone_after_ms=section.optional_integer(
             "delete_gone_topics_after_ms", least=1_000, most=1 << 40
         ),
+        is_prefixed=section.choice("names", ("identical", "prefixed"), "identical") == "prefixed",
+        separator=_separator(section),
     )
     section.finish()
     return flow
+
+
+def _separator(section: Section) -> str:
+    separator = section.string("separator", DEFAULT_SEPARATOR)
+    if not SEPARATOR.fullmatch(separator):
+        raise section.error("separator", f"{separator!r} cannot be part of a topic's name")
+    return separator
 
 
 def _are_groups_polled(section: Section) -> bool:

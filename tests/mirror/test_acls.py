@@ -29,7 +29,7 @@ def right(operation: int, permission: int = ALLOW, topic: str = "t") -> TopicRig
 def test_each_kind_of_right_travels_by_the_rules(
     there: TopicRight, downgraded: list[TopicRight], identical: list[TopicRight]
 ) -> None:
-    given = {sync: rights_to_give([there], [], mirrored={"t"}, sync=sync) for sync in AclSync}
+    given = {sync: rights_to_give([there], [], mirrored={"t": "t"}, sync=sync) for sync in AclSync}
     assert given == {
         AclSync.OFF: [],
         AclSync.DOWNGRADED: downgraded,
@@ -40,5 +40,5 @@ def test_each_kind_of_right_travels_by_the_rules(
 def test_what_the_target_has_is_not_given_again_and_nothing_is_taken_away() -> None:
     source = [right(READ), right(ALL_OPERATIONS), right(DESCRIBE)]
     target = [right(READ), right(WRITE)]
-    lacking = rights_to_give(source, target, mirrored={"t"}, sync=AclSync.DOWNGRADED)
+    lacking = rights_to_give(source, target, mirrored={"t": "t"}, sync=AclSync.DOWNGRADED)
     assert lacking == [right(DESCRIBE)]

@@ -163,18 +163,25 @@ def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
         Result(tmp_path).verdict_text()
 
 
-def test_flows_in_both_directions_cannot_be_told_yet(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flows", "reason"),
+    [
+        ("{source: dc1, target: dc2}, {source: dc2, target: dc1}", "both directions"),
+        ("{source: dc1, target: dc2, names: prefixed}", "`names: prefixed`"),
+    ],
+)
+def test_what_cannot_be_told_yet_is_named(flows: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "dc.yaml"
     file.write_text(
         "clusters: {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}}\n"
-        "flows: [{source: dc1, target: dc2}, {source: dc2, target: dc1}]\n"
+        f"flows: [{flows}]\n"
         "coordination: {zookeeper: ['h:3']}\n"
         "failover: {initial_active: dc1}\n"
     )
     verdict = run_audit(load(file), [], tmp_path / "out")
     assert verdict.answer is Answer.UNKNOWN
     assert verdict.problem is not None
-    assert "both directions" in verdict.problem
+    assert reason in verdict.problem
     assert decode(Result(tmp_path / "out").verdict_text()) == verdict
 
 

@@ -1,0 +1,113 @@
+"""What a flow calls its topics on the target: as on the source, or prefixed, as MirrorMaker 2.
+
+The rules are those of org.apache.kafka.connect.mirror's DefaultReplicationPolicy (prefixed) and
+IdentityReplicationPolicy (identical), and of MirrorSourceConnector for what is never mirrored.
+Pure.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+HEARTBEATS: Final = "heartbeats"
+DEFAULT_SEPARATOR: Final = "."
+SEPARATOR: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""What a topic's name may be made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicNames:
+    """The names of one flow; ``source`` and ``target`` are the clusters' names."""
+
+    source: str
+    target: str
+    is_prefixed: bool = False
+    separator: str = DEFAULT_SEPARATOR
+    has_heartbeats: bool = False
+    """Whether MirrorMaker's heartbeats are mirrored, which are prefixed in every flow."""
+
+    # --- both ways ---------------------------------------------------------------------------
+
+    def on_target(self, topic: str) -> str:
+        """Return the target's name of a source topic (formatRemoteTopic)."""
+        if self.is_prefixed or (self.has_heartbeats and self.is_heartbeats(topic)):
+            return f"{self.source}{self.separator}{topic}"
+        return topic
+
+    def on_source(self, topic: str) -> str | None:
+        """Return the source topic that the flow mirrors under this name, None if it mirrors none.
+
+        The inverse of ``on_target``.
+        """
+        prefix = f"{self.source}{self.separator}"
+        upstream = topic.removeprefix(prefix) if topic.startswith(prefix) else None
+        if self.is_prefixed:
+            return upstream
+        if self.has_heartbeats and self.is_heartbeats(topic):
+            return upstream
+        return topic
+
+    # --- what a name says --------------------------------------------------------------------
+
+    def topic_source(self, topic: str) -> str | None:
+        """Return the cluster that a prefixed name comes from, None for one without prefix.
+
+        Java's split drops empty parts at the end, so `orders.` has no prefix and `.orders` has an
+        empty one.
+        """
+        source, found, rest = topic.partition(self.separator)
+        return source if found and _has_part(rest, self.separator) else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """Return what a prefixed topic is called where it comes from, None for one without."""
+        source = self.topic_source(topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def original_topic(self, topic: str) -> str:
+        """Return the name at the first of all hops."""
+        while (upstream := self.upstream_topic(topic)) is not None:
+            topic = upstream
+        return topic
+
+    def is_heartbeats(self, topic: str) -> bool:
+        """Whether these are heartbeats, of whatever cluster.
+
+        IdentityReplicationPolicy takes every name that ends so for heartbeats; an application's
+        `engine-heartbeats` keeps its name here.
+        """
+        return self.original_topic(topic) == HEARTBEATS
+
+    def is_internal(self, topic: str) -> bool:
+        """Whether the name is kept for brokers, Connect, MirrorMaker or this mirror."""
+        suffixes = (f"{self.separator}internal", ".internal", "-internal")
+        return topic.startswith(("__", ".")) or topic.endswith(suffixes)
+
+    def is_cycle(self, topic: str) -> bool:
+        """Whether a source topic has come from the target, over however many hops.
+
+        Identical names say nothing of it: there the producer ids do (mirror.loops).
+        """
+        if not self.is_prefixed and not (self.has_heartbeats and self.is_heartbeats(topic)):
+            return False
+        upstream: str | None = topic
+        while upstream is not None:
+            if self.topic_source(upstream) == self.target:
+                return True
+            upstream = self.upstream_topic(upstream)
+        return False
+
+    # --- MirrorMaker's own topics --------------------------------------------------------------
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """Return the target's topic of translated group positions."""
+        return f"{self.source}{self.separator}checkpoints{self.separator}internal"
+
+    def offset_syncs_topic(self, other: str) -> str:
+        """Return the topic of offset syncs, on the one cluster, named for the other."""
+        return f"mm2-offset-syncs{self.separator}{other}{self.separator}internal"
+
+
+def _has_part(rest: str, separator: str) -> bool:
+    """Whether anything but separators is left."""
+    return any(rest.split(separator))

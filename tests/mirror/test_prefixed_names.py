@@ -1,0 +1,106 @@
+"""A flow with `names: prefixed`: everything on the target goes by `dc1.<topic>`."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from failover.plan import Refusal, decide
+from mirror.topic_choice import choices
+from tests.failover.sites import (
+    Sites,
+    commit_by_hand,
+    committed,
+    create_topic,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+)
+from tests.failover.test_plan import ALL_WELL, PLANNED
+from tests.mirror.daemon import configure, run_mirror, wait_until
+from tests.mirror.test_groups_and_duty import checkpoints
+from tests.mirror.test_topic_choice import FLOW, topic
+from wire.net.metadata import ClusterView
+
+
+def test_topics_from_the_target_and_internal_ones_have_their_reason() -> None:
+    topics = {one: topic(one) for one in ("orders", "orders.internal", "dc2.orders")}
+    view = ClusterView(brokers={}, controller_id=0, topics=topics, cluster_id="c")
+    everything = replace(FLOW.topics, include=(re.compile(".*"),))
+    flow = replace(FLOW, is_prefixed=True, topics=everything)
+    assert {one.topic: one.left_out for one in choices(flow, view)} == {
+        "orders": None,
+        "orders.internal": "its name is one of internal topics",
+        "dc2.orders": "it has come from dc2",
+    }
+    assert [flow.mirrors(one) for one in topics] == [True, False, False]
+
+
+def test_a_promotion_over_a_prefixed_flow_is_refused() -> None:
+    refusal = decide(replace(ALL_WELL, is_prefixed=True), PLANNED)
+    assert isinstance(refusal, Refusal)
+    assert "`names: prefixed`" in refusal.reason
+
+
+def told(configuration: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+@pytest.mark.integration
+def test_a_prefixed_flow_mirrors_everything_under_the_other_name(
+    sites: Sites, tmp_path: Path
+) -> None:
+    configuration = configure(sites, tmp_path, "orders.*|dc2.*", "names: prefixed")
+    for name in ("orders", "orders-late", "dc2.returned"):
+        create_topic(sites.dc1, name)
+    produce(sites.dc1, "orders", range(50))
+    produce(sites.dc1, "dc2.returned", range(5))
+    commit_by_hand(sites.dc1, "billing", "orders", 30)
+    assert "would create dc1.orders with 1 partitions" in told(configuration, "check")
+    with run_mirror(configuration) as mirror:
+        mirror.wait_mirrored("orders", 50)
+        wait_until("billing", lambda: committed(sites.dc2, "billing", "dc1.orders") == 30)
+        mirror.kill()
+        produce(sites.dc1, "orders", range(50, 80))
+        admin = AdminClient({"bootstrap.servers": sites.dc1.bootstrap})
+        admin.create_partitions([NewPartitions("orders-late", 2)])["orders-late"].result()
+        mirror.start()
+        mirror.wait_mirrored("orders", 80)
+        produce(sites.dc1, "orders-late", range(7), partition=1)
+        mirror.wait_mirrored("orders-late", 7, index=1)
+        assert mirror.partition("dc2.returned") is None
+        wait_until("checkpoint", lambda: ("billing", "dc1.orders") in checkpoints(sites))
+    assert values_of(read_all(sites.dc2, "dc1.orders")) == list(range(80))
+    assert values_of(read_all(sites.dc2, "dc1.orders-late", 1)) == list(range(7))
+    there = AdminClient({"bootstrap.servers": sites.dc2.bootstrap}).list_topics(timeout=10).topics
+    assert not {"orders", "orders-late", "dc2.returned", "dc1.dc2.returned"} & set(there)
+    assert told(configuration, "translate", "orders:0:40") == (
+        "dc1 orders:0:40 -> dc2 dc1.orders:0:40 (exact)\n"
+    )
+    assert told(configuration, "translate", "--reverse", "dc1.orders:0:40") == (
+        "dc2 dc1.orders:0:40 -> dc1 orders:0:40 (exact)\n"
+    )
+    exported = told(configuration, "offsets", "export", "billing")
+    assert "billing,dc1.orders,0,30" in exported
+    (tmp_path / "positions.csv").write_text(exported.replace(",30", ",20"))
+    told(configuration, "offsets", "import", str(tmp_path / "positions.csv"))
+    assert committed(sites.dc2, "billing", "dc1.orders") == 20
