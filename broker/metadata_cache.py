@@ -29,6 +29,8 @@ class PartitionView:
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+    """Replicas whose broker or log folder was down when the controller announced this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

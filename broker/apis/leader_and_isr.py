@@ -60,7 +60,9 @@ async def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicE
             LeaderAndIsrPartitionError(
                 topic_name=topic.topic_name,
                 partition_index=state.partition_index,
-                error_code=call.node.partitions.take(_leadership(topic, state)),
+                error_code=call.node.partitions.take(
+                    _leadership(topic, state), is_new=state.is_new
+                ),
             )
         )
         # A new log takes milliseconds of the disk's time; other clients get their turn between.

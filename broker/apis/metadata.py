@@ -114,5 +114,7 @@ def _partition(view: PartitionView, call: Call) -> MetadataResponsePartition:
         leader_epoch=view.leader_epoch,
         replica_nodes=view.replicas,
         isr_nodes=view.isr,
-        offline_replicas=tuple(broker for broker in view.replicas if broker not in live),
+        offline_replicas=tuple(
+            broker for broker in view.replicas if broker not in live or broker in view.offline
+        ),
     )

@@ -70,4 +70,5 @@ def _view(state: UpdateMetadataPartitionState) -> PartitionView:
         leader_epoch=state.leader_epoch,
         replicas=state.replicas,
         isr=state.isr,
+        offline=state.offline_replicas,
     )

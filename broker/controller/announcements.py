@@ -131,9 +131,19 @@ def _replica_state(
         replicas=topic.replicas[index],
         adding_replicas=topic.adding.get(index, ()),
         removing_replicas=topic.removing.get(index, ()),
-        is_new=is_first or broker in topic.adding.get(index, ()),
+        is_new=is_first or _begins_here(decision, partition, broker),
         leader_recovery_state=state.recovery,
     )
+
+
+def _begins_here(decision: Decision, partition: TopicPartition, broker: int) -> bool:
+    """Say whether this decision gives the broker a replica that it cannot have had before.
+
+    Said once only: later the replica may lie on a log folder that has failed, and must not be made
+    anew on another one.
+    """
+    begun = decision.begun.get(partition.topic)
+    return begun is not None and broker in begun.adding.get(partition.partition, ())
 
 
 def _cached_topics(

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import FolderRefused, StorageError, TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -133,7 +133,7 @@ def read_meta_properties(path: Path) -> MetaProperties | None:
     except (KeyError, ValueError) as error:
         raise StorageError(path, "version, broker.id or cluster.id is missing or wrong") from error
     if version != _VERSION:
-        raise StorageError(path, f"version={version} is not of a broker with ZooKeeper (0)")
+        raise FolderRefused(path, f"version={version} is not of a broker with ZooKeeper (0)")
     return owner
 
 

@@ -1,6 +1,7 @@
 """One folder of log.dirs: its lock, its owner, its marks and checkpoints, and whether it failed."""
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -11,7 +12,7 @@ from typing import Final
 
 from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import FolderRefused, StorageError, TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -30,25 +31,39 @@ class LogDirectory:
     """
 
     def __init__(self, path: Path, owner: MetaProperties) -> None:
-        """Lock and check the folder, made if it is not there. Raises StorageError."""
+        """Lock and check the folder, made if it is not there; one whose disk fails is offline.
+
+        Raises FolderRefused for one that is somebody else's.
+        """
         self.path = path
         self.failure: StorageError | None = None
-        self._lock = _lock(path)
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.log_starts: dict[TopicPartition, int] = {}
+        self.cleaned: dict[TopicPartition, int] = {}
+        self.was_clean = False
+        self._lock = -1
         try:
-            self._claim(owner)
-            self.recovery_points = _read_offsets(path / checkpoints.RECOVERY_POINTS)
-            self.log_starts = _read_offsets(path / checkpoints.LOG_STARTS)
-            self.cleaned = _read_offsets(path / checkpoints.CLEANER_OFFSETS)
-            self.was_clean = self._consume_mark()
-        except BaseException:
+            self._take(owner)
+        except FolderRefused:
             self.unlock()
             raise
+        except StorageError as failure:
+            self.unlock()
+            self.blame(failure)
+
+    def _take(self, owner: MetaProperties) -> None:
+        self._lock = _lock(self.path)
+        self._claim(owner)
+        self.recovery_points = _read_offsets(self.path / checkpoints.RECOVERY_POINTS)
+        self.log_starts = _read_offsets(self.path / checkpoints.LOG_STARTS)
+        self.cleaned = _read_offsets(self.path / checkpoints.CLEANER_OFFSETS)
+        self.was_clean = self._consume_mark()
 
     def _claim(self, owner: MetaProperties) -> None:
         file = self.path / checkpoints.META_PROPERTIES
         found = checkpoints.read_meta_properties(file)
         if found is not None and found != owner:
-            raise StorageError(
+            raise FolderRefused(
                 file,
                 f"belongs to broker {found.broker_id} of cluster {found.cluster_id}, "
                 f"not to broker {owner.broker_id} of cluster {owner.cluster_id}",
@@ -182,6 +197,8 @@ def _read_offsets(path: Path) -> dict[TopicPartition, int]:
 
 
 def _lock(path: Path) -> int:
+    if path.exists() and not path.is_dir():
+        raise StorageError(path, os.strerror(errno.ENOTDIR))
     with _naming(path):
         path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -191,7 +208,7 @@ def _lock(path: Path) -> int:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         os.close(descriptor)
-        raise StorageError(path, "is in use by another broker process") from None
+        raise FolderRefused(path, "is in use by another broker process") from None
     except OSError as error:
         os.close(descriptor)
         raise StorageError.from_os(path, error) from error

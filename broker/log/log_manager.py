@@ -15,7 +15,7 @@ from broker.log.directory import LogDirectory, doomed_name, folder_name
 from broker.log.flushing import PendingFlush
 from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
-from broker.log.results import RecoveryReport, StorageError, TopicPartition
+from broker.log.results import FolderRefused, RecoveryReport, StorageError, TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -73,8 +73,9 @@ class LogManager:
     ) -> "LogManager":
         """Lock the folders, check them, and open (if need be recover) every log in them.
 
-        `config_of(topic)` gives a topic's settings. Raises StorageError naming a folder that is
-        read-only, full, locked by another broker, or belongs to another broker or cluster.
+        `config_of(topic)` gives a topic's settings. A folder that is read-only, full or broken is
+        offline with all that may lie on it (KIP-112). Raises StorageError when none is left, and
+        FolderRefused for one that another broker holds or that belongs to another cluster.
         """
         owner = MetaProperties(broker_id, cluster_id)
         held: list[LogDirectory] = []
@@ -83,17 +84,38 @@ class LogManager:
                 held.append(LogDirectory(path, owner))  # noqa: PERF401 - what is held is unlocked
             manager = cls(held, care or CareIntervals())
             for directory in held:
-                manager._load(directory, config_of, now_ms)
+                manager._load_alive(directory, config_of, now_ms)
+            manager._refuse_if_all_failed()
+            manager._tell_failures()
         except BaseException:
             for directory in held:
                 directory.unlock()
             raise
         return manager
 
+    def _load_alive(self, directory: LogDirectory, config_of: ConfigOf, now_ms: int) -> None:
+        """Open what is in a folder; the first log that its disk does not give ends it."""
+        try:
+            directory.refuse_if_offline()
+            self._load(directory, config_of, now_ms)
+        except FolderRefused:
+            raise
+        except StorageError as failure:
+            directory.blame(failure)
+
+    def _refuse_if_all_failed(self) -> None:
+        failures = list(self.offline.values())
+        if len(failures) == len(self._directories):
+            alone = "" if len(failures) == 1 else "; no log folder is left"
+            raise StorageError(failures[0].path, failures[0].reason + alone)
+
     def _load(self, directory: LogDirectory, config_of: ConfigOf, now_ms: int) -> None:
-        for name, folder in sorted(directory.partitions().items()):
+        folders = sorted(directory.partitions().items())
+        for name, folder in folders:
             if name in self._home:
-                raise StorageError(folder, f"{name.topic}-{name.partition} is in two log folders")
+                raise FolderRefused(folder, f"{name.topic}-{name.partition} is in two log folders")
+            self._home[name] = directory
+        for name, folder in folders:
             opening = Opening(
                 config=config_of(name.topic),
                 is_clean=directory.was_clean,
@@ -101,7 +123,6 @@ class LogManager:
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
             )
-            self._home[name] = directory
             self._logs[name] = PartitionLog.open(name, folder, directory, opening)
             for report in self._logs[name].recovery_reports:
                 LOG.warning("%s", report)
@@ -112,9 +133,14 @@ class LogManager:
         return self._logs
 
     @property
-    def folders(self) -> Sequence[Path]:
-        """The folders of log.dirs."""
-        return [directory.path for directory in self._directories]
+    def live_folders(self) -> Sequence[Path]:
+        """The folders of log.dirs that have not failed."""
+        return [directory.path for directory in self._directories if directory.failure is None]
+
+    def may_be_offline(self, topic: str, partition: int) -> bool:
+        """Say whether a log lies, or for all that is known may lie, on a folder that has failed."""
+        home = self._home.get(TopicPartition(topic, partition))
+        return bool(self.offline) if home is None else home.failure is not None
 
     def by_folder(self) -> Sequence[LogFolder]:
         """Return what lies where."""
@@ -142,9 +168,11 @@ class LogManager:
         """Return the partition's log, made if it is not there, in the emptiest live folder.
 
         Raises StorageError, also when the log found is of another topic id, and ValueError for a
-        topic name that is none.
+        topic name that is none. Ask `may_be_offline` first, unless the replica is a new one.
         """
         name = TopicPartition(topic, partition)
+        if name in self._home:
+            self._home[name].refuse_if_offline()
         known = self._logs.get(name)
         if known is not None:
             self._check_topic_id(known, topic_id)

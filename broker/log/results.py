@@ -37,6 +37,13 @@ class StorageError(Exception):
         return cls(path, os.strerror(error.errno) if error.errno else str(error))
 
 
+class FolderRefused(StorageError):
+    """A log folder that is not this broker's, or a partition that is in two: it does not start.
+
+    Not the disk's fault, so the folder is not just offline: somebody has to look at it.
+    """
+
+
 class Origin(Enum):
     """Who appends, and therefore how much is checked (Kafka's AppendOrigin)."""
 

@@ -20,8 +20,7 @@ class HighWatermarks:
     """The checkpoint files of one broker."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Read what is there; a damaged file counts as none."""
-        self._folders = folders
+        """Read what is in these folders; a damaged file counts as none."""
         self._saved: dict[TopicPartition, int] = {}
         for folder in folders:
             try:
@@ -34,18 +33,22 @@ class HighWatermarks:
         return self._saved.get(name, 0)
 
     def save(
-        self, logs: Iterable[PartitionLog], held: Callable[[TopicPartition], int | None]
+        self,
+        folders: Sequence[Path],
+        logs: Iterable[PartitionLog],
+        held: Callable[[TopicPartition], int | None],
     ) -> None:
-        """Write one for each log; what is not held in any role yet keeps the one it was saved with.
+        """Write one for each log in these folders; what has no role yet keeps what it had.
 
-        A folder that cannot be written keeps its older, lower ones.
+        A folder that cannot be written keeps its older, lower ones, as one that is offline does.
         """
-        by_folder: dict[Path, dict[TopicPartition, int]] = {path: {} for path in self._folders}
+        by_folder: dict[Path, dict[TopicPartition, int]] = {path: {} for path in folders}
         for log in logs:
-            offset = held(log.name)
-            by_folder[log.folder.parent][log.name] = (
-                self.saved(log.name) if offset is None else offset
-            )
+            if log.folder.parent in by_folder:
+                offset = held(log.name)
+                by_folder[log.folder.parent][log.name] = (
+                    self.saved(log.name) if offset is None else offset
+                )
         self._saved = {}
         for folder, offsets in by_folder.items():
             self._saved |= offsets

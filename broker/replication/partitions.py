@@ -46,8 +46,10 @@ class Partitions:
         self._config_of = config_of
         self._clock = clock
         self._surroundings = surroundings or Surroundings()
-        self._high_watermarks = HighWatermarks(logs.folders)
+        self._high_watermarks = HighWatermarks(logs.live_folders)
         self._held: dict[tuple[str, int], Partition] = {}
+        self._missed: set[tuple[str, int]] = set()
+        """Replicas that were asked for while they may lie on an offline folder: never made anew."""
         self._listeners: dict[str, LeadershipListener] = {}
         self._controller_epoch = 0
 
@@ -79,16 +81,23 @@ class Partitions:
         self._controller_epoch = controller_epoch
         return True
 
-    def take(self, leadership: Leadership) -> ErrorCode:
-        """Lead or follow as the controller says; older words than those known are ignored."""
-        known = self._held.get((leadership.topic, leadership.index))
+    def take(self, leadership: Leadership, *, is_new: bool = False) -> ErrorCode:
+        """Lead or follow as the controller says; older words than those known are ignored.
+
+        While a log folder is offline only a replica that `is_new` gets a log: that of any other may
+        lie there (KIP-112).
+        """
+        place = leadership.topic, leadership.index
+        known = self._held.get(place)
         if known is not None and known.leadership.topic_id != leadership.topic_id:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if known is not None and leadership.leader_epoch < known.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self._broker_id not in leadership.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if known is not None and known.log.folder.parent in self._logs.offline:
+        may_be_had = known is not None or not is_new or place in self._missed
+        if may_be_had and self._logs.may_be_offline(*place):
+            self._missed.add(place)
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
             partition = known or self._open(leadership)
@@ -96,7 +105,7 @@ class Partitions:
         except StorageError as error:
             _LOG.error("%s-%s: %s", leadership.topic, leadership.index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._held[leadership.topic, leadership.index] = partition
+        self._held[place] = partition
         if is_newer:
             self._follow_or_not(partition)
             self._tell_listener(partition)
@@ -156,6 +165,8 @@ class Partitions:
         if not delete:
             return ErrorCode.NONE
         self._held.pop((topic, index), None)
+        if self._logs.may_be_offline(topic, index):
+            return ErrorCode.KAFKA_STORAGE_ERROR  # it would come back with its folder
         try:
             if self._logs.get(topic, index) is not None:
                 self._logs.delete(topic, index)
@@ -189,7 +200,9 @@ class Partitions:
 
     def save_high_watermarks(self) -> None:
         """Write `replication-offset-checkpoint`."""
-        self._high_watermarks.save(self._logs.logs.values(), self.high_watermark)
+        self._high_watermarks.save(
+            self._logs.live_folders, self._logs.logs.values(), self.high_watermark
+        )
 
     async def save_high_watermarks_regularly(self, interval_s: float) -> None:
         """Write them until cancelled, and once more in the end."""
