@@ -20,6 +20,7 @@ from mirror.links import Links
 from mirror.loops import LoopWatch
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
+from mirror.mirrormaker import MirrorMakerTopics
 from mirror.partition import MirroredPartition
 from mirror.positioning import Positioning
 from mirror.routing import Routed
@@ -44,6 +45,7 @@ class Engine:
         self.groups = GroupSync(self.flow, links)
         self.discovery = Discovery(self.flow, links, self.map_log)
         self.acls = AclWatch(self.flow, links)
+        self.mirrormaker = MirrorMakerTopics(self.flow, links)
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
         self.is_started = False
@@ -65,6 +67,7 @@ class Engine:
             nursery.start_soon(loops.run)
             nursery.start_soon(self.groups.run)
             nursery.start_soon(self.acls.run)
+            nursery.start_soon(self.mirrormaker.run)
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
 

@@ -161,6 +161,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
         "start": engine.starting_fault,
         "discovery": engine.discovery.fault,
         "rights": engine.acls.fault,
+        "MirrorMaker's topics": engine.mirrormaker.fault,
         "group positions, source": engine.groups.reader.fault,
         "group positions, polled": engine.groups.poller.fault,
         "group positions, target": engine.groups.fault,

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runtime.config import FlowConfig
-from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.retries import code_of
@@ -37,20 +36,22 @@ def left_out(flow: FlowConfig, topic: TopicView) -> str | None:
     """Return why the flow does not mirror a topic, None if it does."""
     if topic.is_internal:
         return "it is internal to the cluster"
-    excluding = _matching(flow.topics.exclude, topic.name)
-    if excluding is not None:
-        return f"excluded by {excluding}"
-    if _matching(flow.topics.include, topic.name) is None:
-        return "no include pattern matches"
-    if (reason := _reserved(flow.names, topic.name)) is not None:
+    if (reason := _by_name(flow, topic.name)) is not None:
         return reason
     if topic.error_code != ErrorCode.NONE:
         return f"the source says {code_of(topic.error_code).name}"
     return None if topic.partitions else "it has no partitions"
 
 
-def _reserved(names: TopicNames, topic: str) -> str | None:
-    """Return why no topic of this name is ever mirrored, None if it may be."""
+def _by_name(flow: FlowConfig, topic: str) -> str | None:
+    """Return why no topic of this name is mirrored, None if it may be."""
+    names = flow.names
+    if not flow.is_heartbeats(topic):
+        excluding = _matching(flow.topics.exclude, topic)
+        if excluding is not None:
+            return f"excluded by {excluding}"
+        if _matching(flow.topics.include, topic) is None:
+            return "no include pattern matches"
     if names.is_internal(topic):
         return "its name is one of internal topics"
     return f"it has come from {names.target}" if names.is_cycle(topic) else None

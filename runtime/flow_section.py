@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from runtime.topic_names import DEFAULT_SEPARATOR, SEPARATOR, TopicNames
+from runtime.topic_names import DEFAULT_SEPARATOR, HEARTBEATS, SEPARATOR, TopicNames
 from runtime.yaml_section import Section
 
 # What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
@@ -100,6 +100,23 @@ class ThrottleConfig:
         return ", ".join(words) or "none"
 
 
+class OffsetSyncs(Enum):
+    """On which side MirrorMaker's offset syncs are written (offset-syncs.topic.location)."""
+
+    OFF = "none"
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorMakerConfig:
+    """What is written for MirrorMaker 2's clients and dashboards, beside its checkpoints."""
+
+    heartbeats: bool = False
+    offset_syncs: OffsetSyncs = OffsetSyncs.OFF
+    interval_ms: int = 1_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowConfig:
     """One direction of mirroring; `name` is `dc1->dc2`."""
@@ -129,6 +146,7 @@ class FlowConfig:
     is_prefixed: bool = False
     """Topics are called `<source><separator><topic>` on the target, as MirrorMaker does it."""
     separator: str = DEFAULT_SEPARATOR
+    mirrormaker: MirrorMakerConfig = MirrorMakerConfig()
 
     @property
     def names(self) -> TopicNames:
@@ -138,16 +156,24 @@ class FlowConfig:
             target=self.target,
             is_prefixed=self.is_prefixed,
             separator=self.separator,
+            has_heartbeats=self.mirrormaker.heartbeats,
         )
 
     def mirrors(self, topic: str) -> bool:
         """Whether a topic of the source is mirrored, by its name."""
         names = self.names
         return (
-            self.topics.matches(topic)
+            (self.topics.matches(topic) or self.is_heartbeats(topic))
             and not names.is_internal(topic)
             and not names.is_cycle(topic)
         )
+
+    def is_heartbeats(self, topic: str) -> bool:
+        """Whether it is mirrored as MirrorMaker's heartbeats, whatever the patterns say.
+
+        A promotion and an audit do not see them: on the target they have another name.
+        """
+        return self.mirrormaker.heartbeats and self.names.is_heartbeats(topic)
 
     @property
     def client_id(self) -> str:
@@ -211,9 +237,10 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         ),
         is_prefixed=section.choice("names", ("identical", "prefixed"), "identical") == "prefixed",
         separator=_separator(section),
+        mirrormaker=_mirrormaker(section.section("mirrormaker", required=False)),
     )
     section.finish()
-    return flow
+    return _without_heartbeats(flow)
 
 
 def _separator(section: Section) -> str:
@@ -221,6 +248,25 @@ def _separator(section: Section) -> str:
     if not SEPARATOR.fullmatch(separator):
         raise section.error("separator", f"{separator!r} cannot be part of a topic's name")
     return separator
+
+
+def _mirrormaker(section: Section) -> MirrorMakerConfig:
+    sides = tuple(one.value for one in OffsetSyncs)
+    config = MirrorMakerConfig(
+        heartbeats=section.boolean("heartbeats", default=False),
+        offset_syncs=OffsetSyncs(section.choice("offset_syncs", sides, OffsetSyncs.OFF.value)),
+        interval_ms=section.integer("interval_ms", 1_000, least=100, most=3_600_000),
+    )
+    section.finish()
+    return config
+
+
+def _without_heartbeats(flow: FlowConfig) -> FlowConfig:
+    """Return the flow with topics that leave heartbeats to ``is_heartbeats``."""
+    if not flow.mirrormaker.heartbeats:
+        return flow
+    beats = re.compile(rf"(.*{re.escape(flow.separator)})?{HEARTBEATS}")
+    return replace(flow, topics=replace(flow.topics, exclude=(*flow.topics.exclude, beats)))
 
 
 def _are_groups_polled(section: Section) -> bool:

@@ -41,6 +41,21 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
     assert configuration.flow_to("dc1") is None
 
 
+def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
+    tmp_path: Path,
+) -> None:
+    text = GOOD.replace(
+        "    target: dc2\n", "    target: dc2\n    mirrormaker: {heartbeats: true}\n"
+    )
+    (flow,) = load(write(tmp_path, text.replace("flights.*", ".*"))).flows
+    assert flow.mirrors("heartbeats")
+    assert flow.mirrors("dc3.heartbeats")
+    assert not flow.mirrors("dc2.heartbeats")
+    assert not flow.topics.matches("heartbeats")
+    assert not flow.topics.matches("dc3.heartbeats")
+    assert flow.topics.matches("engine-heartbeats")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -50,6 +65,11 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
             ":7: flows[0].tarqet: unknown key; did you mean 'target'?",
         ),
         ("    target: dc2\n", "", ":6: flows[0].target: is missing"),
+        (
+            "    target: dc2",
+            "    target: dc2\n    separator: /",
+            ":8: flows[0].separator: '/' cannot be part of a topic's name",
+        ),
         ("    target: dc2", "    ? [target]\n    : dc2", ":7: flows[0]: a key must be a text"),
         ("    target: dc2", "    target: dc9", ":7: flows[0].target: unknown cluster 'dc9'; there"),
         ("    target: dc2", "    target: dc1", ":7: flows[0].target: is the source too: 'dc1'"),

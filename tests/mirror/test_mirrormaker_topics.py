@@ -1,0 +1,43 @@
+"""Heartbeats and offset syncs between two bundled clusters."""
+
+from pathlib import Path
+
+import pytest
+
+from offset_translation import heartbeat, offset_sync
+from tests.failover.sites import Sites, create_topic, produce, run_sites
+from tests.mirror.daemon import configure, read_batches, run_mirror, wait_until
+from wire.record_batch import Record, iterate_records
+
+
+def records_of(sites: Sites, site: str, topic: str) -> list[Record]:
+    cluster = getattr(sites, site)
+    return [one for stored in read_batches(cluster, topic) for one in iterate_records(stored.data)]
+
+
+@pytest.mark.integration
+def test_heartbeats_arrive_and_offset_syncs_follow_the_mirror(tmp_path: Path) -> None:
+    more = "mirrormaker: {heartbeats: true, offset_syncs: source, interval_ms: 200}"
+    with run_sites(tmp_path / "sites") as sites:
+        create_topic(sites.dc1, "beaten")
+        produce(sites.dc1, "beaten", range(20))
+        with run_mirror(configure(sites, tmp_path, "beaten", more)) as mirror:
+            mirror.wait_mirrored("heartbeats", 3)
+            mirror.wait_mirrored("beaten", 20)
+
+            def last_sync() -> tuple[int, int]:
+                found = records_of(sites, "dc1", "mm2-offset-syncs.dc2.internal")
+                syncs = [offset_sync.decode(r.key or b"", r.value or b"") for r in found]
+                of_topic = [one for one in syncs if one.topic == "beaten"]
+                return of_topic[-1].upstream_offset, of_topic[-1].downstream_offset
+
+            wait_until("the sync", lambda: last_sync() == (19, 19))
+            produce(sites.dc1, "beaten", range(20, 25))
+            wait_until("the next sync", lambda: last_sync() == (24, 24))
+            assert mirror.status()["faults"] == []
+        there = records_of(sites, "dc2", "dc1.heartbeats")
+        beats = [heartbeat.decode(r.key or b"", r.value or b"") for r in there]
+        assert {(one.source, one.target) for one in beats} == {("dc1", "dc2")}
+        times = [one.time_ms for one in beats]
+        assert times == sorted(times)
+        assert len(times) >= 3
