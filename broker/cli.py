@@ -19,7 +19,6 @@ from broker.log.results import StorageError
 from broker.node import run_broker
 from broker.parent import cancel_without_parent
 from broker.ports import PortWishes
-from broker.properties import ConfigurationError, parse_override, read_properties
 from broker.server import CannotListen
 from broker.up import ClusterFailed, UpOptions, bring_up
 from broker.zookeeper.store import BrokerIdTaken
@@ -27,6 +26,7 @@ from broker.zookeeper.tree import MalformedNode
 from runtime.java import JavaMissing
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
+from runtime.properties import ConfigurationError, parse_override, read_properties
 from runtime.signals import cancel_on_signal
 from runtime.zookeeper import ZooKeeperFault
 from runtime.zookeeper_server import ZooKeeperServerFailed

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from broker.properties import ConfigurationError, Property
+from runtime.properties import ConfigurationError, Property
 
 UNLIMITED: Final = -1
 HOUR_MS: Final = 3_600_000

@@ -1,10 +1,12 @@
 """Java's property file format, as far as Kafka's files use it, with the line of every key."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+_ESCAPED: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<character>.?))", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -55,7 +57,8 @@ def _pairs(path: Path, text: str) -> Iterator[tuple[int, str, str]]:
         key, value = _split(line)
         if not key:
             raise ConfigurationError(f"{path}:{number}: a line without a key: {line[:40]}")
-        yield number, _unescape(key), _unescape(value.rstrip())
+        place = f"{path}:{number}"
+        yield number, _unescape(key, place), _unescape(value.rstrip(), place)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -89,12 +92,11 @@ def _split(line: str) -> tuple[str, str]:
     return line[:position], rest[1:].lstrip() if rest[:1] in {"=", ":"} else rest
 
 
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    parts = iter(text)
-    return "".join(_escaped(next(parts, "")) if part == "\\" else part for part in parts)
+def _unescape(text: str, place: str) -> str:
+    def unescaped(found: re.Match[str]) -> str:
+        code, character = found["code"], found["character"]
+        if character == "u" and code is None:
+            raise ConfigurationError(f"{place}: \\u is not followed by four hexadecimal digits")
+        return chr(int(code, 16)) if code else _ESCAPES.get(character, character)
 
-
-def _escaped(character: str) -> str:
-    return _ESCAPES.get(character, character)
+    return _ESCAPED.sub(unescaped, text)
