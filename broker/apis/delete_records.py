@@ -1,8 +1,13 @@
-"""DeleteRecords: move a log's start forward."""
+"""DeleteRecords: move a log's start forward, on every replica."""
 
+from dataclasses import dataclass, replace
 from typing import Final
 
-from broker.context import Call
+import trio
+
+from broker.apis.patience import patience_s
+from broker.context import Call, NotLeader
+from broker.controller.topics import INTERNAL_TOPICS
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
@@ -17,20 +22,57 @@ from wire.messages.delete_records import (
 UP_TO_HIGH_WATERMARK: Final = -1
 
 
-async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-    """Answer for each partition that is led here."""
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(_delete(topic.name, asked, call) for asked in topic.partitions),
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is to be answered for one partition, and what has to be waited for before."""
+
+    answer: DeleteRecordsPartitionResult
+    partition: Partition | None = None
+    offset: int = 0
+
+    async def wait(self) -> DeleteRecordsPartitionResult:
+        """Return the answer once every living replica has moved its log's start, or is too late.
+
+        The caller cancels the wait when the time is up (Kafka's DelayedDeleteRecords).
+        """
+        partition = self.partition
+        if partition is None:
+            return self.answer
+        try:
+            await partition.wait_low_watermark(self.offset)
+        except NotLeader:
+            return replace(
+                self.answer, low_watermark=-1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
-            for topic in request.topics
-        )
-    )
+        return replace(self.answer, low_watermark=partition.low_watermark)
 
 
-def _delete(topic: str, asked: DeleteRecordsPartition, call: Call) -> DeleteRecordsPartitionResult:
+async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+    """Delete what is led here, then wait for the followers as long as the client would.
+
+    A follower that takes longer makes it REQUEST_TIMED_OUT: the records are deleted all the same.
+    """
+    begun = [
+        (topic.name, [_delete(topic.name, asked, call) for asked in topic.partitions])
+        for topic in request.topics
+    ]
+    deadline = trio.current_time() + patience_s(request.timeout_ms)
+    answered: list[DeleteRecordsTopicResult] = []
+    for name, deletions in begun:
+        answers = [await _answer(deletion, deadline) for deletion in deletions]
+        answered.append(DeleteRecordsTopicResult(name=name, partitions=tuple(answers)))
+    return DeleteRecordsResponse(topics=tuple(answered))
+
+
+async def _answer(deletion: Deletion, deadline: float) -> DeleteRecordsPartitionResult:
+    with trio.move_on_at(deadline):
+        return await deletion.wait()
+    return replace(deletion.answer, error_code=ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _delete(topic: str, asked: DeleteRecordsPartition, call: Call) -> Deletion:
+    if topic in INTERNAL_TOPICS and call.node.metadata.topic(topic) is not None:
+        return _failed(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = call.node.led(topic, asked.partition_index)
     if not isinstance(partition, Partition):
         return _failed(asked, partition)
@@ -46,14 +88,17 @@ def _delete(topic: str, asked: DeleteRecordsPartition, call: Call) -> DeleteReco
             partition.delete_before(offset)
     except StorageError:
         return _failed(asked, ErrorCode.KAFKA_STORAGE_ERROR)
-    return DeleteRecordsPartitionResult(
+    answer = DeleteRecordsPartitionResult(
         partition_index=asked.partition_index,
-        low_watermark=partition.log_start_offset,
+        low_watermark=partition.low_watermark,
         error_code=ErrorCode.NONE,
     )
+    return Deletion(answer, partition, offset)
 
 
-def _failed(asked: DeleteRecordsPartition, error: ErrorCode) -> DeleteRecordsPartitionResult:
-    return DeleteRecordsPartitionResult(
-        partition_index=asked.partition_index, low_watermark=-1, error_code=error
+def _failed(asked: DeleteRecordsPartition, error: ErrorCode) -> Deletion:
+    return Deletion(
+        DeleteRecordsPartitionResult(
+            partition_index=asked.partition_index, low_watermark=-1, error_code=error
+        )
     )

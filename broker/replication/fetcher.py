@@ -260,7 +260,7 @@ class ReplicaFetcher:
 
     def _append(self, place: Place, followed: _Followed, data: FetchPartitionData) -> None:
         partition = followed.partition
-        start = partition.log_start_offset
+        told = self._positions.told[place]
         records: Buffer = b"" if data.records is None else data.records  # type: ignore[assignment]
         appended = partition.append_fetched(
             records,
@@ -274,7 +274,7 @@ class ReplicaFetcher:
             return
         if followed.backoff.failures:
             followed.backoff = Backoff()
-        if appended is not None or partition.log_start_offset != start:
+        if appended is not None or partition.log_start_offset != told.log_start_offset:
             self._ask_from_end(place, partition)
 
     def _truncate(self, partition: Partition, divergence: Divergence) -> None:

@@ -152,6 +152,18 @@ class InSync:
             broker
         )
 
+    def low_watermark(self, log_start_offset: int) -> int:
+        """Return the lowest log start of this leader's own and those of the living followers.
+
+        UNKNOWN while one of them has not told it (Kafka's lowWatermarkIfLeader).
+        """
+        starts = (
+            follower.log_start_offset
+            for broker, follower in self.followers.items()
+            if self._rules.is_alive(broker)
+        )
+        return min(log_start_offset, min(starts, default=log_start_offset))
+
     def effective_min(self, min_insync_replicas: int) -> int:
         """Return min.insync.replicas, but never more than there are replicas (KIP-966)."""
         return min(min_insync_replicas, len(self.followers) + 1)

@@ -21,7 +21,7 @@ from broker.log.results import (
     Origin,
     Refused,
 )
-from broker.replication.in_sync import Follower, InSync, IsrChange, IsrRules
+from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrChange, IsrRules
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.replica import Replica
 from broker.replication.watching import Wakeup
@@ -74,6 +74,7 @@ class Partition(Replica):
         self._in_sync: InSync | None = None
         self.reign = 0
         """Counts how often this broker has come to lead it."""
+        self._low_watermark_waits: set[Wakeup] = set()
 
     @property
     def topic(self) -> str:
@@ -262,6 +263,12 @@ class Partition(Replica):
                 yield broker_id, max(0, self.log.log_end_offset - known)
 
     @property
+    def low_watermark(self) -> int:
+        """What every living replica has deleted up to; -1 while one has not told, or elsewhere."""
+        leads = self._in_sync
+        return UNKNOWN if leads is None else leads.low_watermark(self.log_start_offset)
+
+    @property
     def in_sync_replicas(self) -> frozenset[int]:
         """The confirmed ISR, this leader with it; empty where this broker does not lead."""
         return frozenset() if self._in_sync is None else self._in_sync.isr
@@ -271,7 +278,7 @@ class Partition(Replica):
         leads = self._in_sync
         assert leads is not None, "only a leader is fetched from"
         follower = leads.followers[broker_id]
-        before = follower.log_end_offset
+        before, start_before = follower.log_end_offset, follower.log_start_offset
         follower.fetched(
             offset, log_start_offset, self.log.log_end_offset, self._clock.monotonic_ms()
         )
@@ -279,6 +286,8 @@ class Partition(Replica):
             self._ask(leads.expand(broker_id, self._high_watermark))
         if offset != before:
             self._advance()
+        if log_start_offset != start_before:
+            self._low_watermark_may_have_moved()
 
     def look_after_isr(self) -> None:
         """Ask for an ISR without those who lag; call it every half of replica.lag.time.max.ms."""
@@ -290,6 +299,11 @@ class Partition(Replica):
     def reconsider(self) -> None:
         """See whether more is committed, now that brokers or settings have changed."""
         self._advance()
+        self._low_watermark_may_have_moved()
+
+    def _low_watermark_may_have_moved(self) -> None:
+        for wakeup in self._low_watermark_waits:
+            wakeup.wake()
 
     def _ask(self, change: IsrChange | None) -> None:
         if change is not None:
@@ -334,4 +348,18 @@ class Partition(Replica):
                 if self._high_watermark > offset:
                     return
                 await wakeup.wait()
+        raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")
+
+    async def wait_low_watermark(self, offset: int) -> None:
+        """Wait until every living replica's log starts at `offset` or behind. Raises NotLeader."""
+        wakeup = Wakeup()
+        self._low_watermark_waits.add(wakeup)
+        try:
+            with self.waking(wakeup):
+                while self.is_led_here:
+                    if self.low_watermark >= offset:
+                        return
+                    await wakeup.wait()
+        finally:
+            self._low_watermark_waits.discard(wakeup)
         raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")

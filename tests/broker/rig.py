@@ -17,8 +17,9 @@ from broker.dynamic_config import DynamicConfig
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from broker.metrics import RequestMetrics
+from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
-from broker.replication.partition import Partition
+from broker.replication.partition import REPLICA_LAG_TIME_MAX_MS, Partition, Surroundings
 from broker.replication.partitions import Partitions
 from broker.server import Server
 from wire.errors import ErrorCode
@@ -83,7 +84,13 @@ class LoneNode:
             config_of=self.dynamic.log_config,
             now_ms=NOW_MS,
         )
-        self.partitions = Partitions(0, self.logs, self.dynamic.log_config, self.clock)
+        rules = IsrRules(
+            lag_time_max_ms=REPLICA_LAG_TIME_MAX_MS,
+            is_alive=lambda broker: broker in self.metadata.brokers,
+        )
+        self.partitions = Partitions(
+            0, self.logs, self.dynamic.log_config, self.clock, Surroundings(rules=rules)
+        )
         for index in range(2):
             self.lead(index)
         self.metadata.put_partitions("t", TOPIC_ID, [view(0), view(1), view(2, leader=1)])

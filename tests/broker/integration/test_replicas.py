@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 import trio
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from tests.broker.integration.test_faults import (
@@ -187,6 +187,49 @@ def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywher
     cluster.restart()
     again = AdminClient({"bootstrap.servers": cluster.bootstrap})
     until(lambda: in_sync_counts(again, "quiet") == [3] * 30)
+
+
+def delete_before(admin: AdminClient, topic: str, offset: int, timeout_s: float) -> int:
+    """Delete records of the first partition; return the low watermark that is answered."""
+    place = TopicPartition(topic, 0, offset)
+    deleted = admin.delete_records([place], operation_timeout=timeout_s, request_timeout=30)
+    return int(deleted[place].result(40).low_watermark)
+
+
+def earliest(cluster: RunningCluster, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "earliest"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[0])
+    finally:
+        consumer.close()
+
+
+def test_records_are_deleted_when_no_living_replica_has_them_any_more(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    create(admin, "shortened", [0, 1, 2])
+    sent = [b"%d" % number for number in range(100)]
+    assert len(produce_all(cluster.bootstrap, "shortened", sent)) == 100
+    assert delete_before(admin, "shortened", 10, 20) == 10
+    pid = cluster.pids[2]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(KafkaException) as late:
+            delete_before(admin, "shortened", 20, 0.5)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    error = late.value.args[0]
+    assert isinstance(error, KafkaError)
+    assert error.code() == KafkaError.REQUEST_TIMED_OUT
+    assert earliest(cluster, "shortened") == 20
+    assert delete_before(admin, "shortened", 50, 20) == 50
+    stop(cluster, 0, signal.SIGKILL)
+    until(lambda: replicas_of(admin, "shortened")[0] == 1)
+    assert earliest(cluster, "shortened") == 50, "the follower had moved its log's start"
+    until(lambda: live_brokers(admin) == 2)
+    assert delete_before(admin, "shortened", 80, 20) == 80
+    cluster.start_broker(0)
+    until(lambda: replicas_of(admin, "shortened")[2] == [0, 1, 2])
 
 
 def in_sync_counts(admin: AdminClient, topic: str) -> list[int]:

@@ -12,6 +12,11 @@ from broker.replication.preferred import RACK_AWARE
 from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from wire.messages.fetch import FetchPartitionData, FetchRequest, ReplicaState
 from wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -178,3 +183,66 @@ async def test_a_consumer_is_sent_to_the_replica_in_its_rack(tmp_path: Path) -> 
         assert (near.preferred_read_replica, near.records) == (FOLLOWER, b"")
         assert only(await client.ask(fetch(0, rack_id="here"))).preferred_read_replica == -1
         assert only(await client.ask(fetch(0, rack_id="nowhere"))).preferred_read_replica == -1
+
+
+def deletion(offset: int, *, timeout_ms: int = 60_000) -> DeleteRecordsRequest:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    return DeleteRecordsRequest(
+        topics=(DeleteRecordsTopic(name="t", partitions=(partition,)),), timeout_ms=timeout_ms
+    )
+
+
+def deleted(answer: Any) -> tuple[int, int]:
+    (topic,) = answer.topics
+    (partition,) = topic.partitions
+    return partition.error_code, partition.low_watermark
+
+
+def with_log_start(request: FetchRequest, log_start_offset: int) -> FetchRequest:
+    (topic,) = request.topics
+    (asked,) = topic.partitions
+    asked = replace(asked, log_start_offset=log_start_offset)
+    return replace(request, topics=(replace(topic, partitions=(asked,)),))
+
+
+async def test_records_are_deleted_when_the_living_followers_have_moved_their_logs_start_too(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect() as follower:
+        rig.node.metadata.set_brokers(
+            0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
+        )
+        lead_with_follower(rig)
+        await admin.send(produce(batch(b"a", b"b", b"c")))
+        await follower.ask(with_log_start(by_follower(0, max_wait_ms=5_000), 0))
+        await follower.ask(with_log_start(by_follower(3), 0))
+        assert outcome(await admin.receive()) == (ErrorCode.NONE, 0)
+        late = await admin.ask(deletion(1, timeout_ms=0))
+        assert deleted(late) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        assert only(await follower.ask(by_follower(3))).log_start_offset == 1
+        await admin.send(deletion(2))
+        await follower.ask(with_log_start(by_follower(3), 1))
+        await follower.ask(with_log_start(by_follower(3), 2))
+        assert deleted(await admin.receive()) == (ErrorCode.NONE, 2)
+        await admin.send(deletion(-1))
+        await follower.ask(with_log_start(by_follower(3), 2))
+        rig.node.metadata.set_brokers(0, [BrokerEndpoint(broker_id=0, host="h", port=1)])
+        rig.node.partitions.brokers_changed()
+        assert deleted(await admin.receive()) == (ErrorCode.NONE, 3), "the dead are not waited for"
+
+
+async def test_who_deletes_records_learns_that_leadership_was_lost_meanwhile(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect() as follower:
+        rig.node.metadata.set_brokers(
+            0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
+        )
+        lead_with_follower(rig, isr=(0,))
+        await admin.ask(produce(batch(b"a"), acks=1))
+        await follower.ask(with_log_start(by_follower(0, max_wait_ms=5_000), 0))
+        await follower.ask(with_log_start(by_follower(1), 0))
+        await admin.send(deletion(1))
+        assert only(await follower.ask(with_log_start(by_follower(1), 0))).log_start_offset == 1
+        rig.node.lead(0, leader=FOLLOWER, epoch=7)
+        assert deleted(await admin.receive()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
