@@ -25,7 +25,7 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from wire.record_batch import HEADER_BYTES
+from wire.record_batch import HEADER_BYTES, claims_transaction
 
 NO_ANSWER: Final = 0
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -79,8 +79,9 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
     the leader again (as Apache Kafka does).
     """
+    answer_one = _refuse_transaction if _is_transaction_of_nobody(request) else _append
     appended = [
-        (topic.name, [_append(topic.name, data, request, call) for data in topic.partition_data])
+        (topic.name, [answer_one(topic.name, data, request, call) for data in topic.partition_data])
         for topic in request.topic_data
     ]
     if request.acks == NO_ANSWER:
@@ -114,6 +115,23 @@ async def _response_later(
     return _response(
         [(name, [await one.wait(deadline) for one in promises]) for name, promises in promised]
     )
+
+
+def _is_transaction_of_nobody(request: ProduceRequest) -> bool:
+    """Say whether a partition's first batch belongs to a transaction that the request names not."""
+    return request.transactional_id is None and any(
+        data.records is not None and claims_transaction(data.records)  # type: ignore[arg-type]
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
+
+
+def _refuse_transaction(
+    _topic: str, data: PartitionProduceData, _request: ProduceRequest, _call: Call
+) -> PartitionProduceResponse:
+    """Refuse as Apache Kafka does, the whole request, before anything else is looked at."""
+    reason = "a transactional batch without a transactional id"
+    return _failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
 
 
 def _append(

@@ -158,6 +158,24 @@ async def test_produce_refuses_with_kafkas_codes(tmp_path: Path) -> None:
         assert outcome(await client.ask(produce(good))) == (ErrorCode.NONE, 0)
 
 
+async def test_a_transaction_without_its_id_is_refused_with_all_that_came_along(
+    tmp_path: Path,
+) -> None:
+    ours = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    both = replace(
+        produce(b""),
+        topic_data=produce(batch(b"b")).topic_data + produce(ours, partition=1).topic_data,
+    )
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        answer = await client.ask(both)
+        assert [topic.partition_responses[0].error_code for topic in answer.responses] == [
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        ] * 2
+        with_id = replace(produce(ours), transactional_id="x")
+        assert outcome(await client.ask(with_id)) == (ErrorCode.INVALID_TXN_STATE, -1)
+        assert only(await client.ask(fetch(0))).records == b""
+
+
 async def test_acks_all_needs_enough_replicas_in_sync(tmp_path: Path) -> None:
     async with serving(tmp_path, min_insync_replicas=2) as rig, rig.connect() as client:
         assert outcome(await client.ask(produce(batch(b"a"))))[0] == ErrorCode.NOT_ENOUGH_REPLICAS

@@ -66,13 +66,6 @@ HARMLESS: Final = {
 }
 """Differences that no client acts on. An entry that is no longer true fails the test."""
 
-OPEN: Final = frozenset(
-    {
-        "produce: transactional without a transaction",
-    }
-)
-"""Differences that are not meant; the matrix names those that are still there."""
-
 
 def api_of(name: str) -> str:
     """Return what stands before the colon."""
@@ -104,11 +97,7 @@ def test_odd_requests_are_answered_alike(
     asked = [name for name in ODD_REQUESTS if api_of(name) == api]
     differences = {name: found for name in asked if (found := difference(theirs[name], ours[name]))}
     told = {name: sorted(found) for name, found in differences.items()}
-    still_open = [name for name in told if name in OPEN]
-    accepted = {name: HARMLESS[name] for name in asked if name in HARMLESS}
-    assert {name: told[name] for name in told if name not in OPEN} == accepted
-    if still_open:
-        pytest.xfail("; ".join(name.partition(": ")[2] for name in still_open))
+    assert told == {name: HARMLESS[name] for name in asked if name in HARMLESS}
 
 
 async def ask_all(broker: RunningCluster | KafkaCluster) -> dict[str, Any]:

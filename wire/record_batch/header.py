@@ -150,6 +150,15 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return header
 
 
+def claims_transaction(buffer: Buffer) -> bool:
+    """Say whether the first batch claims to be part of a transaction; nothing of it is checked."""
+    return (
+        len(buffer) > CRC_STARTS_AT + 1
+        and buffer[_MAGIC_AT] == MAGIC
+        and bool(buffer[CRC_STARTS_AT + 1] & TRANSACTIONAL)
+    )
+
+
 def iterate_batches(
     buffer: Buffer, *, max_batch_bytes: int = MAX_BATCH_BYTES
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
