@@ -152,6 +152,9 @@ class Node(Protocol):
     async def next_producer_id(self) -> int:
         """Return a producer id that nobody has; raises ZooKeeperFault when no block can be had."""
 
+    async def is_registered_as(self, broker_epoch: int) -> bool:
+        """Say whether a controller that names this epoch means this life of the broker."""
+
     async def wait_metadata(self) -> None:
         """Wait (a bounded time) until a controller has told this broker about the cluster."""
 

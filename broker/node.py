@@ -70,6 +70,7 @@ class BrokerNode:
         metadata: MetadataCache,
         logs: LogManager,
         pool: ConnectionPool,
+        registration: Registration,
     ) -> None:
         self.broker_id: int = config.broker_id
         self.config = config
@@ -97,6 +98,7 @@ class BrokerNode:
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
         self._config_watch = config_watch
+        self._registration = registration
         self._creation = TopicCreation(config, self.controller, metadata, pool)
         self._producer_ids: Iterator[int] = iter(())
         self._producer_id_turn = trio.Lock()
@@ -110,6 +112,9 @@ class BrokerNode:
         if view is None or index not in view.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    async def is_registered_as(self, broker_epoch: int) -> bool:
+        return await self._registration.is_present(broker_epoch)
 
     async def wait_metadata(self) -> None:
         with trio.move_on_after(METADATA_WAIT_S):
@@ -250,7 +255,7 @@ async def _run(
             ):
                 settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
                 pool = ConnectionPool(nursery, settings)
-                node = BrokerNode(config, watch, metadata, logs, pool)
+                node = BrokerNode(config, watch, metadata, logs, pool, registration)
                 watch.on_change = node.reconfigure
                 metrics_port = await _start_metrics(node, nursery)
                 await nursery.start(node.groups.run)

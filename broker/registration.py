@@ -30,6 +30,7 @@ class Registration:
         self._store = store
         self.epoch = UNKNOWN_BROKER_EPOCH
         """Of the registration as this broker last wrote it."""
+        self._registered = trio.Event()
 
     async def register_first(self) -> None:
         """Register, or raise BrokerIdTaken when another broker lives under this id.
@@ -71,6 +72,16 @@ class Registration:
             self._broker_id, self._listener, self._rack, now_ms=clock.now_ms()
         )
         self.epoch = registered.epoch
+        self._registered.set()
+
+    async def is_present(self, epoch: int) -> bool:
+        """Say whether who names this epoch speaks of the present registration, or a newer one.
+
+        A controller hears of a registration before its broker does, and one that was deposed
+        speaks of an earlier life. Waits until there is one.
+        """
+        await self._registered.wait()
+        return epoch >= self.epoch
 
     async def unregister(self) -> None:
         """Leave the cluster."""

@@ -1,11 +1,13 @@
 """LeaderAndIsr: the controller tells this broker which partitions it leads or follows."""
 
 import logging
+from uuid import UUID
 
 import trio
 
 from broker.apis.answers import CloseConnection
 from broker.context import Call
+from broker.controller.announcements import FULL
 from broker.controller.topics import illegal_name
 from broker.replication.leadership import Leadership
 from runtime.zookeeper import ZooKeeperFault
@@ -34,6 +36,10 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
         _LOG.warning("settings of topics cannot be read: %s", error)
         return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     partitions.broker_epoch = request.broker_epoch
+    if request.type == FULL:
+        is_meant = await call.node.is_registered_as(request.broker_epoch)
+        if is_meant and partitions.obeys(request.controller_epoch):
+            partitions.set_strays_aside(_assigned(request))
     partitions.known_leaders |= {
         leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders
     }
@@ -41,6 +47,14 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
         error_code=ErrorCode.NONE,
         topics=tuple([await _take(topic, call) for topic in request.topic_states]),
     )
+
+
+def _assigned(request: LeaderAndIsrRequest) -> dict[tuple[str, int], UUID]:
+    return {
+        (topic.topic_name, state.partition_index): topic.topic_id
+        for topic in request.topic_states
+        for state in topic.partition_states
+    }
 
 
 def _refuse_illegal(request: LeaderAndIsrRequest) -> None:

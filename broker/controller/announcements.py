@@ -75,7 +75,10 @@ def announce(decision: Decision, controller_id: int) -> list[Announcement]:
             told.append(
                 Announcement(broker, _update_metadata(cluster, topics, broker, controller_id))
             )
-    return [*told, *_stop_replicas(decision, controller_id)]
+    stops = _stop_replicas(decision, controller_id)
+    # A newcomer deletes what is to be deleted before it looks for logs that are not assigned to it.
+    first = [stop for stop in stops if stop.broker_id in decision.introduced]
+    return [*first, *told, *(stop for stop in stops if stop.broker_id not in decision.introduced)]
 
 
 def _is_held(cluster: Cluster, partition: TopicPartition, broker: int) -> bool:

@@ -17,6 +17,7 @@ from broker.log.results import FolderRefused, StorageError, TopicPartition
 LOG: Final = logging.getLogger(__name__)
 
 DELETED: Final = "-delete"
+STRAY: Final = "-stray"
 _LOCK: Final = ".lock"
 _PROBE: Final = ".probe"
 _PROBE_BYTES: Final = 4096
@@ -181,9 +182,9 @@ def parse_folder_name(name: str) -> TopicPartition | None:
     return TopicPartition(topic, int(partition))
 
 
-def doomed_name(name: str) -> str:
-    """Return a new name for the folder of a deleted partition, as Kafka: `<name>.<id>-delete`."""
-    suffix = f".{secrets.token_hex(16)}{DELETED}"
+def name_aside(name: str, kind: str) -> str:
+    """Return a new name for a partition's folder that is none any more: `<name>.<id>-delete`."""
+    suffix = f".{secrets.token_hex(16)}{kind}"
     return name[: _NAME_LIMIT - len(suffix)] + suffix
 
 

@@ -11,7 +11,7 @@ from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
 from broker.log.cleaning_plan import Cleanable
 from broker.log.config import LogConfig
-from broker.log.directory import LogDirectory, doomed_name, folder_name
+from broker.log.directory import DELETED, STRAY, LogDirectory, folder_name, name_aside
 from broker.log.flushing import PendingFlush
 from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
@@ -216,14 +216,22 @@ class LogManager:
     def delete(self, topic: str, partition: int) -> None:
         """Rename the folder to `<name>.<id>-delete`; a later tick removes it."""
         name = TopicPartition(topic, partition)
+        directory = self._home[name]
+        self._doomed.append((directory, self._take_away(name, DELETED)))
+
+    def set_aside(self, name: TopicPartition) -> Path:
+        """Rename the folder to `<name>.<id>-stray` and let it be, for somebody to look at it."""
+        return self._take_away(name, STRAY)
+
+    def _take_away(self, name: TopicPartition, kind: str) -> Path:
         log, directory = self._logs[name], self._home[name]
         log.changes += 1
-        doomed = directory.path / doomed_name(log.folder.name)
+        folder = directory.path / name_aside(log.folder.name, kind)
         with directory.guard(log.folder):
-            log.folder.rename(doomed)
+            log.folder.rename(folder)
             directory.lower(name, 0)
         del self._logs[name], self._home[name]
-        self._doomed.append((directory, doomed))
+        return folder
 
     # -- compaction -----------------------------------------------------------------------------
 

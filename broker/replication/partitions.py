@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from uuid import UUID
 
 import trio
 
 from broker.context import Clock, LeadershipListener
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
+from broker.log.partition_log import PartitionLog
 from broker.log.results import StorageError
 from broker.log.results import TopicPartition as LogName
 from broker.replication.fetch_sessions import FetchSessions
@@ -110,6 +112,28 @@ class Partitions:
             self._follow_or_not(partition)
             self._tell_listener(partition)
         return ErrorCode.NONE
+
+    def set_strays_aside(self, assigned: Mapping[tuple[str, int], UUID]) -> None:
+        """Set aside the logs that the controller, naming all it assigns here, does not mean.
+
+        Those of partitions that it does not name, or of a topic that had the name before. Only what
+        was found at the start and never spoken of since: a delayed word must not take away a newer
+        partition's log. Kafka's findStrayReplicas; the folders stay until somebody removes them.
+        """
+        strays = [
+            log
+            for name, log in self._logs.logs.items()
+            if name not in self._held and _is_stray(log, assigned.get(name))
+        ]
+        for log in strays:
+            try:
+                folder = self._logs.set_aside(log.name)
+            except StorageError as error:
+                _LOG.error("%s: a stray log, cannot be set aside: %s", log.folder, error)
+            else:
+                _LOG.warning("%s: a stray log, not assigned here: now %s", log.folder, folder)
+        if strays:
+            self.save_high_watermarks()  # a topic made anew must not find those of the old one
 
     def _open(self, leadership: Leadership) -> Partition:
         log = self._logs.create(
@@ -224,3 +248,10 @@ class Partitions:
             await trio.sleep(interval_s)
             for partition in list(self._held.values()):
                 partition.look_after_isr()
+
+
+def _is_stray(log: PartitionLog, assigned: UUID | None) -> bool:
+    """Say whether no partition, or one of another topic, is assigned here under the log's name."""
+    if assigned is None:
+        return True
+    return log.topic_id is not None and log.topic_id != assigned.bytes

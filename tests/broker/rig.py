@@ -72,6 +72,7 @@ class LoneNode:
     def __init__(self, folder: Path, config: BrokerConfig) -> None:
         self.broker_id = 0
         self.config = config
+        self.registered_epoch = 0
         self.clock = FixedClock()
         self.metadata = MetadataCache("cluster")
         self.dynamic = DynamicConfig(config)
@@ -108,6 +109,12 @@ class LoneNode:
         if known is None or index not in known.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    async def is_registered_as(self, broker_epoch: int) -> bool:
+        return broker_epoch >= self.registered_epoch
+
+    async def know_topics(self, _: object) -> None:
+        """Have no settings of their own."""
 
     async def wait_metadata(self) -> None:
         """It is there from the start."""

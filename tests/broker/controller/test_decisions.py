@@ -214,6 +214,13 @@ def test_a_newcomer_is_told_everything_and_the_others_what_changed() -> None:
     assert [state.topic_name for state in everything.topic_states] == ["t", "uu"]
 
 
+def test_a_newcomer_deletes_before_it_is_told_all_that_it_should_hold() -> None:
+    before = play(alive(0, 1), topic("t", (0, 1)), alive(0), DeletionRequested(name="t"))
+    back = decide(before.cluster, alive(0, 1))
+    told = [type(one.request) for one in announce(back, CONTROLLER) if one.broker_id == 1]
+    assert told == [StopReplicaRequest, LeaderAndIsrRequest, UpdateMetadataRequest]
+
+
 def test_deletion_is_announced_as_kafka_does() -> None:
     decision = play(alive(0), topic("t", (0,)), DeletionRequested(name="t"))
     metadata, stop = (

@@ -189,6 +189,28 @@ def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywher
     until(lambda: in_sync_counts(again, "quiet") == [3] * 30)
 
 
+def test_a_replica_that_was_moved_away_while_its_broker_was_down_is_set_aside(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    create(admin, "stays", [1, 0])
+    create(admin, "left", [0, 1])
+    sent = [b"%d" % number for number in range(100)]
+    for topic in ("stays", "left"):
+        assert len(produce_all(cluster.bootstrap, topic, sent)) == 100
+    stop(cluster, 1, signal.SIGKILL)
+    until(lambda: live_brokers(admin) == 2)
+    move(cluster, "left", (0, 2))
+    until(lambda: replicas_of(admin, "left") == (0, [0, 2], [0, 2]))
+    cluster.start_broker(1)
+    until(lambda: replicas_of(admin, "stays")[2] == [0, 1])
+    logs = folder(cluster, 1, "left-0").parent
+    (stray,) = logs.glob("left-0.*-stray")
+    assert (stray / f"{0:020}.log").stat().st_size > 0
+    assert (logs / "stays-0").exists()
+    assert not (logs / "left-0").exists()
+    assert sorted(read_all(cluster.bootstrap, "left", 1, 100)) == sorted(sent)
+
+
 def delete_before(admin: AdminClient, topic: str, offset: int, timeout_s: float) -> int:
     """Delete records of the first partition; return the low watermark that is answered."""
     place = TopicPartition(topic, 0, offset)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.config import LogConfig
-from broker.log.directory import doomed_name, folder_name, parse_folder_name
+from broker.log.directory import DELETED, STRAY, folder_name, name_aside, parse_folder_name
 from broker.log.log_manager import LogManager
 from broker.log.results import AppendResult, StorageError, TopicPartition
 from tests.broker.log.logs import NOW_MS, SMALL, batch, opened, partition_of, values_of
@@ -65,8 +65,9 @@ def test_folder_names_are_kafkas() -> None:
     assert parse_folder_name("a-1.b-12") == ("a-1.b", 12)
     for other in ("topic", "-1", "a-b", "a-1.abc-delete", "a-1.abc-future", ".lock"):
         assert parse_folder_name(other) is None
-    assert len(doomed_name("x" * 249 + "-12345")) == 255
-    assert parse_folder_name(doomed_name("a-1")) is None
+    for kind in (DELETED, STRAY):
+        assert len(name_aside("x" * 249 + "-12345", kind)) == 255
+        assert parse_folder_name(name_aside("a-1", kind)) is None
 
 
 def test_a_deleted_log_is_gone_and_its_name_begins_anew(tmp_path: Path) -> None:
