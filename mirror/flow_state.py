@@ -191,6 +191,15 @@ class FlowState:
                 yield partition
 
     @property
+    def has_room(self) -> bool:
+        """Whether to fetch on: half of what may be under way is free.
+
+        With less, each acknowledgement in a backlog would be followed by a fetch of its size: one
+        partition's records, in a request of their own.
+        """
+        return self.in_flight_bytes <= self.config.in_flight_bytes // 2
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing is under way."""
         return all(partition.is_settled for partition in self.partitions.values())

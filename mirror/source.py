@@ -125,7 +125,7 @@ class SourceFetcher:
     def _wanted(self) -> tuple[list[_Asked], bool]:
         """Return what to ask for, and whether that is all that flows."""
         flow = self._flow
-        if not flow.is_fetching or flow.in_flight_bytes >= flow.config.in_flight_bytes:
+        if not flow.is_fetching or not flow.has_room:
             return [], False
         limit = flow.config.partition_in_flight_bytes
         if not flow.throttle.is_idle:

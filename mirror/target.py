@@ -247,7 +247,8 @@ class _Line:
 
     def _answered(self) -> None:
         self._under_way -= 1
-        self._flow.fetch_more.wake()
+        if self._flow.has_room:
+            self._flow.fetch_more.wake()
         self._flow.settled.wake()
 
     def _diverge(

@@ -39,7 +39,7 @@ class MemoryTransport:
         if self._closed.is_set():
             raise trio.ClosedResourceError
 
-    async def receive_into(self, buffer: memoryview) -> int:
+    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:  # noqa: ARG002
         if not self._held:
             try:
                 self._held = await self._incoming.receive()

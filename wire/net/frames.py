@@ -14,6 +14,8 @@ from wire.primitives import Buffer
 
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
+_AT_ONCE_BYTES: Final = 1024 * 1024
+"""Of a large frame so much is waited for at a time: a wake-up costs as much as copying 200 KiB."""
 _SIZE: Final = Struct(">i")
 
 
@@ -78,7 +80,8 @@ class FrameReader:
         frame[:filled] = self._chunk[self._start : self._end]
         self._start = self._end = 0
         while filled < size:
-            received = await self._transport.receive_into(frame[filled:])
+            rest = frame[filled:]
+            received = await self._transport.receive_into(rest, min(len(rest), _AT_ONCE_BYTES))
             if not received:
                 return None
             filled += received

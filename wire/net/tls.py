@@ -95,7 +95,7 @@ class TlsTransport:
         self._check_open()
         await trio.lowlevel.wait_writable(self._socket)
 
-    async def receive_into(self, buffer: memoryview) -> int:
+    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:  # noqa: ARG002
         filled = 0
         while filled < len(buffer):
             self._check_open()

@@ -18,6 +18,8 @@ from wire.primitives import Buffer
 Address: TypeAlias = tuple[str, int]
 
 CONNECT_TIMEOUT_S: Final = 10.0
+SYSTEMS_OWN: Final = 0
+"""For how much may wait unsent in a socket: what the system's settings say."""
 MAX_PARTS_AT_ONCE: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
@@ -32,8 +34,11 @@ class Transport(Protocol):
         """Wait until `send_now` would take something."""
         ...
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        """Wait for bytes, put them at the start of `buffer`, return how many; 0 at the end."""
+    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:
+        """Wait for bytes, put them at the start of `buffer`, return how many; 0 at the end.
+
+        That there are `least` is waited for where the system can do so; fewer may come.
+        """
         ...
 
     def close(self) -> None:
@@ -48,12 +53,13 @@ Dial: TypeAlias = Callable[[Address], Awaitable[Transport]]
 class SocketTransport:
     """Plain TCP, on a socket that never blocks."""
 
-    __slots__ = ("_closed", "_socket")
+    __slots__ = ("_closed", "_least", "_socket")
 
     def __init__(self, connected: socket.socket) -> None:
         connected.settimeout(0)
         self._socket = connected
         self._closed = False
+        self._least = 1
 
     def send_now(self, parts: Sequence[Buffer]) -> int:
         if self._closed:
@@ -68,10 +74,13 @@ class SocketTransport:
             raise trio.ClosedResourceError
         await trio.lowlevel.wait_writable(self._socket)
 
-    async def receive_into(self, buffer: memoryview) -> int:
+    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:
         while True:
             if self._closed:
                 raise trio.ClosedResourceError
+            if least != self._least:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+                self._least = least
             await trio.lowlevel.wait_readable(self._socket)
             try:
                 return self._socket.recv_into(buffer)
@@ -111,6 +120,8 @@ async def connect_socket(address: Address) -> socket.socket:
     connected = socket.socket(fileno=stream.socket.detach())
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # trio has lowered it to 128 KiB: a request of megabytes would take a wake-up for each of those.
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEMS_OWN)
     return connected
 
 

@@ -1,0 +1,63 @@
+"""Plain TCP, over real sockets."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from wire.net.transport import SocketTransport, connect_socket
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[SocketTransport, trio.SocketStream]]:
+    """Open a transport and what is at its other end."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        transport = SocketTransport(await connect_socket(listener.socket.getsockname()))
+        async with await listener.accept() as peer:
+            yield transport, peer
+            transport.close()
+
+
+async def test_a_reader_sleeps_until_there_is_as_much_as_it_asked_for() -> None:
+    async with connected() as (transport, peer):
+        sizes: list[int] = []
+
+        async def receive(least: int) -> None:
+            sizes.append(await transport.receive_into(memoryview(bytearray(1000)), least))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive, 300)
+            for _ in range(3):
+                await peer.send_all(bytes(100))
+                await trio.testing.wait_all_tasks_blocked()
+        assert sizes == [300]
+
+
+async def test_less_is_waited_for_again_after_much_was() -> None:
+    async with connected() as (transport, peer):
+        buffer = memoryview(bytearray(1000))
+        await peer.send_all(bytes(500))
+        assert await transport.receive_into(buffer, 500) == 500
+        await peer.send_all(b"x")
+        assert await transport.receive_into(buffer) == 1
+
+
+async def test_the_end_of_the_stream_ends_the_wait_for_more() -> None:
+    async with connected() as (transport, peer):
+        buffer = memoryview(bytearray(1000))
+        await peer.send_all(bytes(20))
+        await peer.send_eof()
+        assert await transport.receive_into(buffer, 300) == 20
+        assert await transport.receive_into(buffer, 300) == 0
+
+
+async def test_how_much_may_wait_unsent_is_left_to_the_system() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        with await connect_socket(listener.socket.getsockname()) as connected_socket:
+            option = (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
+            with socket.socket() as untouched:
+                assert connected_socket.getsockopt(*option) == untouched.getsockopt(*option)
