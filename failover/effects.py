@@ -16,7 +16,7 @@ from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
 from failover.execute import Outcome, StepFailed
 from failover.fence import Fence, FenceDoesNotHold, read_fence, set_fence, wait_holds
 from failover.flow import FlowControl
-from failover.groups import move_groups, wait_left
+from failover.groups import BothMaps, move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
@@ -47,6 +47,8 @@ class PromotionEffects:
     source: Site
     target: Site
     follower: MapFollower
+    backward: MapFollower
+    """What the other direction has brought into the source."""
 
     async def run(self, step: StepName, journal: Journal) -> Outcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
@@ -116,9 +118,17 @@ class PromotionEffects:
         )
 
     async def _groups_move(self, journal: Journal) -> Outcome:
-        await self.follower.refresh(_places(journal))
+        places = _places(journal)
+        await self.follower.refresh(places)
+        await self.backward.refresh(places)
+        bounded = {place: self.backward.bounded(place) for place in places}
         return Outcome(
-            facts=await move_groups(self.source, self.target, self.flow.groups, self.follower.maps)
+            facts=await move_groups(
+                self.source,
+                self.target,
+                self.flow.groups,
+                BothMaps(forward=self.follower.maps, backward=bounded),
+            )
         )
 
     # --- the fence -------------------------------------------------------------------------------
@@ -227,7 +237,7 @@ class PromotionEffects:
 
         Behind a drain, what was never announced is a log without records: all of it is mirrored.
         """
-        target_end = self.follower.target_ends.get(place, 0)
+        target_end = self.follower.writing_end(place)
         mirrored = self.follower.mirrored_end(place)
         if mirrored is None:
             if logs is None and target_end > 0:

@@ -49,8 +49,16 @@ class Moved:
     left: Mapping[Place, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothMaps:
+    """The maps of the flow, and where they are bounded, those of the other direction."""
+
+    forward: Mapping[Place, OffsetMap]
+    backward: Mapping[Place, OffsetMap | None] = field(default_factory=dict)
+
+
 def choose(
-    maps: Mapping[Place, OffsetMap],
+    maps: BothMaps,
     source: Mapping[Place, GroupOffset],
     target: Mapping[Place, GroupOffset],
     *,
@@ -61,14 +69,16 @@ def choose(
     commits: dict[Place, int] = {}
     left: dict[Place, str] = {}
     for place, found in sorted(source.items()):
-        offset_map = maps.get(place)
+        offset_map = maps.forward.get(place)
         if offset_map is None:
             continue
         current = target[place].offset if place in target else None
         position = GroupPosition(
             source_offset=found.offset, applied_source_offset=None, target_offset=current
         )
-        decision = decide(offset_map, position, group_is_idle=is_idle)
+        decision = decide(
+            offset_map, position, group_is_idle=is_idle, backward=maps.backward.get(place)
+        )
         match decision:
             case Leave.ALREADY_THERE:
                 assert current is not None, "what is already there is known"
@@ -80,9 +90,7 @@ def choose(
     return Moved(positions=positions, committed=commits, left=left)
 
 
-async def move_groups(
-    source: Site, target: Site, groups: PatternSet, maps: Mapping[Place, OffsetMap]
-) -> Facts:
+async def move_groups(source: Site, target: Site, groups: PatternSet, maps: BothMaps) -> Facts:
     """Translate the positions of all groups through the maps and commit them on the target.
 
     May be repeated: positions only move forward. What could not be committed is in the facts, by
@@ -106,9 +114,7 @@ async def move_groups(
     return {"groups": len(names), "committed": committed, "positions": listed, "left": left}
 
 
-async def _move(
-    source: Site, target: Site, group: str, maps: Mapping[Place, OffsetMap], *, is_idle: bool
-) -> Moved:
+async def _move(source: Site, target: Site, group: str, maps: BothMaps, *, is_idle: bool) -> Moved:
     moved = choose(
         maps,
         await fetch_group_offsets(source.cluster, group),

@@ -52,6 +52,16 @@ class MapFollower:
         offset_map = self._state.maps.get(place)
         return None if offset_map is None else offset_map.mirrored_source_end
 
+    def writing_end(self, place: Place) -> int:
+        """Return the target offset behind all that is mirrored, which a seal bounds."""
+        offset_map = self._state.maps.get(place)
+        known = self.target_ends.get(place, 0)
+        return known if offset_map is None else min(known, offset_map.writing_end)
+
+    def bounded(self, place: Place) -> OffsetMap | None:
+        """Return the map of a partition that others may write to, if its mirrored end is known."""
+        return self._state.bounded(place)
+
     async def refresh(self, places: Iterable[Place] | None = None) -> None:
         """Read the target's ends, then what is new in the map.
 

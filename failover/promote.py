@@ -110,6 +110,7 @@ class Controller:
                 source=ends.source,
                 target=ends.target,
                 follower=MapFollower(ends.target, flow.source),
+                backward=MapFollower(ends.source, flow.target),
             )
 
     async def _close(self, journal: Journal, plan: Plan) -> None:

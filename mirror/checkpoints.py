@@ -229,6 +229,7 @@ class GroupSync:
                     target_offset=current,
                 ),
                 group_is_idle=True,
+                backward=self._flow.backward(place),
             )
             if isinstance(decision, Leave):
                 self._note_status(group, place, current, decision.value)

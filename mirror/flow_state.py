@@ -11,7 +11,8 @@ from mirror.orders import Orders
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.throttle import Throttle
-from offset_translation.map_records import TopicPartition
+from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.flow_section import POLICIES, Policy
@@ -86,6 +87,8 @@ class FlowState:
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
     throttle: Throttle = field(init=False)
+    arrived: MapState = field(default_factory=MapState)
+    """The map of the other direction: what came into the source from the target."""
     loop_ids: frozenset[int] = frozenset()
     """Producer ids of mirrors that write into the source."""
 
@@ -155,6 +158,16 @@ class FlowState:
         self.config = config
         self.fetch_more.wake()
         self.refresh.wake()
+
+    def backward(self, place: TopicPartition) -> OffsetMap | None:
+        """Return what came into a partition of the source from the target, if that is known."""
+        partition = self.partitions.get(place)
+        if partition is None or partition.source_end is None:
+            return None
+        if partition.target_topic != partition.topic:
+            return None  # what came from there has another topic to itself
+        self.arrived.advance({place: partition.source_end})
+        return self.arrived.bounded(place)
 
     def throttled_s(self) -> float:
         """Return how long until some throttled topic may be fetched, in seconds; 0.05 at least."""

@@ -1,7 +1,7 @@
-"""Which batches of the source were written by a mirror: known by producer id, from its own map.
+"""What the reverse flow has written into our source, from its own map.
 
-The reverse flow keeps its producer ids in ``<target>.offset-map.internal`` on our source. What
-carries one came from our target and is not sent back.
+It keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on our source. What
+carries one of the ids came from our target and is not sent back.
 """
 
 from typing import Final
@@ -12,21 +12,20 @@ from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.tail_reader import TailReader, topic_exists
-from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.map_records import map_topic_name
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 3.0
 
 
 class LoopWatch:
-    """Keeps ``FlowState.loop_ids`` in step with the reverse flow's map."""
+    """Keeps ``FlowState.arrived`` and its ``loop_ids`` in step with the reverse flow's map."""
 
     def __init__(self, flow: FlowState, links: Links) -> None:
         """Begin with no mirror known."""
         self._flow = flow
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
-        self._state = MapState()
         self.fault = FaultNote(f"{flow.config.name}: loops")
 
     async def run(self) -> None:
@@ -44,5 +43,5 @@ class LoopWatch:
         """Read what is new; raises NetworkFault."""
         if await topic_exists(self._links.source_admin, self._reader.topic):
             async for _, record in self._reader.read_new():
-                self._state.replay(record.key, record.value)
-            self._flow.loop_ids = frozenset(self._state.producer_ids)
+                self._flow.arrived.replay(record.key, record.value)
+            self._flow.loop_ids = frozenset(self._flow.arrived.producer_ids)

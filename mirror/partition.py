@@ -40,6 +40,9 @@ class _Goal:
 class MirroredPartition:
     """State of one partition of one flow."""
 
+    shift: int = 0
+    """Records that others have written to the target before the next one of ours."""
+
     def __init__(
         self,
         topic: str,
@@ -146,6 +149,7 @@ class MirroredPartition:
     def go_on(self, cursor: Cursor, now_ms: int) -> None:
         """Fetch from here."""
         self.cursor = cursor
+        self.shift = self.offset_map.runs.start_of(cursor.target) - cursor.target
         self.is_positioned = True
         self.move(PartitionState.CATCHING_UP, now_ms)
 
@@ -219,7 +223,7 @@ class MirroredPartition:
 
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""
-        self.offset_map.advance(forward.target_base + forward.record_count)
+        self.offset_map.reach(forward.target_base + forward.record_count)
         self.failures = 0
         self.refused_since_ms = None
         self.unauthorised_since_ms = None

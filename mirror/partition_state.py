@@ -85,8 +85,9 @@ ADVICE: Final[dict[PartitionState, str]] = {
     _S.SOURCE_GONE: "the source topic was deleted: delete the target topic if that was meant",
     _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
     "then `mirror restart`",
-    _S.TARGET_DIVERGED: "somebody else wrote to the target partition: find the writer; `mirror "
-    "restart --from-earliest` deletes the target's copy and begins anew",
+    _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "
+    "their writer; after a lost site, go on behind them with `mirror restart --skip`; `mirror "
+    "restart --from-earliest` deletes the target's copy, with them, and begins anew",
     _S.TARGET_REFUSED: "the target refuses the records: see the reason; go on behind them with "
     "`mirror restart --skip`",
     _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic, then `mirror restart`; or "

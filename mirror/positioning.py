@@ -18,7 +18,8 @@ from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Cursor
 from mirror.start_position import LogEnds, Start, Stop, decide_start, passing_over
-from offset_translation.map_records import TopicPartition, piece_start, withdrawal
+from offset_translation.map_records import TopicPartition, piece_start, run_start, withdrawal
+from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from runtime.topic_names import TopicNames
@@ -132,7 +133,10 @@ class Positioning:
             partition = one.partition
             partition.is_positioned = True
             if isinstance(decision, Start):
-                partition.offset_map.advance(decision.target)
+                ends = target[partition.topic, partition.index]
+                assert isinstance(ends, LogEnds), "nothing is decided without the ends"
+                partition.offset_map.advance(ends.end)
+                partition.offset_map.reach(decision.target)
                 _note_left_out(partition, decision)
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
@@ -159,9 +163,20 @@ class Positioning:
                 self._flow.refresh.wake()
                 continue
             decision = decide_start(
-                *key, offset_map=partition.offset_map, source=source_ends, target=target_ends
+                *key,
+                offset_map=partition.offset_map,
+                source=source_ends,
+                target=target_ends,
+                arrived=self._arrived(key, source_ends),
             )
             yield one, self._by_policy(partition, decision)
+
+    def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
+        """Return what the other direction has brought into the source, as far as that is sure."""
+        if self._flow.config.names.on_target(key[0]) != key[0]:
+            return None  # what came from there has another topic to itself
+        self._flow.arrived.advance({key: source.end})
+        return self._flow.arrived.bounded(key)
 
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""
@@ -237,6 +252,10 @@ def _map_records(partition: MirroredPartition, start: Start) -> list[MapRecord]:
                 source_start=start.source,
                 target_start=start.target,
             )
+        )
+    if start.run is not None:
+        records.append(
+            run_start(partition.topic, partition.index, place=start.target, target_start=start.run)
         )
     return records
 

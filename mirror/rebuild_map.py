@@ -1,7 +1,7 @@
 """`mirror rebuild-map`: the offset map found again from both logs, when its topic is lost.
 
-A mirror's batches are known by their sequence, which is their target offset; so the producer id is
-found again as well, and the mirror goes on where it was.
+A mirror's batches are known by their sequence, which is their target offset where nobody else
+writes; so the producer id is found again as well, and the mirror goes on where it was.
 """
 
 import sys
@@ -18,6 +18,7 @@ from mirror.positioning import Ends, read_target_ends
 from mirror.routing import SEQUENCES, Aborted, CommittedFilter
 from mirror.start_position import LogEnds
 from mirror.status_command import worker_of
+from mirror.tail_reader import topic_exists
 from offset_translation import map_records
 from offset_translation.map_records import MirrorProducer, TopicPartition, map_topic_name
 from offset_translation.rebuilding import CannotAlign, LogDigest, rebuild_starts
@@ -92,7 +93,18 @@ async def _refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig
         )
 
 
+async def _refuse_both_ways(flow: FlowConfig, links: Links) -> None:
+    """Raise LookFailed if records have flowed the other way: which is whose, no log tells."""
+    back = map_topic_name(flow.target)
+    if await topic_exists(links.source_admin, back):
+        raise LookFailed(
+            f"flow {flow.name}: {flow.source} has the map {back} of the other direction: "
+            "a map of logs that both sites have written cannot be rebuilt"
+        )
+
+
 async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
+    await _refuse_both_ways(flow, links)
     source = await source_ends(flow, links)
     known = (await read_map(flow, links)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))

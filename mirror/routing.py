@@ -43,16 +43,17 @@ from wire.record_batch.joining import MAX_RECORDS_EACH, join_batches
 from wire.schema import Piece
 
 SEQUENCES: Final = 2**31
-"""Sequences are int32 and begin again at 0; a batch's is its target offset in this ring."""
+"""Sequences are int32 and begin again at 0; a batch's is its place in this ring."""
 
 PieceStart: TypeAlias = tuple[int, int]
-"""(source offset, target offset)"""
+"""(source offset, place): the target offset, less what others have written before it."""
 
 
 class Cursor(NamedTuple):
-    """Where a partition stands: the next source offset to read and the target offset it gets.
+    """Where a partition stands: the next source offset to read and the place it gets.
 
-    ``shift`` is source minus target on the piece announced last.
+    A place is a target offset, less what others have written to the target before it. ``shift`` is
+    source minus target on the piece announced last.
     """
 
     source: int

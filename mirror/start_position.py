@@ -1,13 +1,22 @@
-"""Decide where a partition goes on: read off both logs' ends and the map, never off a side file."""
+"""Decide where a partition goes on: read off both logs' ends and the map, never off a side file.
+
+With a flow in the other direction the target may hold records of its own. They are all right as far
+as the source has got them: behind them the mirror goes on. What the source has not got is the tail
+that was lost with the target when it failed, and nobody but a person may decide about that.
+"""
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from mirror.partition_state import PartitionState
-from offset_translation.map_records import PieceStartKey, SealKey
+from offset_translation.both_ways import first_own_record
+from offset_translation.map_records import PieceStartKey, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 
 NO_ID = UUID(int=0)
+
+Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +31,18 @@ class LogEnds:
 class Start:
     """Go on at ``source`` → ``target`` once the map says so.
 
-    ``withdraw`` are announcements whose records never arrived; ``announce`` says that the place
-    begins a piece.
+    ``target`` is a place in the mirrored stream. ``withdraw`` are announcements whose records never
+    arrived; ``announce`` says that the place begins a piece, ``run`` at which target offset it
+    lies, where others have written before it.
     """
 
     source: int
     target: int
     announce: bool
-    withdraw: tuple[PieceStartKey | SealKey, ...] = ()
+    withdraw: tuple[Withdrawn, ...] = ()
     left_out: int = 0
     """Source offsets passed over because somebody has decided so."""
+    run: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,43 +57,99 @@ class Stop:
     """Where to go on all the same, if that is decided."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a decision goes by; the map knows the target's end."""
+
+    offset_map: OffsetMap
+    source: LogEnds
+    target: LogEnds
+    arrived: OffsetMap | None = None
+    """What the other direction has brought into the source, bounded; None: nothing is known."""
+
+    @property
+    def taken_until(self) -> int | None:
+        """The target offset before which the source has all; None if it never took any."""
+        return None if self.arrived is None else self.arrived.mirrored_source_end
+
+    @property
+    def explained_until(self) -> int:
+        """The target offset before which nothing is that the source has not."""
+        return self.offset_map.mirrored_until(max(self.taken_until or 0, self.target.start))
+
+
 def decide_start(
-    topic: str, partition: int, *, offset_map: OffsetMap, source: LogEnds, target: LogEnds
+    topic: str,
+    partition: int,
+    *,
+    offset_map: OffsetMap,
+    source: LogEnds,
+    target: LogEnds,
+    arrived: OffsetMap | None = None,
 ) -> Start | Stop:
-    """Return where to go on, or why not. An empty target begins anew whatever the map says."""
-    keys: list[PieceStartKey | SealKey] = [
-        PieceStartKey(topic=topic, partition=partition, target_start=start)
-        for start in offset_map.announced_beyond(target.end)
+    """Return where to go on, or why not. An empty target begins anew whatever the map says.
+
+    ``arrived`` maps what came from the target into the source, and is sealed.
+    """
+    offset_map.advance(target.end)
+    seen = Situation(offset_map=offset_map, source=source, target=target, arrived=arrived)
+    beyond = offset_map.beyond()
+    keys: list[Withdrawn] = [
+        *(PieceStartKey(topic=topic, partition=partition, target_start=p) for p in beyond.pieces),
+        *(RunStartKey(topic=topic, partition=partition, place=place) for place in beyond.runs),
+        *(SealKey(topic=topic, partition=partition, target_end=at) for at in beyond.seals),
     ]
-    is_sealed = offset_map.is_sealed_at(target.end)
-    if is_sealed:
+    if offset_map.sealed_at == target.end:
         keys.append(SealKey(topic=topic, partition=partition, target_end=target.end))
+    taken = seen.taken_until
+    if taken is not None and target.end < taken:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"the target ends at {target.end}, but offsets up to {taken - 1} were mirrored "
+            "from there: it has lost records of its own",
+        )
     if len(offset_map) == 0 or target.end == 0:
-        is_known = not keys and offset_map.source_position(target.end) == source.start
-        return _first_start(source, target, tuple(keys), is_known=is_known)
-    position = offset_map.source_position(target.end)
+        return _first_start(seen, tuple(keys))
+    position = offset_map.mirrored_source_end
     if position is None:
-        return _no_position(offset_map, target)
-    if position < source.start:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"the target ends at {target.end}, before anything that was mirrored",
+        )
+    return _go_on(seen, position, tuple(keys))
+
+
+def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start | Stop:
+    """Go on behind what was mirrored, and behind what both sites have of the target's own."""
+    offset_map, source, target = seen.offset_map, seen.source, seen.target
+    begin = first_own_record(position, seen.arrived)
+    sealed_at = offset_map.sealed_at
+    own = sealed_at is not None and sealed_at < target.end
+    start = Start(
+        source=begin,
+        target=offset_map.place_end,
+        announce=sealed_at is not None or begin != position,
+        withdraw=keys,
+        run=target.end if own else None,
+    )
+    if own and seen.explained_until < target.end:
+        return _diverged(seen, start)
+    if begin < source.start:
         return Stop(
             state=PartitionState.RETENTION_OVERRUN,
-            reason=f"source begins at {source.start}, offsets {position} to {source.start - 1} "
+            reason=f"source begins at {source.start}, offsets {begin} to {source.start - 1} "
             "were deleted before they were mirrored",
-            lost_records=source.start - position,
-            skip_to=Start(
-                source=source.start,
-                target=target.end,
-                announce=True,
-                withdraw=tuple(keys),
-                left_out=source.start - position,
+            lost_records=source.start - begin,
+            skip_to=replace(
+                start, source=source.start, announce=True, left_out=source.start - begin
             ),
         )
-    if position > source.end:
+    if begin > source.end:
         return Stop(
             state=PartitionState.SOURCE_WENT_BACK,
-            reason=f"source ends at {source.end}, but offsets up to {position - 1} were mirrored",
+            reason=f"source ends at {source.end}, but offsets up to {begin - 1} were mirrored",
         )
-    return Start(source=position, target=target.end, announce=is_sealed, withdraw=tuple(keys))
+    return start
 
 
 def passing_over(start: Start, source: int) -> Start:
@@ -94,31 +161,32 @@ def passing_over(start: Start, source: int) -> Start:
     )
 
 
-def _first_start(
-    source: LogEnds,
-    target: LogEnds,
-    withdraw: tuple[PieceStartKey | SealKey, ...],
-    *,
-    is_known: bool,
-) -> Start | Stop:
-    """Begin at the source's first record: nothing of it is on the target."""
-    if target.end > target.start:
-        return Stop(
-            state=PartitionState.TARGET_DIVERGED,
-            reason=f"the target holds offsets {target.start} to {target.end - 1} "
-            "that no mirror has written",
-        )
-    return Start(source=source.start, target=target.end, announce=not is_known, withdraw=withdraw)
+def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | Stop:
+    """Begin at the first record of the source's own: nothing of them is on the target."""
+    begin = first_own_record(seen.source.start, seen.arrived)
+    target = seen.target
+    if target.start < target.end:
+        start = Start(source=begin, target=0, announce=True, withdraw=withdraw, run=target.end)
+        is_taken = seen.taken_until is not None and target.end <= seen.taken_until
+        return start if is_taken else _diverged(seen, start)
+    is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
+    return Start(source=begin, target=target.end, announce=not is_known, withdraw=withdraw)
 
 
-def _no_position(offset_map: OffsetMap, target: LogEnds) -> Stop:
-    offset_map.advance(target.end)
-    mirrored_end = offset_map.mirrored_target_end
-    if mirrored_end is None:
-        reason = f"the target ends at {target.end}, before anything that was mirrored"
-    else:
-        reason = f"behind target offset {mirrored_end} lie records of the target's own writers"
-    return Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+def _diverged(seen: Situation, start: Start) -> Stop:
+    """Name the records of the target's own that the source has not got."""
+    target = seen.target
+    if seen.arrived is None:
+        first = seen.offset_map.sealed_at
+        known = "that no mirror has written" if first is None else "of the target's own writers"
+        reason = f"the target holds offsets {first or target.start} to {target.end - 1} {known}"
+        return Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+    return Stop(
+        state=PartitionState.TARGET_DIVERGED,
+        reason=f"the target holds offsets {seen.explained_until} to {target.end - 1} that the "
+        "source never got",
+        skip_to=start,
+    )
 
 
 def is_recreated(known: UUID | None, seen: UUID) -> bool:

@@ -230,7 +230,7 @@ class _Line:
             self._flow.position_more.wake()
         elif appended.error_code:
             self._refuse(partition, forward, appended, now)
-        elif appended.base_offset != forward.target_base:
+        elif appended.base_offset != forward.target_base + partition.shift:
             self._diverge(partition, forward, appended.base_offset, now)
         else:
             partition.acknowledged(forward, now)
@@ -255,7 +255,8 @@ class _Line:
         self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
     ) -> None:
         reason = (
-            f"a batch for target offset {forward.target_base} was put at {base_offset}: "
+            f"a batch for target offset {forward.target_base + partition.shift} was put at "
+            f"{base_offset}: "
             "somebody else writes there"
         )
         _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)

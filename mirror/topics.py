@@ -39,6 +39,7 @@ _LOG = logging.getLogger(__name__)
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 GONE_AFTER_MS: Final = 5_000
+HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 UNAUTHORISED: Final = frozenset(
     {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
@@ -103,6 +104,10 @@ class Discovery:
         """
         for topic in sorted(self._flow.to_begin_anew):
             of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
+            if any(self._flow.backward((topic, one.index)) is not None for one in of_topic):
+                _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
+                self._flow.to_begin_anew.discard(topic)
+                continue
             for partition in of_topic:
                 partition.target_leader = -1
                 if partition.state not in STOPPED | {PartitionState.PAUSED}:

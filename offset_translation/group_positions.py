@@ -8,8 +8,9 @@ never beyond the mirrored end of the target.
 from dataclasses import dataclass
 from enum import Enum
 
+from offset_translation.both_ways import translate_both_ways
 from offset_translation.offset_map import OffsetMap
-from offset_translation.translation import Position, translate_clamped
+from offset_translation.translation import Position
 
 
 class Leave(Enum):
@@ -32,12 +33,19 @@ class GroupPosition:
 
 
 def decide(
-    offset_map: OffsetMap, position: GroupPosition, *, group_is_idle: bool
+    offset_map: OffsetMap,
+    position: GroupPosition,
+    *,
+    group_is_idle: bool,
+    backward: OffsetMap | None = None,
 ) -> Position | Leave:
-    """Return the position to commit on the target, or why none is."""
+    """Return the position to commit on the target, or why none is.
+
+    ``backward`` maps what came into the source from the target, if anything did.
+    """
     if not group_is_idle:
         return Leave.GROUP_IS_ACTIVE
-    wanted = translate_clamped(offset_map, max(position.source_offset, 0))
+    wanted = translate_both_ways(offset_map, backward, max(position.source_offset, 0))
     if wanted is None:
         return Leave.NOTHING_MIRRORED
     current = position.target_offset

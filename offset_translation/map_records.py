@@ -3,12 +3,19 @@
 One partition, compacted. Integers are big-endian, a string is an int16 length and UTF-8. Keys begin
 with an int16 kind, values with an int16 version (0):
 
-    kind 0  piece start     key: string topic, int32 partition, int64 target_start
+    kind 0  piece start     key: string topic, int32 partition, int64 place
                             value: int64 source_start
     kind 1  seal            key: string topic, int32 partition, int64 target_end
                             value: int64 source_end
     kind 2  mirror producer key: int64 producer_id        value: int16 producer_epoch
     kind 3  source topic    key: string topic             value: 16 bytes topic id
+    kind 4  run start       key: string topic, int32 partition, int64 place
+                            value: int64 target_start
+    kind 5  reached         key: string topic, int32 partition
+                            value: int64 place, int64 target_end
+
+A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
+what was written before there were any means the same.
 
 A record without value takes the one of the same key back. A piece start is durable before the
 first record behind it is produced. The topic is a table: what it says does not depend on the order
@@ -43,11 +50,13 @@ class Kind(IntEnum):
     SEAL = 1
     MIRROR_PRODUCER = 2
     SOURCE_TOPIC = 3
+    RUN_START = 4
+    REACHED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceStartKey:
-    """A piece of (topic, partition) begins at this target offset."""
+    """A piece of (topic, partition) begins at this place."""
 
     topic: str
     partition: int
@@ -64,6 +73,23 @@ class SealKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunStartKey:
+    """From this place on, records lie behind more records of the target's own."""
+
+    topic: str
+    partition: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedKey:
+    """How far a partition that others write to was mirrored at the least."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorProducerKey:
     """A producer id that a mirror has used on this cluster."""
 
@@ -77,7 +103,9 @@ class SourceTopicKey:
     topic: str
 
 
-MapKey: TypeAlias = PieceStartKey | SealKey | MirrorProducerKey | SourceTopicKey
+MapKey: TypeAlias = (
+    PieceStartKey | SealKey | MirrorProducerKey | SourceTopicKey | RunStartKey | ReachedKey
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +124,14 @@ class Seal:
     target_end: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """The places before this one lie before this target offset."""
+
+    place: int
+    target_end: int
+
+
 def piece_start(
     topic: str, partition: int, *, source_start: int, target_start: int
 ) -> tuple[bytes, bytes]:
@@ -108,6 +144,18 @@ def seal(topic: str, partition: int, *, source_end: int, target_end: int) -> tup
     """Return key and value that bound the mirrored part."""
     key = SealKey(topic=topic, partition=partition, target_end=target_end)
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
+
+
+def run_start(topic: str, partition: int, *, place: int, target_start: int) -> tuple[bytes, bytes]:
+    """Return key and value that tell where records lie from this place on."""
+    key = RunStartKey(topic=topic, partition=partition, place=place)
+    return encode_key(key), struct.pack(">hq", VALUE_VERSION, target_start)
+
+
+def reached(topic: str, partition: int, at: Reached) -> tuple[bytes, bytes]:
+    """Return key and value that tell how far the partition is mirrored."""
+    key = encode_key(ReachedKey(topic=topic, partition=partition))
+    return key, struct.pack(">hqq", VALUE_VERSION, at.place, at.target_end)
 
 
 def mirror_producer(producer: MirrorProducer) -> tuple[bytes, bytes]:
@@ -140,6 +188,12 @@ def encode_key(key: MapKey) -> bytes:
             return struct.pack(">hq", Kind.MIRROR_PRODUCER, producer_id)
         case SourceTopicKey(topic=topic):
             return struct.pack(">h", Kind.SOURCE_TOPIC) + put_string(topic)
+        case RunStartKey(topic=topic, partition=partition, place=place):
+            tail = put_string(topic) + struct.pack(">iq", partition, place)
+            return struct.pack(">h", Kind.RUN_START) + tail
+        case ReachedKey(topic=topic, partition=partition):
+            tail = put_string(topic) + struct.pack(">i", partition)
+            return struct.pack(">h", Kind.REACHED) + tail
         case _:
             assert_never(key)
 
@@ -162,29 +216,38 @@ def decode_key(buffer: bytes) -> MapKey:
             key = MirrorProducerKey(producer_id=cursor.integer(8))
         case Kind.SOURCE_TOPIC:
             key = SourceTopicKey(topic=cursor.string())
+        case Kind.RUN_START:
+            key = RunStartKey(
+                topic=cursor.string(), partition=cursor.integer(4), place=cursor.integer(8)
+            )
+        case Kind.REACHED:
+            key = ReachedKey(topic=cursor.string(), partition=cursor.integer(4))
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
     cursor.finish()
     return key
 
 
-def decode_value(key: MapKey, buffer: bytes) -> int | UUID:
-    """Decode the one field that a value holds behind its version; raises MalformedRecord.
+def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
+    """Decode what a value holds behind its version; raises MalformedRecord.
 
-    The source start of a piece, the source end of a seal, the producer epoch, or the topic id.
+    The source start of a piece, the source end of a seal, the producer epoch, the topic id, the
+    target start of a run, or how far it goes.
     """
     cursor = Cursor(buffer)
     version = cursor.integer(2)
     if version != VALUE_VERSION:
         raise MalformedRecord(f"unknown version {version} of a map record's value")
-    field: int | UUID
+    field: int | UUID | Reached
     match key:
-        case PieceStartKey() | SealKey():
+        case PieceStartKey() | SealKey() | RunStartKey():
             field = cursor.integer(8)
         case MirrorProducerKey():
             field = cursor.integer(2)
         case SourceTopicKey():
             field = UUID(bytes=cursor.raw(16))
+        case ReachedKey():
+            field = Reached(place=cursor.integer(8), target_end=cursor.integer(8))
         case _:
             assert_never(key)
     cursor.finish()
@@ -202,6 +265,8 @@ class MapState:
         self.maps: dict[TopicPartition, OffsetMap] = {}
         self.seals: dict[TopicPartition, Seal] = {}
         """The furthest seal of each partition; mirroring may have gone on behind it."""
+        self.reached: dict[TopicPartition, Reached] = {}
+        """Of partitions that others write to."""
         self.topic_ids: dict[str, UUID] = {}
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
@@ -222,18 +287,39 @@ class MapState:
             self.rejected.append(str(error))
 
     def advance(self, target_ends: Mapping[TopicPartition, int]) -> None:
-        """Tell every map the log end of its target partition."""
+        """Tell every map the log end of its target partition.
+
+        Where others write beside the mirror, only what the mirror says counts as mirrored.
+        """
         for partition, target_end in target_ends.items():
             if partition in self.maps:
-                self.maps[partition].advance(target_end)
+                offset_map = self.maps[partition]
+                offset_map.advance(target_end)
+                known = self.reached.get(partition)
+                if known is not None and not offset_map.is_sealed:
+                    offset_map.reach(min(known.place, offset_map.place_end))
 
-    def _apply(self, key: MapKey, field: int | UUID) -> None:
+    def bounded(self, partition: TopicPartition) -> OffsetMap | None:
+        """Return the map of a partition that others may write to, if its mirrored end is known.
+
+        That is so behind a seal, and where the mirror tells how far it has come.
+        """
+        offset_map = self.maps.get(partition)
+        if offset_map is None or not (offset_map.is_sealed or partition in self.reached):
+            return None
+        return offset_map
+
+    def _apply(self, key: MapKey, field: int | UUID | Reached) -> None:
         match key, field:
             case PieceStartKey(topic=topic, partition=partition, target_start=start), int(source):
                 self._map(topic, partition).announce(source, start)
             case SealKey(topic=topic, partition=partition, target_end=end), int(source):
                 self._map(topic, partition).seal(source, end)
                 self._note_seal(topic, partition, Seal(source_end=source, target_end=end))
+            case RunStartKey(topic=topic, partition=partition, place=place), int(target):
+                self._map(topic, partition).begin_run(place, target)
+            case ReachedKey(topic=topic, partition=partition), Reached() as reached_at:
+                self.reached[topic, partition] = reached_at
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
                 self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
                 self.producer_ids.add(producer_id)
@@ -251,6 +337,10 @@ class MapState:
                 current = self.seals.get((topic, partition))
                 if current is not None and current.target_end == target:
                     del self.seals[topic, partition]
+            case RunStartKey(topic=topic, partition=partition, place=place):
+                self._map(topic, partition).withdraw_run(place)
+            case ReachedKey(topic=topic, partition=partition):
+                self.reached.pop((topic, partition), None)
             case MirrorProducerKey(producer_id=producer_id):
                 self.producer_ids.discard(producer_id)
                 if self.producer is not None and self.producer.producer_id == producer_id:

@@ -1,28 +1,32 @@
 """The exact map of one mirrored partition: which target offset holds which source record.
 
     source  |--aaaa--..--bbbbb--|      .. a hole: a marker, an aborted batch, or compacted away
-    target  |--aaaabbbbb--|            pieces: (2, 2, 4) (10, 6, 5)
+    place   |--aaaabbbbb--|            pieces: (2, 2) (10, 6): where they begin on both sides
+    target  |--aaaabxbbbb--|           x: a record of the target's own; runs: (7, 8)
 
-Durable are only the places where a piece begins; a piece ends where the next boundary lies on the
-target, and the last one ends at the target's own log end. So nothing has to be written while an
-ordinary topic is mirrored, and the position after a crash is read off the target log.
+A *place* is a record's number in the mirrored stream: its target offset, less the records that
+others have written before it. Pieces join the source's offsets to places and are durable before
+their first record is produced; runs join places to the target's offsets and can be read off the
+target's log. Where nobody else writes, place and target offset are the same and there is no run.
 
-A *seal* is a boundary too: from there on the target's log grows by writes of its own ("foreign"
-records), which belong to no piece.
+Where the last piece ends follows from the target's log end, so nothing has to be written while an
+ordinary topic is mirrored, and the position after a crash is read off the target's log.
 
-Invariants, for consecutive boundaries (s, t) and (s', t') with t < t':
- - s' - s >= t' - t behind a mirrored piece (holes are on the source only), s' >= s behind a seal;
- - no two boundaries share a target offset.
+A *seal* says where the mirrored part ends: from there on the target's log grows by its own
+writers, until a run begins behind it.
+
+Invariant, for consecutive pieces (s, p) and (s', p') with p < p': s' - s >= p' - p.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from offset_translation.runs import InconsistentPiece, Runs
 
-class InconsistentPiece(ValueError):
-    """A boundary that cannot be true together with those before it."""
+__all__ = ["Beyond", "InconsistentPiece", "OffsetMap", "Piece"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,28 +48,43 @@ class Piece:
         return self.target_start + self.count
 
 
-class OffsetMap:
-    """Boundaries of one partition in order, and how far the target's log reaches.
+class Beyond(NamedTuple):
+    """What was announced of records that are not on the target (any more)."""
 
-    17 bytes a hole; a lookup is one binary search. Boundaries beyond the target's end may be held:
+    pieces: tuple[int, ...]
+    """Places."""
+    runs: tuple[int, ...]
+    """Places."""
+    seals: tuple[int, ...]
+    """Target offsets."""
+
+
+class OffsetMap:
+    """Pieces, runs and seals of one partition in order, and how far the target's log reaches.
+
+    16 bytes a hole; a lookup is one binary search. Pieces beyond the target's end may be held:
     they were announced, but the records behind them have not arrived.
     """
 
-    __slots__ = ("_is_foreign", "_source", "_target", "_target_end")
+    __slots__ = ("_place", "_place_end", "_runs", "_seal", "_seals", "_source", "_target_end")
 
     def __init__(self) -> None:
         """Begin with nothing announced and an empty target."""
         self._source = array("q")
-        self._target = array("q")
-        self._is_foreign = bytearray()
+        self._place = array("q")
+        self._runs = Runs()
+        self._seals: dict[int, int] = {}
+        self._seal: int | None = None
+        """The seal, by its target offset, that the target's end is at or behind."""
+        self._place_end = 0
         self._target_end = 0
 
     @classmethod
     def from_starts(cls, starts: Iterable[tuple[int, int]], target_end: int) -> "OffsetMap":
-        """Build from ``(source_start, target_start)`` pairs in the order of their announcement."""
+        """Build from ``(source_start, place)`` pairs in the order of their announcement."""
         offset_map = cls()
-        for source_start, target_start in starts:
-            offset_map.announce(source_start, target_start)
+        for source_start, place in starts:
+            offset_map.announce(source_start, place)
         offset_map.advance(target_end)
         return offset_map
 
@@ -73,236 +92,236 @@ class OffsetMap:
         """Return a map that changes apart from this one."""
         twin = OffsetMap()
         twin._source = self._source[:]
-        twin._target = self._target[:]
-        twin._is_foreign = self._is_foreign[:]
+        twin._place = self._place[:]
+        twin._runs = self._runs.copy()
+        twin._seals = dict(self._seals)
+        twin._seal = self._seal
+        twin._place_end = self._place_end
         twin._target_end = self._target_end
         return twin
 
     # --- changes -----------------------------------------------------------------------------
 
-    def announce(self, source_start: int, target_start: int) -> None:
-        """Begin a piece; in the place of the one that began at this target offset, if one did.
+    def announce(self, source_start: int, place: int) -> None:
+        """Begin a piece; in the stead of the one that began at this place, if one did.
 
         The order of announcements does not matter, so that a compacted topic may hold them and a
         worker that wakes up late may repeat them. A start that only continues its predecessor is
-        not kept. Where a seal stands, it wins. Raises InconsistentPiece.
+        not kept. Raises InconsistentPiece.
         """
-        index = bisect_left(self._target, target_start)
-        is_taken = index < len(self._target) and self._target[index] == target_start
-        if is_taken and self._is_foreign[index]:
-            return
-        self._check(index, index + is_taken, source_start, target_start, is_foreign=False)
-        if is_taken:
-            self._remove(index)
-        if not self._continues(index - 1, source_start, target_start):
-            self._insert(index, source_start, target_start, is_foreign=False)
+        index = bisect_left(self._place, place)
+        following = index + (index < len(self._place) and self._place[index] == place)
+        self._check(index, following, source_start, place)
+        del self._source[index:following]
+        del self._place[index:following]
+        if index == 0 or self._source[index - 1] - self._place[index - 1] != source_start - place:
+            self._source.insert(index, source_start)
+            self._place.insert(index, place)
+
+    def withdraw(self, place: int) -> None:
+        """Take back the piece that begins at this place, if one does."""
+        index = bisect_left(self._place, place)
+        if index < len(self._place) and self._place[index] == place:
+            del self._source[index]
+            del self._place[index]
+
+    def begin_run(self, place: int, target_start: int) -> None:
+        """From this place on, records lie from this target offset on. Raises InconsistentPiece."""
+        self._runs.put(place, target_start)
+
+    def withdraw_run(self, place: int) -> None:
+        """Take back the run that begins at this place, if one does."""
+        self._runs.withdraw(place)
 
     def seal(self, source_end: int, target_end: int) -> None:
-        """Bound the mirrored part: the target's records from ``target_end`` on are its own.
-
-        Raises InconsistentPiece.
-        """
-        index = bisect_left(self._target, target_end)
-        is_taken = index < len(self._target) and self._target[index] == target_end
-        self._check(index, index + is_taken, source_end, target_end, is_foreign=True)
-        if is_taken:
-            self._remove(index)
-        self._insert(index, source_end, target_end, is_foreign=True)
-
-    def withdraw(self, target_start: int) -> None:
-        """Take back the piece that begins at this target offset, if one does."""
-        self._withdraw(target_start, is_foreign=False)
+        """Bound the mirrored part: from ``target_end`` on the target's records are its own."""
+        self._seals[target_end] = source_end
+        self.advance(self._target_end)
 
     def unseal(self, target_end: int) -> None:
         """Take back the seal at this target offset, if there is one."""
-        self._withdraw(target_end, is_foreign=True)
-
-    def _withdraw(self, target_offset: int, *, is_foreign: bool) -> None:
-        index = bisect_left(self._target, target_offset)
-        if (
-            index < len(self._target)
-            and self._target[index] == target_offset
-            and bool(self._is_foreign[index]) == is_foreign
-        ):
-            self._remove(index)
+        self._seals.pop(target_end, None)
+        self.advance(self._target_end)
 
     def advance(self, target_end: int) -> None:
-        """Take note of the target's log end; it may go back (a lost tail)."""
+        """Take note of the target's log end; it may go back (a lost tail).
+
+        What lies behind the last run, and behind no seal, is taken for mirrored. Where others
+        write beside the mirror, ``reach`` afterwards.
+        """
         self._target_end = target_end
+        place, start = self._runs.last_before(target_end)
+        seals = [at for at in self._seals if start <= at <= target_end]
+        self._seal = max(seals, default=None)
+        self._place_end = place - start + (target_end if self._seal is None else self._seal)
+
+    def reach(self, place_end: int) -> None:
+        """Say that exactly the places before this one are on the target; the rest is foreign."""
+        self._place_end = place_end
 
     def trim(self, source_log_start: int, target_log_start: int) -> tuple[int, ...]:
-        """Drop the pieces that lie wholly below both log starts; return their target starts.
+        """Drop the pieces that lie wholly below both log starts; return their places.
 
-        The last boundary at or below the target's end always stays: it is the position. The
-        returned starts may be withdrawn from the durable map, oldest first.
+        The last piece at or below the target's end always stays: it is the position. The returned
+        ones may be withdrawn from the durable map, oldest first.
         """
-        last = self._last_index(self._target_end)
-        keep_from = 0
-        while keep_from < last:
-            source_end = self._source[keep_from] + self._extent(keep_from, last + 1)
-            if self._target[keep_from + 1] > target_log_start or source_end > source_log_start:
+        last = self._stop() - 1
+        keep = 0
+        while keep < last:
+            end = self._place[keep + 1]
+            source_end = self._source[keep] + end - self._place[keep]
+            if self._runs.end_of(end) > target_log_start or source_end > source_log_start:
                 break
-            keep_from += 1
-        trimmed = tuple(self._target[:keep_from])
-        del self._source[:keep_from]
-        del self._target[:keep_from]
-        del self._is_foreign[:keep_from]
+            keep += 1
+        trimmed = tuple(self._place[:keep])
+        del self._source[:keep]
+        del self._place[:keep]
         return trimmed
 
     # --- what it says ------------------------------------------------------------------------
 
     @property
     def target_end(self) -> int:
-        """The target's log end as last told, foreign records included."""
-        return self._target_end
+        """The target's log end as far as is known, foreign records included."""
+        return max(self._target_end, self._runs.end_of(self._place_end))
+
+    @property
+    def place_end(self) -> int:
+        """The place of the next record to be mirrored."""
+        return self._place_end
+
+    @property
+    def first_place(self) -> int:
+        """The place before which nothing is known."""
+        return self._place[0] if self._stop() else self._place_end
+
+    @property
+    def runs(self) -> Runs:
+        """Where the places lie; to be read."""
+        return self._runs
 
     @property
     def is_sealed(self) -> bool:
         """Whether the target's end belongs to the target's own writers."""
-        return self.is_sealed_at(self._target_end)
+        return self._seal is not None
 
-    def is_sealed_at(self, target_end: int) -> bool:
-        """Whether a log that ends there would be at or behind a seal, nothing mirrored since."""
-        last = self._last_index(target_end)
-        return last >= 0 and bool(self._is_foreign[last])
+    @property
+    def sealed_at(self) -> int | None:
+        """The target offset from which on the log is the target's own; None if it is not."""
+        return self._seal
 
     @property
     def mirrored_source_start(self) -> int | None:
         """The first source offset that translates; None if nothing was announced."""
-        return self._source[0] if self._last_index(self._target_end) >= 0 else None
+        if self._stop():
+            return self._source[0]
+        return None if self._seal is None else self._seals[self._seal]
 
     @property
     def mirrored_source_end(self) -> int | None:
         """The source offset before which everything is on the target; None if nothing is."""
-        last = self._last_index(self._target_end)
-        return None if last < 0 else self._source[last] + self._extent(last, last + 1)
+        sealed = None if self._seal is None else self._seals[self._seal]
+        last = self._stop() - 1
+        if last < 0:
+            return sealed
+        end = self._source[last] + self._place_end - self._place[last]
+        return end if sealed is None else max(end, sealed)
 
     @property
     def mirrored_target_end(self) -> int | None:
         """The target offset behind the last mirrored record; None if nothing was announced."""
-        last = self._last_index(self._target_end)
-        return None if last < 0 else self._target[last] + self._extent(last, last + 1)
-
-    def source_position(self, target_end: int) -> int | None:
-        """Return the next source offset to fetch when the target's log ends at ``target_end``.
-
-        None if nothing was announced at or below it, or if foreign records lie before it.
-        """
-        last = self._last_index(target_end)
-        if last < 0 or (self._is_foreign[last] and target_end != self._target[last]):
+        if self._stop() == 0 and self._seal is None:
             return None
-        return self._source[last] + target_end - self._target[last]
+        return self._runs.end_of(self._place_end)
 
-    def announced_beyond(self, target_end: int) -> tuple[int, ...]:
-        """Return the target starts of boundaries whose records have not arrived."""
-        return tuple(self._target[bisect_right(self._target, target_end) :])
+    @property
+    def writing_end(self) -> int:
+        """The target offset at which the next mirrored record was to lie, as far as is known."""
+        return self._runs.start_of(self._place_end)
+
+    def beyond(self) -> Beyond:
+        """Return what was announced of records beyond the ends that are known now."""
+        return Beyond(
+            pieces=tuple(self._place[bisect_right(self._place, self._place_end) :]),
+            runs=self._runs.beyond(self._place_end, self._target_end),
+            seals=tuple(sorted(at for at in self._seals if at > self._target_end)),
+        )
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the mirrored pieces up to the target's end; the last may be empty (a hole)."""
-        stop = self._last_index(self._target_end) + 1
+        stop = self._stop()
         for index in range(stop):
-            if not self._is_foreign[index]:
-                yield Piece(
-                    source_start=self._source[index],
-                    target_start=self._target[index],
-                    count=self._extent(index, stop),
-                )
+            source, place = self._source[index], self._place[index]
+            end = self._end(index, stop)
+            if end == place:
+                yield Piece(source_start=source, target_start=self._runs.end_of(place), count=0)
+            for first, target, count in self._runs.within(place, end):
+                yield Piece(source_start=source + first - place, target_start=target, count=count)
 
     def __len__(self) -> int:
         """Return the number of boundaries held."""
-        return len(self._target)
+        return len(self._place) + len(self._runs) + len(self._seals)
 
-    # --- lookups, for offset_translation.translation -------------------------------------------
+    # --- lookups, for offset_translation.translation and .both_ways ----------------------------
 
-    def locate_source(self, source_offset: int) -> "Found | None":
-        """Return the last boundary at or before this source offset; None if it lies before all."""
-        stop = self._last_index(self._target_end) + 1
+    def place_of_source(self, source_offset: int) -> int | None:
+        """Return the place of the first record at or behind this source offset.
+
+        That is ``place_end`` up to the mirrored end, None beyond it. Before the oldest piece it is
+        that piece's: who has to know compares with ``mirrored_source_start``.
+        """
+        end = self.mirrored_source_end
+        if end is None or source_offset > end:
+            return None
+        stop = self._stop()
         index = bisect_right(self._source, source_offset, 0, stop) - 1
-        return None if index < 0 else self._found(index, stop)
+        if index < 0:
+            return self.first_place
+        place = self._place[index] + source_offset - self._source[index]
+        return min(place, self._end(index, stop))
 
-    def locate_target(self, target_offset: int) -> "Found | None":
-        """Return the last boundary at or before this target offset; None if it lies before all."""
-        stop = self._last_index(self._target_end) + 1
-        index = bisect_right(self._target, target_offset, 0, stop) - 1
-        return None if index < 0 else self._found(index, stop)
+    def source_of_place(self, place: int) -> int | None:
+        """Return the source offset of the record of this place; None if nothing is known of it.
 
-    def _found(self, index: int, stop: int) -> "Found":
-        follows_seal_at = None
-        if index > 0 and self._is_foreign[index - 1]:
-            follows_seal_at = (self._source[index - 1], self._target[index - 1])
-        return Found(
-            piece=Piece(
-                source_start=self._source[index],
-                target_start=self._target[index],
-                count=self._extent(index, stop),
-            ),
-            is_last=index == stop - 1,
-            follows_seal_at=follows_seal_at,
-        )
+        Of ``place_end``, the source offset to be mirrored next.
+        """
+        if place == self._place_end and self._seal is not None:
+            return self.mirrored_source_end
+        index = bisect_right(self._place, place, 0, self._stop()) - 1
+        if index < 0 or place > self._place_end:
+            return None
+        return self._source[index] + place - self._place[index]
 
-    def _extent(self, index: int, stop: int) -> int:
-        """Return how many mirrored records lie behind this boundary."""
-        if self._is_foreign[index]:
-            return 0
-        end = self._target[index + 1] if index + 1 < stop else self._target_end
-        return end - self._target[index]
+    def place_of_target(self, target_offset: int) -> int:
+        """Return the place of the first mirrored record at or behind this target offset."""
+        place = self._runs.place_of(target_offset)
+        return min(max(place, self.first_place), self._place_end)
 
-    def _last_index(self, target_end: int) -> int:
-        """Return the last boundary that holds when the target ends there; -1 for none."""
-        if self._target and self._target[-1] <= target_end:
-            return len(self._target) - 1
-        return bisect_right(self._target, target_end) - 1
+    def mirrored_until(self, target_offset: int) -> int:
+        """Return the first target offset from this one on that no mirrored record lies at."""
+        place = self._runs.place_of(target_offset)
+        while self.first_place <= place < self._place_end:
+            if self._runs.start_of(place) != target_offset:
+                break
+            _, _, count = next(self._runs.within(place, self._place_end))
+            target_offset, place = target_offset + count, place + count
+        return target_offset
 
-    def _check(
-        self, index: int, following: int, source: int, target: int, *, is_foreign: bool
-    ) -> None:
-        """Refuse a boundary that contradicts its neighbours."""
-        if index > 0 and not _may_follow(
-            source - self._source[index - 1],
-            target - self._target[index - 1],
-            is_foreign=bool(self._is_foreign[index - 1]),
-        ):
-            raise InconsistentPiece(
-                f"boundary ({source}, {target}) contradicts the one before it, "
-                f"({self._source[index - 1]}, {self._target[index - 1]})"
-            )
-        if following < len(self._target) and not _may_follow(
-            self._source[following] - source,
-            self._target[following] - target,
-            is_foreign=is_foreign,
-        ):
-            raise InconsistentPiece(
-                f"boundary ({source}, {target}) contradicts the one behind it, "
-                f"({self._source[following]}, {self._target[following]})"
-            )
+    def _stop(self) -> int:
+        """Return how many pieces begin at or before the mirrored end."""
+        if self._place and self._place[-1] <= self._place_end:
+            return len(self._place)
+        return bisect_right(self._place, self._place_end)
 
-    def _continues(self, previous: int, source: int, target: int) -> bool:
-        return (
-            previous >= 0
-            and not self._is_foreign[previous]
-            and source - self._source[previous] == target - self._target[previous]
-        )
+    def _end(self, index: int, stop: int) -> int:
+        """Return the place at which a piece ends."""
+        return self._place[index + 1] if index + 1 < stop else self._place_end
 
-    def _insert(self, index: int, source: int, target: int, *, is_foreign: bool) -> None:
-        self._source.insert(index, source)
-        self._target.insert(index, target)
-        self._is_foreign.insert(index, is_foreign)
-
-    def _remove(self, index: int) -> None:
-        del self._source[index]
-        del self._target[index]
-        del self._is_foreign[index]
-
-
-def _may_follow(source_gain: int, target_gain: int, *, is_foreign: bool) -> bool:
-    """Holes are on the source only; behind a seal the target grows by itself."""
-    return source_gain >= (0 if is_foreign else target_gain)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A boundary, the mirrored records behind it (none behind a seal), and its neighbours."""
-
-    piece: Piece
-    is_last: bool
-    follows_seal_at: tuple[int, int] | None
+    def _check(self, index: int, following: int, source: int, place: int) -> None:
+        """Refuse a piece that contradicts its neighbours: holes are on the source only."""
+        for other in (index - 1, following):
+            if 0 <= other < len(self._place):
+                there = (self._source[other], self._place[other])
+                first, second = sorted(((source, place), there), key=lambda one: one[1])
+                if second[0] - first[0] < second[1] - first[1]:
+                    raise InconsistentPiece(f"piece ({source}, {place}) contradicts {there}")

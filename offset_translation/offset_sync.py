@@ -56,11 +56,11 @@ def syncs_since(
     pieces = (
         [piece for piece in offset_map.pieces() if piece.count] if told_target_end is None else []
     )
-    last = offset_map.locate_target(end - 1)
+    last = offset_map.place_end - 1
     pairs = [(piece.source_start, piece.target_start) for piece in pieces[:1]]
-    if last is not None and last.piece.count:
-        ahead = end - 1 - last.piece.target_start
-        pairs.append((last.piece.source_start + ahead, end - 1))
+    source_offset = offset_map.source_of_place(last)
+    if source_offset is not None and last >= offset_map.first_place:
+        pairs.append((source_offset, offset_map.runs.start_of(last)))
     return [
         OffsetSync(
             topic=topic, partition=partition, upstream_offset=source, downstream_offset=target

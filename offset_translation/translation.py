@@ -30,22 +30,20 @@ def translate(offset_map: OffsetMap, source_offset: int) -> int | NotYet:
     """Return the target offset of the next record that a reader at ``source_offset`` has not read.
 
         source  |--aaaa--..--bbbbb--|      .. a hole: a marker, or compacted away
-        target  |--aaaabbbbb--|            pieces: (2, 2, 4) (10, 6, 5)
+        target  |--aaaabbbbb--|            pieces: (2, 2) (10, 6)
 
     A position in a hole means "after aaaa", which is where bbbbb begins. The mirrored end
-    translates to the target's mirrored end; what lies beyond is not there yet. In a hole that the
-    target has filled with records of its own (behind a seal) the answer is where those begin,
-    because nothing says that they were read.
+    translates to the target's mirrored end; what lies beyond is not there yet. Where the target has
+    records of its own in between, the answer is where those begin, because nothing says that they
+    were read; ``both_ways`` knows more.
     """
-    found = offset_map.locate_source(source_offset)
-    if found is None:
-        return NotYet.UNMIRRORED if offset_map.mirrored_source_end is None else NotYet.FORGOTTEN
-    if found.follows_seal_at is not None and found.follows_seal_at[0] == source_offset:
-        return found.follows_seal_at[1]
-    ahead = source_offset - found.piece.source_start
-    if ahead <= found.piece.count:
-        return found.piece.target_start + ahead
-    return NotYet.UNMIRRORED if found.is_last else found.piece.target_end
+    start = offset_map.mirrored_source_start
+    if start is None:
+        return NotYet.UNMIRRORED
+    if source_offset < start:
+        return NotYet.FORGOTTEN
+    place = offset_map.place_of_source(source_offset)
+    return NotYet.UNMIRRORED if place is None else offset_map.runs.end_of(place)
 
 
 def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | None:
@@ -63,11 +61,9 @@ def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | N
         case NotYet.UNMIRRORED:
             return Position(source_offset=source_end, target_offset=target_end, is_exact=False)
         case NotYet.FORGOTTEN:
-            first = offset_map.locate_source(first_source)
-            assert first is not None, "a map with a start finds it"
             return Position(
                 source_offset=first_source,
-                target_offset=first.piece.target_start,
+                target_offset=offset_map.runs.end_of(offset_map.first_place),
                 is_exact=False,
             )
         case int(target_offset):
@@ -79,10 +75,13 @@ def translate_back(offset_map: OffsetMap, target_offset: int) -> int | NotYet:
 
     Among the target's own records, and beyond the mirrored end, there is none: UNMIRRORED.
     """
-    found = offset_map.locate_target(target_offset)
-    if found is None:
-        return NotYet.UNMIRRORED if offset_map.mirrored_source_end is None else NotYet.FORGOTTEN
-    ahead = target_offset - found.piece.target_start
-    if ahead > found.piece.count:
+    runs = offset_map.runs
+    if offset_map.mirrored_source_end is None:
         return NotYet.UNMIRRORED
-    return found.piece.source_start + ahead
+    if target_offset < runs.end_of(offset_map.first_place):
+        return NotYet.FORGOTTEN
+    place = offset_map.place_of_target(target_offset)
+    if target_offset not in {runs.end_of(place), runs.start_of(place)}:
+        return NotYet.UNMIRRORED
+    found = offset_map.source_of_place(place)
+    return NotYet.UNMIRRORED if found is None else found

@@ -42,7 +42,7 @@ POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
         "retention_overrun": (Policy.STOP, Policy.SKIP, Policy.RESTART),
         "topic_recreated": (Policy.STOP, Policy.RESTART),
         "source_went_back": (Policy.STOP, Policy.RESTART),
-        "target_diverged": (Policy.STOP, Policy.RESTART),
+        "target_diverged": (Policy.STOP, Policy.SKIP, Policy.RESTART),
         "record_too_large": (Policy.STOP, Policy.SKIP),
         "target_refused": (Policy.STOP, Policy.SKIP),
     }

@@ -22,14 +22,17 @@ def starts_on(site: str, carried: Carried, maps: Mapping[Place, OffsetMap]) -> d
     """Return the offsets on `site` at which the carried positions lie.
 
     A position beyond what was mirrored becomes the mirrored end: what lies between was lost with
-    the old site. A partition without map is left out; the group's own position counts there.
+    the old site. Left out are a partition without map, and one that both sites have written to:
+    there the group's own position counts, which the mirror has translated both ways.
     """
     if site == carried.site:
         return dict(carried.positions)
     starts: dict[Place, int] = {}
     for place, position in carried.positions.items():
         offset_map = maps.get(place)
-        found = None if offset_map is None else translate_clamped(offset_map, position)
+        if offset_map is None or offset_map.runs:
+            continue
+        found = translate_clamped(offset_map, position)
         if found is not None:
             starts[place] = found.target_offset
     return starts

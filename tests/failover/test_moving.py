@@ -1,7 +1,7 @@
 """The pure parts of draining and of moving groups."""
 
 from failover.drain import SourceLogs, missing
-from failover.groups import Moved, choose
+from failover.groups import BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
 from wire.net.operations import GroupOffset
 
@@ -18,7 +18,12 @@ def test_a_log_whose_records_are_all_gone_has_nothing_to_drain() -> None:
     assert missing(LOGS, {P0: 10, P1: None, P2: 7}) == {}
 
 
-MAPS = {P0: OffsetMap.from_starts([(2, 2), (10, 6)], 11), P1: OffsetMap.from_starts([(0, 0)], 3)}
+MAPS = BothMaps(
+    forward={
+        P0: OffsetMap.from_starts([(2, 2), (10, 6)], 11),
+        P1: OffsetMap.from_starts([(0, 0)], 3),
+    }
+)
 
 
 def position(offset: int) -> GroupOffset:

@@ -290,7 +290,7 @@ def test_however_a_log_is_fetched_every_record_arrives_once_and_the_map_is_exact
         keys += [record.key for record in arrived(routed, cursor.target)]
         cursor = routed.cursor
         offset_map.advance(cursor.target)
-        assert offset_map.source_position(cursor.target) == cursor.source
+        assert offset_map.mirrored_source_end == cursor.source
     assert keys == [b"k%d" % offset for offset in offsets]
     mapped = [
         piece.source_start + step for piece in offset_map.pieces() for step in range(piece.count)

@@ -78,7 +78,8 @@ def test_what_somebody_has_decided_to_leave_out_begins_a_piece_behind_it() -> No
     assert passed == Start(source=30, target=8, announce=True, left_out=18)
     offset_map = OffsetMap.from_starts([(0, 0), (10, 6)], 8)
     offset_map.announce(passed.source, passed.target)
-    assert offset_map.source_position(9) == 31
+    offset_map.advance(9)
+    assert offset_map.mirrored_source_end == 31
 
 
 def test_a_source_that_ends_before_the_position_has_gone_back() -> None:
@@ -113,7 +114,7 @@ def test_records_behind_a_seal_are_the_targets_own() -> None:
     decision = decide(offset_map, (0, 90), (0, 11))
     assert isinstance(decision, Stop)
     assert decision.state is PartitionState.TARGET_DIVERGED
-    assert "behind target offset 8" in decision.reason
+    assert "offsets 8 to 10 of the target's own writers" in decision.reason
 
 
 def test_a_topic_is_known_by_its_id_where_brokers_give_one() -> None:
@@ -121,3 +122,82 @@ def test_a_topic_is_known_by_its_id_where_brokers_give_one() -> None:
     assert not is_recreated(UUID(int=1), UUID(int=1))
     assert not is_recreated(UUID(int=1), NO_ID)
     assert not is_recreated(None, UUID(int=1))
+
+
+def arrived(pieces: list[tuple[int, int]], ends: tuple[int, int], log_end: int) -> OffsetMap:
+    """What the other direction has brought into the source before it was sealed there."""
+    offset_map = OffsetMap.from_starts(pieces, ends[1])
+    offset_map.seal(*ends)
+    offset_map.advance(log_end)
+    return offset_map
+
+
+def decide_back(
+    offset_map: OffsetMap, source: tuple[int, int], target: tuple[int, int], came: OffsetMap
+) -> Start | Stop:
+    return decide_start(
+        "t",
+        0,
+        offset_map=offset_map,
+        source=LogEnds(start=source[0], end=source[1]),
+        target=LogEnds(start=target[0], end=target[1]),
+        arrived=came,
+    )
+
+
+def test_the_way_back_begins_behind_what_came_and_appends_to_the_targets_own() -> None:
+    came = arrived([(0, 0), (10, 6)], (14, 10), 25)
+    assert decide_back(OffsetMap(), (0, 25), (0, 14), came) == Start(
+        source=10, target=0, announce=True, run=14
+    )
+
+
+def test_records_that_were_lost_with_a_site_are_named_when_it_comes_back() -> None:
+    came = arrived([(0, 0)], (10, 10), 25)
+    decision = decide_back(OffsetMap(), (0, 25), (0, 13), came)
+    assert isinstance(decision, Stop)
+    assert decision.state is PartitionState.TARGET_DIVERGED
+    assert decision.reason == "the target holds offsets 10 to 12 that the source never got"
+    assert decision.skip_to == Start(source=10, target=0, announce=True, run=13)
+
+
+def test_a_site_that_comes_back_without_its_records_is_not_written() -> None:
+    came = arrived([(0, 0)], (10, 10), 25)
+    for offset_map in (OffsetMap(), OffsetMap.from_starts([(10, 0)], 0)):
+        decision = decide_back(offset_map, (0, 25), (0, 0), came)
+        assert isinstance(decision, Stop)
+        assert "it has lost records of its own" in decision.reason
+        assert decision.skip_to is None
+
+
+def test_after_a_failback_the_first_flow_goes_on_behind_the_others_records() -> None:
+    """dc1 to dc2 was sealed at 10; dc2 wrote 10..24, which dc1 has at 12..26; dc1 writes on."""
+    offset_map = OffsetMap.from_starts([(0, 0)], 10)
+    offset_map.seal(12, 10)
+    came = OffsetMap.from_starts([(10, 0)], 0)
+    came.begin_run(0, 12)
+    came.advance(27)
+    came.seal(25, 27)
+    came.advance(40)
+    decision = decide_back(offset_map, (0, 40), (0, 25), came)
+    assert decision == Start(source=27, target=10, announce=True, run=25)
+    offset_map.begin_run(10, 25)
+    offset_map.announce(27, 10)
+    offset_map.advance(30)
+    assert decide_back(offset_map, (0, 40), (0, 30), came) == Start(
+        source=32, target=15, announce=False
+    )
+
+
+def test_a_tail_that_the_target_has_lost_is_sent_again_and_never_its_own_records() -> None:
+    offset_map = OffsetMap.from_starts([(0, 0), (27, 10)], 10)
+    offset_map.seal(12, 10)
+    offset_map.begin_run(10, 25)
+    came = OffsetMap.from_starts([(10, 0)], 0)
+    came.begin_run(0, 12)
+    came.seal(22, 24)
+    came.advance(40)
+    decision = decide_back(offset_map, (0, 40), (0, 22), came)
+    assert isinstance(decision, Start)
+    assert (decision.target, decision.run) == (10, 22)
+    assert {type(key).__name__ for key in decision.withdraw} == {"RunStartKey"}

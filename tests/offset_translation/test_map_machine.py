@@ -96,11 +96,11 @@ class MirroredPartition(RuleBasedStateMachine):
     def _recover(self) -> None:
         """What the daemon does at start: take back what never arrived, go on at the log's end."""
         self.live = self._replayed()
-        for start in self.live.announced_beyond(len(self.target)):
+        for start in self.live.beyond().pieces:
             key = PieceStartKey(topic="t", partition=0, target_start=start)
             self.map_log.append(withdrawal(key))
             self.live.withdraw(start)
-        position = self.live.source_position(len(self.target))
+        position = self.live.mirrored_source_end
         assert position is not None
         self.position = position
 
@@ -160,4 +160,4 @@ def test_a_withdrawn_start_is_gone_after_replay() -> None:
     state.replay(*piece_start("t", 0, source_start=9, target_start=5))
     state.replay(encode_key(PieceStartKey(topic="t", partition=0, target_start=5)), None)
     state.advance({TOPIC: 7})
-    assert state.maps[TOPIC].source_position(7) == 7
+    assert state.maps[TOPIC].mirrored_source_end == 7

@@ -56,7 +56,7 @@ def test_every_record_on_both_sides_translates_as_it_did(data: st.DataObject) ->
     rebuilt = OffsetMap.from_starts(starts, target_end=mirrored)
     for place in range(max(source_lost, target_lost), mirrored):
         assert translate(rebuilt, source_offsets[place]) == place
-    assert rebuilt.source_position(mirrored) == source_offsets[mirrored - 1] + 1
+    assert rebuilt.mirrored_source_end == source_offsets[mirrored - 1] + 1
 
 
 def test_records_of_somebody_else_and_an_empty_target_are_refused() -> None:

@@ -90,10 +90,12 @@ def test_the_position_after_a_crash_is_the_first_record_that_is_missing(
     offset_map = build(log)
     for arrived in range(len(offsets)):
         # a hole may stand before the missing record, so the position may point into it
-        position = offset_map.source_position(target_start + arrived)
+        offset_map.advance(target_start + arrived)
+        position = offset_map.mirrored_source_end
         assert position is not None
         assert bisect_left(offsets, position) == arrived
-    assert offset_map.source_position(target_start + len(offsets)) == end
+    offset_map.advance(target_start + len(offsets))
+    assert offset_map.mirrored_source_end == end
 
 
 @given(mirrored_logs())
@@ -152,15 +154,19 @@ def test_behind_a_seal_the_targets_own_records_are_never_skipped() -> None:
     offset_map.seal(11, 11)
     offset_map.advance(20)
     assert offset_map.mirrored_target_end == 11
-    assert offset_map.source_position(20) is None
+    assert offset_map.is_sealed
     assert translate(offset_map, 11) == 11
     assert translate(offset_map, 12) is NotYet.UNMIRRORED
     assert translate_back(offset_map, 15) is NotYet.UNMIRRORED
-    offset_map.announce(25, 20)
+    offset_map.begin_run(11, 20)
+    offset_map.announce(25, 11)
     offset_map.advance(22)
     assert translate(offset_map, 18) == 11
-    assert translate(offset_map, 25) == 20
+    assert translate(offset_map, 25) == 11
+    assert translate(offset_map, 26) == 21
     assert translate(offset_map, 27) == 22
+    assert translate_back(offset_map, 15) is NotYet.UNMIRRORED
+    assert translate_back(offset_map, 20) == 25
 
 
 def test_a_seal_wins_over_a_piece_that_begins_there_until_it_is_taken_back() -> None:

@@ -1,0 +1,109 @@
+"""Where in the target's log the mirrored records lie, if others write there as well.
+
+    place   0         4    5      9          the number of a record in the mirrored stream
+    target  |--aaaa--|xx|--b--|x|--cccc--|   x: records of the target's own ("foreign")
+            0        4  6     7 8            runs: (4, 6) (5, 8); before the first, place = offset
+
+A place says nothing of the source and never changes, so it is what sequences are made of; where
+it lies is read off the target's log. Without foreign records there is no run at all.
+
+Invariant: from run to run the shift (target - place) grows by the foreign records in between.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+
+class InconsistentPiece(ValueError):
+    """A boundary that cannot be true together with those before it."""
+
+
+class Runs:
+    """Runs of one partition in order; 16 bytes for each, a lookup is one binary search."""
+
+    __slots__ = ("_place", "_target")
+
+    def __init__(self) -> None:
+        """Begin without foreign records."""
+        self._place = array("q")
+        self._target = array("q")
+
+    def copy(self) -> "Runs":
+        """Return runs that change apart from these."""
+        twin = Runs()
+        twin._place = self._place[:]
+        twin._target = self._target[:]
+        return twin
+
+    def put(self, place: int, target: int) -> None:
+        """From this place on records lie from this offset on; replaces what began at the place.
+
+        Raises InconsistentPiece.
+        """
+        index = bisect_left(self._place, place)
+        following = index + (index < len(self._place) and self._place[index] == place)
+        before = self._shift(index - 1)
+        if target - place < before:
+            raise InconsistentPiece(f"run ({place}, {target}) begins before the one before it")
+        if following < len(self._place) and target - place > self._shift(following):
+            raise InconsistentPiece(f"run ({place}, {target}) reaches into the one behind it")
+        del self._place[index:following]
+        del self._target[index:following]
+        if target - place > before:
+            self._place.insert(index, place)
+            self._target.insert(index, target)
+
+    def withdraw(self, place: int) -> None:
+        """Take back the run that begins at this place, if one does."""
+        index = bisect_left(self._place, place)
+        if index < len(self._place) and self._place[index] == place:
+            del self._place[index]
+            del self._target[index]
+
+    def start_of(self, place: int) -> int:
+        """Return the offset at which the record of this place lies, foreign ones before it."""
+        return place + self._shift(bisect_right(self._place, place) - 1)
+
+    def end_of(self, place: int) -> int:
+        """Return the offset behind the record before this place: foreign ones may follow."""
+        return place + self._shift(bisect_left(self._place, place) - 1)
+
+    def place_of(self, target: int) -> int:
+        """Return how many places begin before this offset, in a stream without end."""
+        index = bisect_right(self._target, target) - 1
+        place = target - self._shift(index)
+        return place if index + 1 == len(self._place) else min(place, self._place[index + 1])
+
+    def last_before(self, target: int) -> tuple[int, int]:
+        """Return the last run that begins at or before this offset; (0, 0) before all."""
+        index = bisect_right(self._target, target) - 1
+        return (0, 0) if index < 0 else (self._place[index], self._target[index])
+
+    def beyond(self, place_end: int, target_end: int) -> tuple[int, ...]:
+        """Return the places of runs that begin behind these ends."""
+        first = min(bisect_right(self._place, place_end), bisect_right(self._target, target_end))
+        return tuple(self._place[first:])
+
+    def before(self, place: int) -> tuple[int, ...]:
+        """Return the places of the runs that no place from this one on is in."""
+        return tuple(self._place[: max(0, bisect_right(self._place, place) - 1)])
+
+    def within(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (place, target offset, count) of each run's part of the places [first, end)."""
+        while first < end:
+            index = bisect_right(self._place, first)
+            stop = end if index == len(self._place) else min(end, self._place[index])
+            yield first, first + self._shift(index - 1), stop - first
+            first = stop
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Yield (place, target offset) of each run."""
+        return zip(self._place, self._target, strict=True)
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._place)
+
+    def _shift(self, index: int) -> int:
+        return 0 if index < 0 else self._target[index] - self._place[index]

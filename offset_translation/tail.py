@@ -1,0 +1,61 @@
+"""How far a log is mirrored that others write to as well, read off its batches' headers. Pure.
+
+A mirror's batches are known by their producer id, and their sequences are their places modulo
+2^31. Begin at a place and an offset of which the map is sure, and show every batch from there on.
+"""
+
+from typing import Final
+
+from offset_translation.offset_map import OffsetMap
+
+SEQUENCES: Final = 2**31
+
+
+class TailGarbled(ValueError):
+    """The mirror's own batches contradict the map; the message says where."""
+
+
+class Tail:
+    """What has been seen of one partition's tail so far."""
+
+    def __init__(self, offset_map: OffsetMap, place: int) -> None:
+        """Begin at a place before which all is mirrored, and known where."""
+        self.place = place
+        """Before it everything is in the log."""
+        self.runs: list[tuple[int, int]] = []
+        """(place, target offset) of each run that the map does not have yet."""
+        self._shift = offset_map.runs.end_of(place) - place
+        self.has_seen = False
+
+    def take(self, base_offset: int, base_sequence: int, record_count: int) -> None:
+        """Take the mirror's next batch; raises TailGarbled if it cannot be the next one.
+
+        Batches may be missing (compaction, retention), but not come again.
+        """
+        place = self.place + (base_sequence - self.place) % SEQUENCES
+        shift = base_offset - place
+        if shift < self._shift:
+            raise TailGarbled(
+                f"the mirror's batch at target offset {base_offset} has sequence {base_sequence}, "
+                f"behind it {self.place % SEQUENCES} or later was expected"
+            )
+        if shift > self._shift:
+            self.runs.append((place, base_offset))
+            self._shift = shift
+        self.place = place + record_count
+        self.has_seen = True
+
+
+def is_where_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> bool:
+    """Whether nobody else has written between the map's last run and this batch of the mirror's.
+
+    For those who look for a later place to begin at: everything before such a batch is known.
+    """
+    _, shift = last_shift(offset_map)
+    return (base_offset - shift) % SEQUENCES == base_sequence
+
+
+def last_shift(offset_map: OffsetMap) -> tuple[int, int]:
+    """Return the place of the last run and what lies there before each place: foreign records."""
+    place, target = offset_map.runs.last_before(offset_map.target_end)
+    return place, target - place

@@ -1,0 +1,189 @@
+"""Over to dc2, on with the work there, and back to dc1: every record once, every group exact."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from runtime.witness import ActiveSite
+from tests.clusters import RunningCluster
+from tests.failover.promoting import (
+    failover,
+    finish,
+    open_witness,
+    run_mirror,
+    wait_mirroring,
+)
+from tests.failover.sites import (
+    QUIET,
+    READ_TIMEOUT_S,
+    Sites,
+    committed,
+    create_topic,
+    pause,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+)
+
+pytestmark = pytest.mark.integration
+
+BACK = """\
+  - source: dc2
+    target: dc1
+    topics: {{include: ["{topic}"]}}
+    discovery_interval_ms: 200
+coordination:"""
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        yield running
+
+
+def configure_both_ways(sites: Sites, folder: Path, path: str, topic: str) -> Path:
+    """Both directions, with the same names of topics."""
+    file = sites.configure(folder, path, topic)
+    text = file.read_text().replace("coordination:", BACK.format(topic=topic))
+    file.write_text(text.replace("failover: {", "failover: {initial_active: dc1, "))
+    return file
+
+
+def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -> list[int]:
+    """Read so many records from where the group is, and commit them, as no member of it."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **QUIET,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0)])
+    found: list[int] = []
+    deadline = monotonic() + READ_TIMEOUT_S
+    while len(found) < count:
+        assert monotonic() < deadline, f"{len(found)} of {count} records read: {found[-3:]}"
+        messages = [one for one in consumer.consume(count - len(found), 0.2) if not one.error()]
+        found += values_of(messages)
+        if messages:
+            end = (messages[-1].offset() or 0) + 1
+            consumer.commit(offsets=[TopicPartition(topic, 0, end)], asynchronous=False)
+    consumer.close()
+    return found
+
+
+def promote(site: str, file: Path, *arguments: str) -> str:
+    """Promote and return what was said."""
+    ended = finish(failover("promote", site, str(file), *arguments))
+    assert ended.status == 0, f"{ended}\n{(file.parent / 'mirror.log').read_text()[-3000:]}"
+    return ended.output
+
+
+def wait_same_logs(sites: Sites, topic: str, count: int) -> Sequence[int]:
+    """Return what both logs hold once it is so many records."""
+    deadline = monotonic() + READ_TIMEOUT_S
+    logs: list[list[int]] = [[], [0]]
+    while logs[0] != logs[1] or len(logs[0]) != count:
+        assert monotonic() < deadline, f"{[len(log) for log in logs]}, {count} wanted"
+        logs = [values_of(read_all(one, topic)) for one in (sites.dc1, sites.dc2)]
+        pause(0.1)
+    return logs[0]
+
+
+def test_to_dc2_and_back_and_over_again_reads_every_record_once(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """`ahead` has read everything when the site changes, `behind` half, `slow` next to nothing."""
+    topic = "failback"
+    read: dict[str, list[int]] = {"ahead": [], "behind": [], "slow": []}
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-failback", topic)
+    written = 0
+
+    def work(cluster: RunningCluster, count: int) -> None:
+        nonlocal written
+        produce(cluster, topic, range(written, written + count))
+        written += count
+        for group, share in (("ahead", written), ("behind", written // 2), ("slow", written // 9)):
+            unread = share - len(read[group])
+            read[group] += go_on_reading(cluster, group, topic, unread)
+
+    with run_mirror(file):
+        wait_mirroring(file)
+        for number, site in enumerate(("dc2", "dc1", "dc2", "dc1")):
+            here = sites.dc1 if site == "dc2" else sites.dc2
+            work(here, 60 + number)
+            promote(site, file)
+        work(sites.dc1, 50)
+        for group in ("behind", "slow"):
+            read[group] += go_on_reading(sites.dc1, group, topic, written - len(read[group]))
+        assert wait_same_logs(sites, topic, written) == list(range(written))
+    assert read == {group: list(range(written)) for group in read}
+    with open_witness(sites, "/p-failback") as witness:
+        assert witness.active() == ActiveSite(site="dc1", epoch=4)
+
+
+def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrites_it(
+    tmp_path: Path,
+) -> None:
+    topic, path = "lost-tail", "/p-lost-tail"
+    with run_sites(tmp_path) as sites:
+        create_topic(sites.dc1, topic)
+        file = configure_both_ways(sites, tmp_path, path, topic)
+        with run_mirror(file) as daemon:
+            wait_mirroring(file)
+            produce(sites.dc1, topic, range(40))
+            wait_same_logs(sites, topic, 40)
+            daemon.kill()
+            daemon.wait()
+        produce(sites.dc1, topic, range(40, 47))
+        sites.dc1.kill()
+        promote("dc2", file, "--source-lost")
+        produce(sites.dc2, topic, range(100, 130))
+        sites.dc1.start()
+        with run_mirror(file):
+            said = wait_logged(file, "that the source never got")
+            assert f"{topic}-0: target diverged: the target holds offsets 40 to 46" in said
+            assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
+            restart(file, topic, "--from-earliest")
+            wait_logged(file, "not deleted on the target: it holds records of its own")
+            assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
+            restart(file, topic, "--skip")
+            wait_length(sites.dc1, topic, 77)
+        assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
+        assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]
+        assert committed(sites.dc1, "nobody", topic) < 0
+
+
+def wait_logged(file: Path, words: str) -> str:
+    """Return what the daemon has said once these words are in it."""
+    log, deadline = file.parent / "mirror.log", monotonic() + READ_TIMEOUT_S
+    while words not in log.read_text():
+        assert monotonic() < deadline, log.read_text()[-3000:]
+        pause(0.1)
+    return log.read_text()
+
+
+def restart(file: Path, topic: str, how: str) -> None:
+    """Order the restart of a topic on the way back."""
+    subprocess.run(
+        [sys.executable, "-m", "mirror.cli", "restart", "dc2->dc1", topic, str(file), how],
+        check=True,
+        timeout=30,
+    )
+
+
+def wait_length(cluster: RunningCluster, topic: str, count: int) -> None:
+    """Wait until the log holds so many records."""
+    deadline = monotonic() + READ_TIMEOUT_S
+    while len(read_all(cluster, topic)) < count:
+        assert monotonic() < deadline, f"not {count} records in {topic}"
+        pause(0.1)
