@@ -14,6 +14,7 @@ from typing import Any, Final
 import trio
 
 from broker.config import BrokerConfig, parse_config
+from broker.garbage import freeze_what_stays
 from broker.log.config import InvalidConfig
 from broker.log.results import StorageError
 from broker.node import run_broker
@@ -147,6 +148,7 @@ async def _run_until_signal(config: BrokerConfig, ends_with_stdin: bool) -> None
         if ends_with_stdin:
             nursery.start_soon(cancel_without_parent, nursery.cancel_scope)
         await nursery.start(run_broker, config)
+        nursery.start_soon(freeze_what_stays)
 
 
 def _up(options: argparse.Namespace) -> int:
