@@ -13,6 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from broker.log.cleaner_metrics import CleanerState
 from broker.replication.health import ReplicationHealth
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -71,6 +72,8 @@ class BrokerState:
     log_bytes: Iterable[tuple[str, int, int]]
     log_end_offsets: Iterable[tuple[str, int, int]]
     replication: ReplicationHealth = field(default_factory=ReplicationHealth)
+    cleaner: CleanerState | None = None
+    """None where log.cleaner.enable=false."""
 
 
 class BrokerCollector(Collector):
@@ -128,6 +131,8 @@ class BrokerCollector(Collector):
         ):
             yield GaugeMetricFamily(f"broker_{name}", text, value=value)
         yield from _replication_metrics(state.replication)
+        if state.cleaner is not None:
+            yield from _cleaner_metrics(state.cleaner)
         for name, text, values in (
             ("log_size_bytes", "Bytes of one partition's segments", state.log_bytes),
             ("log_end_offset", "The next offset of one partition", state.log_end_offsets),
@@ -166,3 +171,20 @@ def _replication_metrics(health: ReplicationHealth) -> Iterator[Metric]:
     for topic, partition, follower, records in health.follower_lag:
         lag.add_metric([topic, str(partition), str(follower)], records)
     yield lag
+
+
+def _cleaner_metrics(state: CleanerState) -> Iterator[Metric]:
+    """Kafka's gauges of LogCleaner and LogCleanerManager, under their names."""
+    for name, value in state.gauges.items():
+        text = f"Kafka's {name.replace('_', '-')} of the log cleaner"
+        yield GaugeMetricFamily(f"broker_log_cleaner_{name}", text, value=value)
+    for slot, (name, text) in enumerate(
+        (
+            ("uncleanable_partitions_count", "Partitions not compacted until a restart"),
+            ("uncleanable_bytes", "Dirty bytes of partitions not compacted until a restart"),
+        )
+    ):
+        family = GaugeMetricFamily(f"broker_log_cleaner_{name}", text, labels=["log_directory"])
+        for folder, counted in state.uncleanable.items():
+            family.add_metric([str(folder)], counted[slot])
+        yield family

@@ -97,6 +97,7 @@ class BrokerNode:
         )
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
+        self.cleaner = _cleaner(self) if config.log_cleaner_enable else None
         self._config_watch = config_watch
         self._registration = registration
         self._creation = TopicCreation(config, self.controller, metadata, pool)
@@ -164,6 +165,7 @@ class BrokerNode:
             log_bytes=[(part.topic, part.index, part.log.size_bytes) for part in held],
             log_end_offsets=[(part.topic, part.index, part.log_end_offset) for part in held],
             replication=health_of(held, self.replication.isr_changes.counts),
+            cleaner=None if self.cleaner is None else self.cleaner.state(),
         )
 
     async def look_after_logs(self) -> None:
@@ -263,8 +265,8 @@ async def _run(
                 nursery.start_soon(Server(node, APIS, config).serve, sockets)
                 nursery.start_soon(watch.run)
                 nursery.start_soon(node.look_after_logs)
-                if config.log_cleaner_enable:
-                    nursery.start_soon(_cleaner(node).run)
+                if node.cleaner is not None:
+                    nursery.start_soon(node.cleaner.run)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
                 await patiently(zookeeper, patience_s, registration.register_first)
                 nursery.start_soon(registration.run)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import trio
 
+from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.log.cleaning import Cleaning, CleaningReport
 from broker.log.cleaning_plan import Cleanable
 from broker.log.log_manager import HighWatermarkOf, LogManager
@@ -57,6 +58,9 @@ class LogCleaner:
         self._high_watermark = high_watermark
         self._now_ms = now_ms
         self.uncleanable: set[TopicPartition] = set()
+        self._metrics = CleanerMetrics(
+            dedupe_buffer_size=settings.dedupe_buffer_size, last_run_ms=now_ms()
+        )
 
     async def run(self) -> None:
         """Clean whatever is due, for ever."""
@@ -66,12 +70,11 @@ class LogCleaner:
 
     async def clean_filthiest(self) -> bool:
         """Clean one log; say whether there was one to clean and all went well."""
-        found = self._logs.filthiest(
-            self._now_ms(), high_watermark=self._high_watermark, spared=self.uncleanable
-        )
-        if found is None:
+        due = self._due()
+        if not due:
             return False
-        log, plan = found
+        log, plan = max(due, key=lambda one: one[1].ratio)
+        began = trio.current_time()
         try:
             report = await self._clean(log, plan)
             if report is not None:
@@ -84,8 +87,31 @@ class LogCleaner:
             self.uncleanable.add(log.name)
             return False
         if report is not None:
+            self._metrics.cleaned(report, trio.current_time() - began)
             _tell(log, report)
         return report is not None
+
+    def _due(self) -> list[tuple[PartitionLog, Cleanable]]:
+        now_ms = self._now_ms()
+        found = [
+            (log, plan)
+            for log, plan in self._logs.cleanable(now_ms, high_watermark=self._high_watermark)
+            if log.name not in self.uncleanable
+        ]
+        self._metrics.looked((plan for _, plan in found), now_ms)
+        return [(log, plan) for log, plan in found if plan.is_due(log.config)]
+
+    def state(self) -> CleanerState:
+        """Return what a scrape shows."""
+        now_ms = self._now_ms()
+        uncleanable = dict.fromkeys(self._logs.live_folders, (0, 0))
+        if self.uncleanable:
+            for log, plan in self._logs.cleanable(now_ms, high_watermark=self._high_watermark):
+                if log.name in self.uncleanable:
+                    partitions, dirty_bytes = uncleanable[log.folder.parent]
+                    counted = partitions + 1, dirty_bytes + plan.cleanable_bytes
+                    uncleanable[log.folder.parent] = counted
+        return CleanerState(gauges=self._metrics.gauges(now_ms), uncleanable=uncleanable)
 
     async def _clean(self, log: PartitionLog, plan: Cleanable) -> CleaningReport | None:
         """Return None if the log changed on the way; the next turn begins anew."""

@@ -37,6 +37,8 @@ class CleaningReport:
     bytes_before: int = 0
     bytes_after: int = 0
     bytes_written: int = 0
+    keys: int = 0
+    """How many there were in the dirty part."""
     segments_before: int = 0
     segments_after: int = 0
 
@@ -80,6 +82,7 @@ class Cleaning:
         report = self.report
         parts = [_Part(segment) for segment in self._segments]
         yield from self._map_keys(parts)
+        report.keys = len(self._map)
         end = report.next_dirty = self._map.latest_offset + 1
         parts = [part for part in parts if part.segment.base_offset < end]
         if not parts:

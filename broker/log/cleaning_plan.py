@@ -37,8 +37,12 @@ class Cleanable:
     """Where a segment begins."""
     clean_bytes: int
     cleanable_bytes: int
-    is_late: bool
-    """Whether a record is older than max.compaction.lag.ms and has not been compacted."""
+    delay_ms: int = 0
+    """For how long a record has been waiting to be compacted beyond max.compaction.lag.ms."""
+
+    @property
+    def is_late(self) -> bool:
+        return self.delay_ms > 0
 
     @property
     def ratio(self) -> float:
@@ -70,33 +74,31 @@ def cleanable(
     now_ms: int,
 ) -> Cleanable:
     """Return the dirty part; `sealed` are all segments but the active one, oldest first."""
-    dirty = _from(sealed, first_dirty)
+    dirty = _between(sealed, first_dirty, active_base)
     limits = [last_stable_offset, active_base]
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
         limits += [one.base_offset for one in dirty if one.newest_ms > youngest_ms][:1]
     limit = max(first_dirty, min(limits))
-    beyond = _from(sealed, limit)
-    first_uncleanable = beyond[0].base_offset if beyond and limit < active_base else active_base
+    beyond = _between(sealed, limit, active_base)
+    first_uncleanable = beyond[0].base_offset if beyond else active_base
     oldest_ms = now_ms - config.max_compaction_lag_ms
-    to_clean = [
-        one
-        for one in _from(sealed, min(first_dirty, first_uncleanable))
-        if one.base_offset < first_uncleanable
-    ]
+    to_clean = _between(sealed, min(first_dirty, first_uncleanable), first_uncleanable)
     return Cleanable(
         first_dirty=first_dirty,
         first_uncleanable=first_uncleanable,
         clean_bytes=sum(one.size for one in sealed if one.base_offset < first_dirty),
         cleanable_bytes=sum(one.size for one in to_clean),
-        is_late=any(0 < one.first_ms < oldest_ms for one in dirty),
+        delay_ms=max([oldest_ms - one.first_ms for one in dirty if one.first_ms > 0] + [0]),
     )
 
 
-def _from(sealed: Sequence[SegmentShape], offset: int) -> Sequence[SegmentShape]:
-    """Return the segments from the one on that holds the offset."""
-    later = [slot for slot, one in enumerate(sealed) if one.base_offset <= offset]
-    return sealed[later[-1] :] if later else sealed
+def _between(sealed: Sequence[SegmentShape], start: int, stop: int) -> Sequence[SegmentShape]:
+    """Return the segments from the one on that holds `start`; none begins at `stop` or behind."""
+    if start >= stop:
+        return ()
+    holding = max((one.base_offset for one in sealed if one.base_offset <= start), default=0)
+    return [one for one in sealed if holding <= one.base_offset < stop]
 
 
 def grouped(

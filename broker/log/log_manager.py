@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -235,25 +235,24 @@ class LogManager:
 
     # -- compaction -----------------------------------------------------------------------------
 
-    def filthiest(
-        self, now_ms: int, *, high_watermark: HighWatermarkOf, spared: Container[TopicPartition]
-    ) -> tuple[PartitionLog, Cleanable] | None:
-        """Return the log with the largest share of dirty bytes of those due, None for none.
+    def cleanable(
+        self, now_ms: int, *, high_watermark: HighWatermarkOf
+    ) -> list[tuple[PartitionLog, Cleanable]]:
+        """Return the compacted logs with what is dirty in them.
 
-        Logs of which `high_watermark` knows nothing are left alone, and those in `spared`.
+        Logs of which `high_watermark` knows nothing are left out.
         """
         found: list[tuple[PartitionLog, Cleanable]] = []
 
         def look(log: PartitionLog) -> None:
             committed = high_watermark(log.name) if log.config.compacts else None
-            if committed is not None and log.name not in spared:
+            if committed is not None:
                 checkpoint = self._home[log.name].cleaned.get(log.name)
                 plan = log.cleanable(checkpoint, high_watermark=committed, now_ms=now_ms)
-                if plan.is_due(log.config):
-                    found.append((log, plan))
+                found.append((log, plan))
 
         self._each(look)
-        return max(found, key=lambda one: one[1].ratio, default=None)
+        return found
 
     def note_cleaned(self, log: PartitionLog, offset: int) -> None:
         """Save up to where a log is compacted. Raises StorageError."""

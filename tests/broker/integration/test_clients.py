@@ -288,6 +288,8 @@ def test_metrics_and_health_are_served(cluster: RunningCluster) -> None:
         controllers += "broker_is_controller 1.0" in text
         assert 'broker_request_seconds_count{api="Metadata"}' in text
         assert "broker_offline_partitions 0.0" in text
+        assert "broker_log_cleaner_max_dirty_percent 0.0" in text
+        assert 'broker_log_cleaner_uncleanable_bytes{log_directory="' in text
         ready = url.replace("/metrics", "/health/ready")
         assert urllib.request.urlopen(ready, timeout=5).status == 200  # noqa: S310 - our own
     assert controllers == 1

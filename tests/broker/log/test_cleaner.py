@@ -14,6 +14,7 @@ from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.cleaning_plan import SegmentShape, cleanable, first_dirty_offset, grouped
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
+from broker.log.offset_map import ENTRY_BYTES
 from broker.log.partition_log import PartitionLog
 from broker.log.results import TopicPartition
 from tests.broker.log.cleaning import COMPACTED, add, records_of
@@ -174,6 +175,37 @@ async def test_a_damaged_batch_makes_a_partition_uncleanable_and_no_other(tmp_pa
     assert compacting.uncleanable == {TopicPartition("bad", 0)}
     assert len(records_of(good)) == 4
     assert not manager.offline
+    state = compacting.state()
+    dirty_bytes = sum(one.size for one in bad.sealed_segments())
+    assert state.uncleanable == {tmp_path: (1, dirty_bytes)}
+    assert state.gauges["max_dirty_percent"] == 0, "of what can be cleaned"
+    manager.close()
+
+
+async def test_the_cleaner_tells_kafkas_gauges(tmp_path: Path) -> None:
+    manager = opened(tmp_path, {"all": RATIO})
+    log = created(manager, "all", RATIO)
+    fill(log, 20)
+    compacting = cleaner(manager, CleanerSettings(dedupe_buffer_size=6 * ENTRY_BYTES))
+    assert compacting.state().gauges["max_dirty_percent"] == 0
+    assert await compacting.clean_filthiest()
+    gauges = compacting.state().gauges
+    assert gauges["max_dirty_percent"] == 100
+    assert gauges["max_buffer_utilization_percent"] == 50, "three keys of six"
+    # 20 records are read twice, 3 of them are written.
+    assert gauges["cleaner_recopy_percent"] == 100 * 3 // 40
+    assert gauges["time_since_last_run_ms"] == 0
+    assert not await compacting.clean_filthiest()
+    assert compacting.state().gauges["max_dirty_percent"] == 0
+    manager.close()
+
+
+async def test_what_is_clean_is_not_cleaned_again_however_low_the_ratio(tmp_path: Path) -> None:
+    config = replace(RATIO, min_cleanable_dirty_ratio=0.0, max_compaction_lag_ms=1)
+    manager = opened(tmp_path, {"all": config})
+    fill(created(manager, "all", config), 20)
+    compacting = cleaner(manager)
+    assert [await compacting.clean_filthiest() for _ in range(2)] == [True, False]
     manager.close()
 
 
