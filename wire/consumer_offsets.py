@@ -9,8 +9,9 @@ are read from version 0 to 4 (4 is flexible) and written as Kafka 3.9 writes the
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final, TypeAlias
 
 from wire.primitives import (
@@ -45,6 +46,9 @@ OFFSET_VALUE_WITH_EXPIRY_VERSION: Final = 1
 GROUP_VALUE_VERSION: Final = 3
 FLEXIBLE_SINCE: Final = 4
 NO_TIMESTAMP: Final = -1
+_VALUE_3_HEAD: Final = Struct(">hqih")
+"""Version, offset, leader epoch, length of the metadata; behind that the commit's timestamp."""
+_VALUE_3_BYTES: Final = _VALUE_3_HEAD.size + 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +133,18 @@ def decode_key(key: Buffer) -> OffsetKey | GroupMetadataKey | UnknownKey:
 
 def decode_offset_value(value: Buffer) -> OffsetValue:
     """Return a committed position; MalformedMessage if damaged or newer than version 4."""
+    if len(value) >= _VALUE_3_BYTES:
+        # What brokers write, thousands a second: one call instead of six.
+        version, offset, epoch, length = _VALUE_3_HEAD.unpack_from(value)
+        if version == OFFSET_VALUE_VERSION and len(value) == _VALUE_3_BYTES + length:
+            metadata = bytes(value[_VALUE_3_HEAD.size : -8])
+            with suppress(UnicodeDecodeError):  # named below
+                return OffsetValue(
+                    offset=offset,
+                    leader_epoch=epoch,
+                    metadata=metadata.decode() if length else "",
+                    commit_timestamp_ms=int.from_bytes(value[-8:], signed=True),
+                )
     with _read_whole(value, "offset value") as reader:
         version = _known_version(reader)
         flexible = version >= FLEXIBLE_SINCE

@@ -271,33 +271,13 @@ def offset_commit(
 def offset_fetch(
     broker: "FakeBroker", version: int, request: OffsetFetchRequest
 ) -> OffsetFetchResponse:
-    """Answer for all partitions of the group, whatever was asked for."""
-    group = request.groups[0].group_id if version >= 8 else request.group_id
-    code = _coordination(broker, group)
-    stored = broker.cluster.offsets[group] if code is ErrorCode.NONE else {}
+    """Answer for all partitions of each group, whatever was asked for."""
     if version >= 8:
         return OffsetFetchResponse(
-            groups=(
-                OffsetFetchResponseGroup(
-                    group_id=group,
-                    error_code=code,
-                    topics=tuple(
-                        OffsetFetchResponseTopics(
-                            name=name,
-                            partitions=(
-                                OffsetFetchResponsePartitions(
-                                    partition_index=index,
-                                    committed_offset=offset,
-                                    metadata="",
-                                    error_code=0,
-                                ),
-                            ),
-                        )
-                        for (name, index), offset in stored.items()
-                    ),
-                ),
-            )
+            groups=tuple(_stored_of(broker, one.group_id) for one in request.groups)
         )
+    code = _coordination(broker, request.group_id)
+    stored = broker.cluster.offsets[request.group_id] if code is ErrorCode.NONE else {}
     return OffsetFetchResponse(
         error_code=code,
         topics=tuple(
@@ -309,6 +289,26 @@ def offset_fetch(
                         committed_offset=offset,
                         metadata="",
                         error_code=0,
+                    ),
+                ),
+            )
+            for (name, index), offset in stored.items()
+        ),
+    )
+
+
+def _stored_of(broker: "FakeBroker", group: str) -> OffsetFetchResponseGroup:
+    code = _coordination(broker, group)
+    stored = broker.cluster.offsets[group] if code is ErrorCode.NONE else {}
+    return OffsetFetchResponseGroup(
+        group_id=group,
+        error_code=code,
+        topics=tuple(
+            OffsetFetchResponseTopics(
+                name=name,
+                partitions=(
+                    OffsetFetchResponsePartitions(
+                        partition_index=index, committed_offset=offset, metadata="", error_code=0
                     ),
                 ),
             )

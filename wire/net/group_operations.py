@@ -19,6 +19,7 @@ from wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
 )
 from wire.net.cluster import Cluster
 from wire.net.connection import Connection
@@ -71,7 +72,8 @@ async def fetch_group_offsets(
             )
         else:
             request = OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
-        return _positions(await coordinator.request(request))
+        answer = await coordinator.request(request)
+        return stored_positions(answer.groups[0] if answer.groups else answer)
 
     code, positions = await _ask_coordinator(cluster, group, ask)
     if code is not ErrorCode.NONE:
@@ -79,16 +81,16 @@ async def fetch_group_offsets(
     return positions
 
 
-def _positions(
-    answer: OffsetFetchResponse,
+def stored_positions(
+    answer: OffsetFetchResponse | OffsetFetchResponseGroup,
 ) -> tuple[ErrorCode, dict[TopicPartition, GroupOffset]]:
-    """Return the first error, of the whole or of a partition, and the positions there are."""
-    head = answer.groups[0] if answer.groups else answer
-    code = code_of(head.error_code)
+    """Return the first error, of a group or of a partition of it, and the positions there are."""
+    code = code_of(answer.error_code)
     positions = {}
-    for topic in head.topics:
+    for topic in answer.topics:
         for found in topic.partitions:
-            code = code or code_of(found.error_code)
+            if found.error_code:
+                code = code or code_of(found.error_code)
             if found.committed_offset >= 0:
                 positions[topic.name, found.partition_index] = GroupOffset(
                     offset=found.committed_offset,
@@ -106,20 +108,7 @@ async def commit_group_offsets(
     A group with live members answers UNKNOWN_MEMBER_ID for all. Raises NetworkFault; committing
     the same again is harmless.
     """
-    by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for (topic, partition), (offset, metadata) in positions.items():
-        by_topic[topic].append(
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=metadata
-            )
-        )
-    request = OffsetCommitRequest(
-        group_id=group,
-        topics=tuple(
-            OffsetCommitRequestTopic(name=name, partitions=tuple(stored))
-            for name, stored in by_topic.items()
-        ),
-    )
+    request = commit_request(group, positions)
 
     async def ask(coordinator: Connection) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
         answer = await coordinator.request(request)
@@ -132,6 +121,26 @@ async def commit_group_offsets(
         return moved[0] if moved else ErrorCode.NONE, codes
 
     return (await _ask_coordinator(cluster, group, ask))[1]
+
+
+def commit_request(
+    group: str, positions: Mapping[TopicPartition, tuple[int, str]]
+) -> OffsetCommitRequest:
+    """Return the request that stores (offset, metadata) for a group from outside it."""
+    by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+    for (topic, partition), (offset, metadata) in positions.items():
+        by_topic[topic].append(
+            OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=metadata
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group,
+        topics=tuple(
+            OffsetCommitRequestTopic(name=name, partitions=tuple(stored))
+            for name, stored in by_topic.items()
+        ),
+    )
 
 
 async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, GroupDescription]:

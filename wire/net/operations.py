@@ -8,6 +8,7 @@ from wire.net.group_operations import (
     fetch_group_offsets,
     list_groups,
 )
+from wire.net.many_groups import commit_offsets_of, fetch_offsets_of
 from wire.net.partition_operations import (
     EARLIEST,
     LATEST,
@@ -29,8 +30,10 @@ __all__ = [
     "TopicPartition",
     "append",
     "commit_group_offsets",
+    "commit_offsets_of",
     "describe_groups",
     "fetch_group_offsets",
+    "fetch_offsets_of",
     "list_groups",
     "list_offsets",
     "read_partition",

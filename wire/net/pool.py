@@ -41,7 +41,9 @@ class ConnectionPool:
         Callers who come while an attempt is under way share its outcome. Raises BrokerUnreachable;
         once AuthenticationFailed, that at once to all callers until another attempt is due.
         """
-        peer = self._peers.setdefault((address, lane), _Peer())
+        peer = self._peers.get((address, lane))
+        if peer is None:
+            peer = self._peers[address, lane] = _Peer()
         if peer.connection is not None and peer.connection.is_open:
             return peer.connection
         failures = peer.backoff.failures

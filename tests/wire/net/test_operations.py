@@ -15,14 +15,16 @@ from wire.messages.fetch import (
 )
 from wire.messages.list_groups import ListGroupsResponse
 from wire.messages.offset_fetch import OffsetFetchRequest
-from wire.net import BrokerUnreachable, Cluster, RequestRefused, open_cluster
+from wire.net import BrokerUnreachable, Cluster, ConnectionClosed, RequestRefused, open_cluster
 from wire.net.operations import (
     EARLIEST,
     GroupOffset,
     append,
     commit_group_offsets,
+    commit_offsets_of,
     describe_groups,
     fetch_group_offsets,
+    fetch_offsets_of,
     list_groups,
     list_offsets,
     read_partition,
@@ -289,3 +291,58 @@ async def test_a_refused_listing_is_not_an_empty_one() -> None:
         fake.brokers[0].scripts[16] = refuse
         with pytest.raises(RequestRefused, match="groups of broker 0: CLUSTER_AUTHORIZATION"):
             await list_groups(cluster)
+
+
+@pytest.mark.parametrize("newest_fetch", [7, 9])
+async def test_positions_of_many_groups_are_stored_and_told_at_once(newest_fetch: int) -> None:
+    async with run_fake_cluster(2) as fake, client(fake) as cluster:
+        fake.versions[OffsetFetchRequest.API_KEY] = range(newest_fetch + 1)
+        names = [f"g{number}" for number in range(250)]
+        fake.coordinators |= {name: number % 2 for number, name in enumerate(names)}
+        stored = {name: {("a", 0): (number, "")} for number, name in enumerate(names)}
+        codes = await commit_offsets_of(cluster, stored)
+        assert codes == {name: {("a", 0): ErrorCode.NONE} for name in names}
+        assert await fetch_offsets_of(cluster, [*names, "unheard of"]) == {
+            "unheard of": {},
+            **{name: {("a", 0): GroupOffset(offset=n)} for n, name in enumerate(names)},
+        }
+        asked = [header.api_key for broker in fake.brokers.values() for header, _ in broker.asked]
+        questions = asked.count(OffsetFetchRequest.API_KEY)
+        assert questions == (251 if newest_fetch == 7 else 4)
+
+
+async def test_of_many_groups_only_those_that_moved_are_missing_until_asked_again() -> None:
+    async with run_fake_cluster(2) as fake, client(fake) as cluster:
+        fake.coordinators |= {"moves": 1, "stays": 1, "lost": -1}
+        commits = {name: {("a", 0): (7, "")} for name in ("moves", "stays")}
+        await commit_offsets_of(cluster, commits)
+        fake.coordinators["moves"] = 0
+        for ask in (
+            lambda: fetch_offsets_of(cluster, ["moves", "stays", "lost"]),
+            lambda: commit_offsets_of(cluster, commits),
+        ):
+            fake.coordinators["moves"] ^= 1
+            await fetch_offsets_of(cluster, ["moves"])
+            await fetch_offsets_of(cluster, ["moves"])
+            fake.coordinators["moves"] ^= 1
+            first = await ask()
+            assert isinstance(first["moves"], RequestRefused)
+            assert first["moves"].code is ErrorCode.NOT_COORDINATOR
+            assert not isinstance(first["stays"], RequestRefused)
+            assert not isinstance((await ask())["moves"], RequestRefused)
+        assert isinstance((await fetch_offsets_of(cluster, ["lost"]))["lost"], RequestRefused)
+
+
+async def test_a_coordinator_that_dies_leaves_the_groups_of_others_answered() -> None:
+    async with run_fake_cluster(2) as fake, client(fake) as cluster:
+        fake.coordinators |= {"g": 0, "h": 1}
+        await fetch_offsets_of(cluster, ["g", "h"])
+        fake.brokers[1].stop()
+        found = await fetch_offsets_of(cluster, ["g", "h"])
+        assert found["g"] == {}
+        assert isinstance(found["h"], ConnectionClosed | BrokerUnreachable)
+    async with run_fake_cluster() as gone:
+        address = gone.bootstrap
+    async with open_cluster(address, client_id="test") as cluster:
+        found = await fetch_offsets_of(cluster, ["g", "h"])
+        assert {type(one) for one in found.values()} == {BrokerUnreachable}
