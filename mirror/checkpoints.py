@@ -1,49 +1,50 @@
 """Bring translated group positions to the target: the groups' own offsets, and checkpoints.
 
+    news, data that was waited for, a turn of the round          mirror/group_agenda    (pure)
+      ─► the target's own positions, of many groups in one question
+      ─► decided place by place                                   offset_translation     (pure)
+      ─► committed, group after group without waiting in between
+      ─► the checkpoints of what was committed, one question later  mirror/checkpoint_log
+
 A position is committed as a simple commit, which the broker refuses while the group has members:
 so a group that turns active between our look and our write is never rewound. Nothing is committed
 beyond what has been mirrored; what waits for data is committed again as the data arrives.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
-from mirror.admin import ensure_topic
+from mirror.checkpoint_log import CheckpointLog, Place
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
-from mirror.group_offsets import OFFSETS_TOPIC, GroupReader, SourceGroups, SourcePosition
+from mirror.group_agenda import ACTIVE_LOOK_MS, FAULT_LOOK_MS, WAITING_LOOK_MS, Agenda, Due
+from mirror.group_offsets import GroupReader
 from mirror.group_polling import GroupPoller
 from mirror.links import Links
-from mirror.tail_reader import TailReader
-from mirror.target_side import commit_on_target, target_positions
-from offset_translation import checkpoint
-from offset_translation.binary import MalformedRecord
+from mirror.odd_records import OddRecords
+from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
+from mirror.target_side import commit_on_target, positions_on_target
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.map_records import TopicPartition
-from offset_translation.translation import NotYet, Position, translate
+from offset_translation.translation import Position
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
-from wire.net.operations import append
-from wire.net.retries import code_of
-from wire.record_batch import Record, build_batch
+from wire.net.operations import GroupOffset
 
 _LOG = logging.getLogger(__name__)
 
-GROUPS_AT_ONCE: Final = 8
-WAITING_LOOK_MS: Final = 500
-"""A position that waits for data is committed again this often, and at once when it is exact."""
-ACTIVE_LOOK_MS: Final = 3_000
-"""A group that has members on the target is tried again this often."""
-FAULT_LOOK_MS: Final = 1_000
-
-Place: TypeAlias = tuple[str, str, int]
-"""(group, topic, partition)"""
+PLACES_AT_ONCE: Final = 4_000
+"""Decided without letting others run: some 20 ms."""
+LOAD_RETRY_S: Final = 1.0
+MAX_METADATA_BYTES: Final = 32_767
+"""What a checkpoint has room for."""
+WAITS: Final = "waiting for data"
+SETTLED: Final = "settled"
 
 ACTIVE: Final = frozenset(
     {
@@ -51,13 +52,13 @@ ACTIVE: Final = frozenset(
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
 """What a broker answers to a simple commit for a group that has members."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStatus:
+class GroupStatus(NamedTuple):
     """One partition of one group, as last looked at."""
 
     source_offset: int
@@ -65,6 +66,18 @@ class GroupStatus:
     state: str
     """Settled, waiting for data, or why nothing was committed."""
     looked_ms: int
+
+
+class Chosen(NamedTuple):
+    """What is to be committed for one place."""
+
+    position: Position
+    metadata: str
+    before: int | None
+    """The target's position as it was seen."""
+
+
+Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
 
 
 class GroupSync:
@@ -80,15 +93,11 @@ class GroupSync:
         self._flow = flow
         self._links = links
         self._names: Final = flow.config.names
-        self._topic: Final = self._names.checkpoints_topic
-        self._applied: dict[Place, Checkpoint] = {}
-        self._unwritten: dict[Place, Checkpoint] = {}
-        self._retry_at_ms: dict[str, int] = {}
-        """Groups to look at again without news, and when."""
-        self._waiting: set[str] = set()
-        """Those of them whose positions wait for data."""
-        self._incomplete: dict[str, int] = {}
-        """Groups with positions on partitions that are not mirrored yet: how many were."""
+        odd = OddRecords(flow.measurements, self._names.checkpoints_topic)
+        self._log: Final = CheckpointLog(links.target_admin, flow.config, odd, self.fault)
+        self._agenda: Final = Agenda(now_ms())
+        self._refused_metadata = MAX_METADATA_BYTES + 1
+        """Metadata of this many bytes is more than the target takes."""
         self._applying = trio.Lock()
         self._is_loaded = False
 
@@ -123,106 +132,102 @@ class GroupSync:
     async def apply_now(self) -> None:
         """Apply all that is known, whatever it waits for; used when the flow stops."""
         if self._is_loaded:
-            await self._apply(self.groups.changed | set(self._retry_at_ms))
+            due = self._agenda.everything()
+            for group, places in self.groups.take_changed().items():
+                due.setdefault(group, set()).update(places)
+            await self._apply(due)
+            await self._log.write()
 
     async def _load(self) -> None:
         """Learn what was committed last, to tell a rewind from a run ahead."""
         while not self._is_loaded:
             try:
-                await self._read_checkpoints()
+                await self._log.load()
             except NetworkFault as fault:
                 self.fault.note(str(fault))
-                await trio.sleep(FAULT_LOOK_MS / 1000)
+                await trio.sleep(LOAD_RETRY_S)
             else:
                 self.fault.clear()
                 self._is_loaded = True
 
-    async def _read_checkpoints(self) -> None:
-        target = self._links.target_admin
-        await ensure_topic(
-            target,
-            self._topic,
-            replication_factor=self._flow.config.replication_factor,
-            configs={"cleanup.policy": "compact"},
-        )
-        async for _, record in TailReader(target, self._topic).read_new():
-            self._replay(record)
-
-    def _replay(self, record: Record) -> None:
-        if record.key is None or record.value is None:
-            return
-        try:
-            one = checkpoint.decode(record.key, record.value)
-        except MalformedRecord as fault:
-            self._flow.measurements.malformed[self._topic] += 1
-            _LOG.debug("%s: offset %d: %s", self._topic, record.offset, fault)
-            return
-        topic = self._names.on_source(one.topic)
-        if topic is not None:
-            self._applied[one.group, topic, one.partition] = one
-
-    def _due(self) -> set[str]:
-        """Return the groups with news, those whose time has come, and those now exact."""
-        now = now_ms()
-        due = self.groups.changed | {g for g, at in self._retry_at_ms.items() if at <= now}
-        due |= {g for g, were in self._incomplete.items() if len(self._mirrored(g)) > were}
-        return due | {group for group in self._waiting - due if self._is_exact(group)}
-
-    def _is_exact(self, group: str) -> bool:
-        for place, position in self._mirrored(group).items():
-            offset_map = self._flow.partitions[place].offset_map
-            if translate(offset_map, position.offset) is NotYet.UNMIRRORED:
-                return False
-        return True
-
-    def _mirrored(self, group: str) -> dict[TopicPartition, SourcePosition]:
-        """Return the group's positions on partitions of this flow whose extent is known."""
-        positions = self.groups.positions.get(group, {})
+    def _due(self) -> Due:
         partitions = self._flow.partitions
-        return {
-            place: one
-            for place, one in positions.items()
-            if place in partitions and partitions[place].is_positioned
-        }
+        due, whole = self._agenda.due(
+            now_ms(),
+            self.groups.positions,
+            (place for place, one in partitions.items() if one.is_positioned),
+            self._mirrored_end,
+        )
+        for group in whole:
+            due.setdefault(group, set()).update(self.groups.positions[group])
+        for group, places in self.groups.take_changed().items():
+            due.setdefault(group, set()).update(places)
+        return due
 
-    async def _apply(self, groups: set[str]) -> None:
-        async with self._applying:
-            self.groups.changed -= groups
+    def _mirrored_end(self, place: TopicPartition) -> int | None:
+        partition = self._flow.partitions.get(place)
+        if partition is None or not partition.is_positioned:
+            return None
+        return partition.offset_map.mirrored_source_end
+
+    async def _apply(self, due: Due) -> None:
+        """Look at these places, commit what is due, and write the checkpoints noted before."""
+        async with self._applying, trio.open_nursery() as nursery:
+            nursery.start_soon(self._log.write)
             while self.groups.forgotten:
                 self.status.pop(self.groups.forgotten.pop(), None)
-            limit = trio.CapacityLimiter(GROUPS_AT_ONCE)
-            async with trio.open_nursery() as nursery:
-                for group in groups:
-                    nursery.start_soon(self._apply_limited, group, limit)
-            await self._write_checkpoints()
+            for some in _slices(due):
+                await self._apply_some(some)
 
-    async def _apply_limited(self, group: str, limit: trio.CapacityLimiter) -> None:
-        async with limit:
-            self._retry_at_ms.pop(group, None)
-            self._waiting.discard(group)
-            try:
-                await self._apply_group(group)
-            except NetworkFault as fault:
-                self.fault.note(f"group {group}: {fault}", group)
-                self._retry_at_ms[group] = now_ms() + FAULT_LOOK_MS
+    async def _apply_some(self, due: Due) -> None:
+        asked = {
+            group: known for group, places in due.items() if (known := self._known(group, places))
+        }
+        if not asked:
+            return
+        found = await positions_on_target(self._links.target_admin, self._names, asked)
+        chosens: Chosens = {}
+        for group, positions in asked.items():
+            there = found[group]
+            if isinstance(there, NetworkFault):
+                self._put_off(group, positions, there)
+            elif chosen := self._decide(group, positions, there):
+                chosens[group] = chosen
             else:
                 self.fault.clear(group)
+        await self._commit(chosens)
 
-    async def _apply_group(self, group: str) -> None:
-        """Compare one group's positions with the target's and commit what is due."""
-        mirrored = self._mirrored(group)
-        self._incomplete.pop(group, None)
-        if len(mirrored) < len(self.groups.positions.get(group, {})):
-            self._incomplete[group] = len(mirrored)
-        if not mirrored:
-            return
-        there = await target_positions(self._links.target_admin, self._names, group)
-        commits: dict[TopicPartition, Position] = {}
-        for place, position in mirrored.items():
-            applied = self._applied.get((group, *place))
+    def _known(
+        self, group: str, places: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, SourcePosition]:
+        """Return the positions on partitions of this flow whose extent is known."""
+        self._agenda.looked_at(group, places)
+        positions = self.groups.positions.get(group, {})
+        known = {}
+        for place in places:
+            position, partition = positions.get(place), self._flow.partitions.get(place)
+            if position is None:
+                continue
+            if partition is None or not partition.is_positioned:
+                self._agenda.wait_for_partition(group, place)
+            else:
+                known[place] = position
+        return known
+
+    def _decide(
+        self,
+        group: str,
+        positions: Mapping[TopicPartition, SourcePosition],
+        there: Mapping[TopicPartition, GroupOffset],
+    ) -> dict[TopicPartition, Chosen]:
+        """Compare one group's positions with the target's; return what is to be committed."""
+        chosen: dict[TopicPartition, Chosen] = {}
+        for place, position in positions.items():
+            applied = self._log.applied.get((group, *place))
             current = there[place].offset if place in there else None
+            offset_map = self._flow.partitions[place].offset_map
             decision = decide(
-                self._flow.partitions[place].offset_map,
+                offset_map,
                 GroupPosition(
                     source_offset=position.offset,
                     applied_source_offset=None if applied is None else applied.upstream_offset,
@@ -231,96 +236,109 @@ class GroupSync:
                 group_is_idle=True,
                 backward=self._flow.backward(place),
             )
-            if isinstance(decision, Leave):
-                self._note_status(group, place, current, decision.value)
-            else:
-                commits[place] = decision
-        if commits:
-            await self._commit(group, commits, mirrored, {p: o.offset for p, o in there.items()})
-        if not self._is_exact(group):
-            self._waiting.add(group)
-            self._retry_at_ms[group] = now_ms() + WAITING_LOOK_MS
+            end = offset_map.mirrored_source_end
+            waits = end is None or position.offset > end
+            if waits:
+                self._agenda.wait_for_data(group, place, position.offset)
+                self._agenda.later(group, (place,), now_ms(), WAITING_LOOK_MS)
+            if not isinstance(decision, Leave):
+                chosen[place] = Chosen(decision, self._metadata(position.metadata), current)
+                continue
+            state = decision.value
+            if decision is Leave.ALREADY_THERE:
+                state = WAITS if waits else SETTLED
+            self._note_status(group, place, position.offset, current, state)
+        return chosen
 
-    async def _commit(
-        self,
-        group: str,
-        commits: Mapping[TopicPartition, Position],
-        mirrored: Mapping[TopicPartition, SourcePosition],
-        there: Mapping[TopicPartition, int],
-    ) -> None:
-        codes = await commit_on_target(
+    def _metadata(self, metadata: str) -> str:
+        """Return as much as the target takes: all or nothing. The position counts."""
+        return "" if len(metadata.encode()) >= self._refused_metadata else metadata
+
+    async def _commit(self, chosens: Chosens) -> None:
+        if not chosens:
+            return
+        answers = await commit_on_target(
             self._links.target_admin,
             self._names,
-            group,
             {
-                place: (position.target_offset, mirrored[place].metadata)
-                for place, position in commits.items()
+                group: {
+                    place: (one.position.target_offset, one.metadata)
+                    for place, one in chosen.items()
+                }
+                for group, chosen in chosens.items()
             },
         )
-        for place, position in commits.items():
-            code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
-            if code is ErrorCode.NONE:
-                self._flow.measurements.group_commits += 1
-                self._note_checkpoint(group, place, position, mirrored[place].metadata)
-                state = "settled" if position.is_exact else "waiting for data"
-                self._note_status(group, place, position.target_offset, state)
+        for group, chosen in chosens.items():
+            codes = answers[group]
+            if isinstance(codes, NetworkFault):
+                self._put_off(group, chosen, codes)
                 continue
-            is_active = code in ACTIVE
-            self._retry_at_ms[group] = now_ms() + ACTIVE_LOOK_MS
-            self._flow.measurements.group_commit_errors[code.name] += 1
-            state = Leave.GROUP_IS_ACTIVE.value if is_active else f"refused: {code.name}"
-            self._note_status(group, place, there.get(place), state)
+            self.fault.clear(group)
+            for place, one in chosen.items():
+                self._take_code(group, place, one, codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _take_code(self, group: str, place: TopicPartition, one: Chosen, code: ErrorCode) -> None:
+        """Note what has become of one position."""
+        now, position = now_ms(), one.position
+        known = self.groups.positions.get(group, {}).get(place)
+        if code is ErrorCode.NONE:
+            self._flow.measurements.group_commits += 1
+            topic, partition = place
+            self._log.note(
+                (group, topic, partition),
+                Checkpoint(
+                    group=group,
+                    topic=self._names.on_target(topic),
+                    partition=partition,
+                    upstream_offset=position.source_offset,
+                    downstream_offset=position.target_offset,
+                    metadata=one.metadata,
+                ),
+            )
+            if known is not None:
+                state = WAITS if known.offset > position.source_offset else SETTLED
+                self._note_status(group, place, known.offset, position.target_offset, state)
+            return
+        self._flow.measurements.group_commit_errors[code.name] += 1
+        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
+            self._leave_metadata_out(group, place, one.metadata)
+            self._agenda.later(group, (place,), now, 0)
+        else:
+            self._agenda.later(group, (place,), now, ACTIVE_LOOK_MS)
+        if known is not None:
+            state = Leave.GROUP_IS_ACTIVE.value if code in ACTIVE else f"refused: {code.name}"
+            self._note_status(group, place, known.offset, one.before, state)
+
+    def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
+        """From now on positions with as much metadata are committed without it."""
+        size = len(metadata.encode())
+        if size < self._refused_metadata:
+            self._refused_metadata = size
+            _LOG.warning(
+                "%s: the target takes no metadata of %d bytes, as %s has committed for %s-%d: "
+                "positions with as much are committed without it",
+                self._flow.config.name, size, group, *place,
+            )  # fmt: skip
+
+    def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
+        self.fault.note(f"group {group}: {fault}", group)
+        self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
 
     def _note_status(
-        self, group: str, place: TopicPartition, target_offset: int | None, state: str
+        self, group: str, place: TopicPartition, source: int, target: int | None, state: str
     ) -> None:
-        position = self.groups.positions.get(group, {}).get(place)
-        if position is None:
-            return
-        if state == Leave.ALREADY_THERE.value:
-            offset_map = self._flow.partitions[place].offset_map
-            is_ahead = translate(offset_map, position.offset) is NotYet.UNMIRRORED
-            state = "waiting for data" if is_ahead else "settled"
-        self.status[group, *place] = GroupStatus(
-            source_offset=position.offset,
-            target_offset=target_offset,
-            state=state,
-            looked_ms=now_ms(),
-        )
+        self.status[group, *place] = GroupStatus(source, target, state, now_ms())
 
-    def _note_checkpoint(
-        self, group: str, place: TopicPartition, position: Position, metadata: str
-    ) -> None:
-        one = Checkpoint(
-            group=group,
-            topic=self._names.on_target(place[0]),
-            partition=place[1],
-            upstream_offset=position.source_offset,
-            downstream_offset=position.target_offset,
-            metadata=metadata,
-        )
-        self._applied[group, *place] = one
-        self._unwritten[group, *place] = one
 
-    async def _write_checkpoints(self) -> None:
-        """Write what was applied; what cannot be written now goes along the next time."""
-        if not self._unwritten:
-            return
-        writing = dict(self._unwritten)
-        stamp = now_ms()
-        records = []
-        for number, one in enumerate(writing.values()):
-            key, value = checkpoint.encode(one)
-            records.append(Record(number, stamp, key, value))
-        try:
-            answer = await append(self._links.target_admin, self._topic, 0, build_batch(records))
-        except NetworkFault as fault:
-            self.fault.note(f"{self._topic}: {fault}", self._topic)
-            return
-        if answer.error_code != ErrorCode.NONE:
-            self.fault.note(f"{self._topic}: {code_of(answer.error_code).name}", self._topic)
-            return
-        self.fault.clear(self._topic)
-        for place, one in writing.items():
-            if self._unwritten.get(place) is one:
-                del self._unwritten[place]
+def _slices(due: Due) -> Iterator[Due]:
+    """Yield the groups some at a time."""
+    some: Due = {}
+    size = 0
+    for group, places in due.items():
+        some[group] = places
+        size += len(places)
+        if size >= PLACES_AT_ONCE:
+            yield some
+            some, size = {}, 0
+    if some:
+        yield some

@@ -6,31 +6,27 @@ Transactional commits are read committed; a record without value takes its posit
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 import trio
 
 from mirror.fault_note import FaultNote
-from mirror.flow_state import FlowState, Wakeup
+from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.routing import Aborted, CommittedFilter
 from mirror.source import one_view
-from offset_translation.map_records import TopicPartition
-from wire.consumer_offsets import GroupMetadataKey, OffsetKey, decode_key, decode_offset_value
+from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
-from wire.net.operations import GroupOffset, list_offsets
+from wire.net.operations import list_offsets
 from wire.net.retries import code_of
-from wire.primitives import MalformedMessage
-from wire.record_batch import CorruptBatch, Record, iterate_batches, iterate_records
+from wire.record_batch import CorruptBatch, crc_is_valid, iterate_batches, iterate_records
 
 _LOG = logging.getLogger(__name__)
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 MAX_WAIT_MS: Final = 500
 PARTITION_BYTES: Final = 256 * 1024
 FETCH_BYTES: Final = 2 * 1024 * 1024
@@ -38,76 +34,8 @@ READ_COMMITTED: Final = 1
 LOOK_S: Final = 5.0
 ABSENT_LOOK_S: Final = 0.5
 PAUSE_S: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePosition:
-    """What a group committed on the source, and when by its own account."""
-
-    offset: int
-    metadata: str
-    commit_ms: int
-
-
-class SourceGroups:
-    """The positions of the groups that are mirrored, as the stream has told them so far."""
-
-    def __init__(self, flow: FlowState) -> None:
-        """Begin with no group known."""
-        self._flow = flow
-        self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
-        self.changed: set[str] = set()
-        """Groups with news that nobody has acted on."""
-        self.forgotten: set[tuple[str, str, int]] = set()
-        """(group, topic, partition) whose position is gone, for whoever shows it."""
-        self.news = Wakeup()
-
-    def replay(self, record: Record) -> None:
-        """Take one record of the topic over; what makes no sense is counted and left out."""
-        try:
-            key = decode_key(record.key or b"")
-            if isinstance(key, GroupMetadataKey) or not isinstance(key, OffsetKey):
-                return
-            if not self._flow.config.groups.matches(key.group):
-                return
-            value = None if record.value is None else decode_offset_value(record.value)
-        except MalformedMessage as fault:
-            self._flow.measurements.malformed[OFFSETS_TOPIC] += 1
-            _LOG.debug("%s: a record at %d makes no sense: %s", OFFSETS_TOPIC, record.offset, fault)
-            return
-        if value is None:
-            self._forget(key)
-            return
-        self.positions.setdefault(key.group, {})[key.topic, key.partition] = SourcePosition(
-            offset=value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp_ms
-        )
-        self.changed.add(key.group)
-
-    def take(
-        self, group: str, positions: Mapping[TopicPartition, GroupOffset], now_ms: int
-    ) -> None:
-        """Take over all positions of a group, as asked for."""
-        known = self.positions.get(group, {})
-        for topic, partition in known.keys() - positions.keys():
-            self._forget(OffsetKey(group=group, topic=topic, partition=partition))
-        for place, one in positions.items():
-            before = known.get(place)
-            if before is None or (before.offset, before.metadata) != (one.offset, one.metadata):
-                self.positions.setdefault(group, {})[place] = SourcePosition(
-                    offset=one.offset, metadata=one.metadata, commit_ms=now_ms
-                )
-                self.changed.add(group)
-
-    def _forget(self, key: OffsetKey) -> None:
-        """A deleted or expired position; the target's own is left as it is."""
-        positions = self.positions.get(key.group)
-        if positions is None:
-            return
-        positions.pop((key.topic, key.partition), None)
-        self.forgotten.add((key.group, key.topic, key.partition))
-        if not positions:
-            del self.positions[key.group]
-            self.changed.discard(key.group)
+GATHER_S: Final = 0.05
+"""Groups commit one by one: an answer of many commits costs little more than one of one."""
 
 
 class GroupReader:
@@ -122,6 +50,7 @@ class GroupReader:
         self._next: dict[int, int] = {}
         self._first_ends: dict[int, int] = {}
         self._nodes: set[int] = set()
+        self._damaged: dict[int, int] = {}
         self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
         self.refusal: str | None = None
         """Why the topic cannot be read by us, whatever we try; None while it can."""
@@ -218,6 +147,7 @@ class GroupReader:
                 await trio.sleep(PAUSE_S)
             else:
                 self.fault.clear(f"broker {node}")
+                await trio.sleep(GATHER_S)
 
     def _request(self, node: int) -> FetchRequest | None:
         topic = self._topic
@@ -272,19 +202,40 @@ class GroupReader:
         return code
 
     def _replay(self, index: int, records: memoryview, aborted: Sequence[Aborted]) -> None:
-        position = self._next[index]
+        """Take the batches over; one that is damaged is stepped over, offset by offset.
+
+        Where it ends is under the checksum that failed: the next batch says so, or the broker,
+        by not sending it again.
+        """
         committed = CommittedFilter(aborted)
-        for header, batch in iterate_batches(records):
-            is_left_out = committed.is_left_out(header)
-            if header.next_offset <= position:
-                continue
-            try:
+        at = self._next[index]
+        try:
+            for header, batch in iterate_batches(records):
+                is_left_out = committed.is_left_out(header)
+                if header.next_offset <= at:
+                    continue
+                if not crc_is_valid(batch):
+                    self._note_damage(index, header.base_offset, "wrong checksum")
+                    self._next[index] = max(at, header.base_offset) + 1
+                    continue
                 if not is_left_out:
-                    for record in iterate_records(batch):
-                        if record.offset >= position:
-                            self._groups.replay(record)
-            except CorruptBatch as fault:
-                self._flow.measurements.malformed[OFFSETS_TOPIC] += 1
-                _LOG.warning("%s-%d: %s", OFFSETS_TOPIC, index, fault)
-            position = header.next_offset
-        self._next[index] = position
+                    self._replay_batch(index, batch, at)
+                self._next[index] = header.next_offset
+        except CorruptBatch as fault:
+            self._note_damage(index, self._next[index], str(fault))
+            self._next[index] += 1
+
+    def _replay_batch(self, index: int, batch: memoryview, first: int) -> None:
+        """Take over the records from an offset on, as far as they are records."""
+        try:
+            for record in iterate_records(batch):
+                if record.offset >= first:
+                    self._groups.replay(record)
+        except CorruptBatch as fault:
+            self._note_damage(index, self._next[index], str(fault))
+
+    def _note_damage(self, index: int, offset: int, what: str) -> None:
+        """Count a damaged batch once, however often it comes."""
+        if self._damaged.get(index, -1) < offset:
+            self._damaged[index] = offset
+            self._groups.odd.note(f"partition {index}, batch at {offset}: {what}")

@@ -10,13 +10,11 @@ import trio
 
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
-from mirror.group_offsets import SourceGroups
 from mirror.links import Links
-from runtime.clock import now_ms
+from mirror.source_groups import SourceGroups
 from wire.net.errors import NetworkFault
-from wire.net.operations import fetch_group_offsets, list_groups
+from wire.net.operations import fetch_offsets_of, list_groups
 
-GROUPS_AT_ONCE = 8
 LOOK_S = 0.2
 
 
@@ -54,22 +52,13 @@ class GroupPoller:
         cluster = self._links.source_groups
         matches = self._flow.config.groups.matches
         there = {group for group in await list_groups(cluster) if matches(group)}
-        limit = trio.CapacityLimiter(GROUPS_AT_ONCE)
-        faults: list[NetworkFault] = []
-
-        async def ask(group: str) -> None:
-            async with limit:
-                try:
-                    positions = await fetch_group_offsets(cluster, group)
-                except NetworkFault as fault:
-                    faults.append(fault)
-                else:
-                    self._groups.take(group, positions, now_ms())
-
-        async with trio.open_nursery() as nursery:
-            for group in there:
-                nursery.start_soon(ask, group)
+        fault: NetworkFault | None = None
+        for group, positions in (await fetch_offsets_of(cluster, there)).items():
+            if isinstance(positions, NetworkFault):
+                fault = positions
+            else:
+                self._groups.take(group, positions)
         for group in self._groups.positions.keys() - there:
-            self._groups.take(group, {}, now_ms())
-        if faults:
-            raise faults[0]
+            self._groups.take(group, {})
+        if fault is not None:
+            raise fault

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from mirror.checkpoints import Place
+from mirror.checkpoint_log import Place
 from mirror.links import Links
 from mirror.positioning import Ends, read_ends, read_target_ends
 from mirror.start_position import LogEnds

@@ -6,7 +6,8 @@ The JSON object is made of the typed dictionaries below, and is what `mirror sta
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from mirror.checkpoints import GroupStatus, Place
+from mirror.checkpoint_log import Place
+from mirror.checkpoints import GroupStatus
 from mirror.duty import Role
 from mirror.engine import Engine
 from mirror.fault_note import FaultNote

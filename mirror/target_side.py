@@ -1,35 +1,67 @@
 """Group positions on the target, by the names that topics have on the source."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from offset_translation.map_records import TopicPartition
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.operations import GroupOffset, commit_group_offsets, fetch_group_offsets
+from wire.net.errors import NetworkFault
+from wire.net.operations import (
+    GroupOffset,
+    commit_offsets_of,
+    fetch_group_offsets,
+    fetch_offsets_of,
+)
 
 
 async def target_positions(
     cluster: Cluster, names: TopicNames, group: str
 ) -> dict[TopicPartition, GroupOffset]:
     """Return a group's positions in topics that the flow mirrors; raises NetworkFault."""
-    found = await fetch_group_offsets(cluster, group)
+    return _by_source(names, await fetch_group_offsets(cluster, group))
+
+
+async def positions_on_target(
+    cluster: Cluster, names: TopicNames, groups: Iterable[str]
+) -> dict[str, dict[TopicPartition, GroupOffset] | NetworkFault]:
+    """Return each group's positions in topics that the flow mirrors, or why they are not told."""
     return {
-        (source, index): one
-        for (topic, index), one in found.items()
-        if (source := names.on_source(topic)) is not None
+        group: found if isinstance(found, NetworkFault) else _by_source(names, found)
+        for group, found in (await fetch_offsets_of(cluster, groups)).items()
     }
 
 
 async def commit_on_target(
     cluster: Cluster,
     names: TopicNames,
-    group: str,
-    positions: Mapping[TopicPartition, tuple[int, str]],
-) -> dict[TopicPartition, ErrorCode]:
-    """Commit (offset, metadata) for a group; return what became of each. Raises NetworkFault."""
-    there = {(names.on_target(topic), index): (topic, index) for topic, index in positions}
-    codes = await commit_group_offsets(
-        cluster, group, {place: positions[here] for place, here in there.items()}
+    commits: Mapping[str, Mapping[TopicPartition, tuple[int, str]]],
+) -> dict[str, dict[TopicPartition, ErrorCode] | NetworkFault]:
+    """Commit (offset, metadata) for groups; return what became of each."""
+    topics = {topic for positions in commits.values() for topic, _ in positions}
+    there = {topic: names.on_target(topic) for topic in topics}
+    back = {name: topic for topic, name in there.items()}
+    answers = await commit_offsets_of(
+        cluster,
+        {
+            group: {(there[topic], index): one for (topic, index), one in positions.items()}
+            for group, positions in commits.items()
+        },
     )
-    return {there[place]: code for place, code in codes.items() if place in there}
+    return {
+        group: codes
+        if isinstance(codes, NetworkFault)
+        else {(back[name], index): code for (name, index), code in codes.items() if name in back}
+        for group, codes in answers.items()
+    }
+
+
+def _by_source(
+    names: TopicNames, found: Mapping[TopicPartition, GroupOffset]
+) -> dict[TopicPartition, GroupOffset]:
+    here = {topic: names.on_source(topic) for topic in {topic for topic, _ in found}}
+    return {
+        (source, index): one
+        for (topic, index), one in found.items()
+        if (source := here[topic]) is not None
+    }

@@ -197,7 +197,7 @@ def _patterns(section: Section, exclude: tuple[str, ...]) -> PatternSet:
     compiled: dict[str, tuple[re.Pattern[str], ...]] = {}
     for key, patterns in texts.items():
         try:
-            compiled[key] = tuple(re.compile(pattern) for pattern in patterns)
+            compiled[key] = tuple(re.compile(pattern, re.DOTALL) for pattern in patterns)
         except re.error as problem:
             raise section.error(key, f"{problem.pattern!r}: {problem}") from None
     return PatternSet(include=compiled["include"], exclude=compiled["exclude"])

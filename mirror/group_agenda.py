@@ -1,0 +1,112 @@
+"""Which groups are to be looked at on the target, and when. Pure: times are arguments.
+
+A place is looked at when its group has committed on the source, when the data that its position
+waits for has arrived, when its partition begins to be mirrored, when a refusal or a fault is long
+enough ago, and every now and then without any reason: somebody may have deleted it on the target.
+Looks without news are spread so that many groups cost no more than some a second.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from offset_translation.map_records import TopicPartition
+
+WAITING_LOOK_MS: Final = 500
+"""A position that waits for data is committed again this often, and at once when it is exact."""
+ACTIVE_LOOK_MS: Final = 3_000
+"""A group that has members on the target is tried again this often."""
+FAULT_LOOK_MS: Final = 1_000
+LOOKS_A_SECOND: Final = 100
+"""With more groups than this allows, the waits grow."""
+ROUND_MS: Final = 60_000
+"""Every group is looked at once in this time; of many groups LOOKS_A_SECOND."""
+
+Due: TypeAlias = dict[str, set[TopicPartition]]
+
+
+class Agenda:
+    """Places by the reason for which they are to be looked at again."""
+
+    def __init__(self, now_ms: int) -> None:
+        """Begin with nothing to do."""
+        self._later: dict[str, tuple[int, set[TopicPartition]]] = {}
+        self._waiting: dict[TopicPartition, dict[str, int]] = {}
+        self._unmirrored: dict[TopicPartition, set[str]] = {}
+        self._round: list[str] = []
+        self._round_due = 0.0
+        self._round_ms = now_ms
+
+    def later(
+        self, group: str, places: Iterable[TopicPartition], now_ms: int, pause_ms: int
+    ) -> None:
+        """Look at these again after the pause, or a longer one if many wait."""
+        pause_ms = max(pause_ms, len(self._later) * 1_000 // LOOKS_A_SECOND)
+        at_ms, known = self._later.get(group, (now_ms + pause_ms, set()))
+        known.update(places)
+        self._later[group] = (at_ms, known)
+
+    def wait_for_data(self, group: str, place: TopicPartition, source_offset: int) -> None:
+        """Look at it as soon as everything before this offset is mirrored."""
+        self._waiting.setdefault(place, {})[group] = source_offset
+
+    def wait_for_partition(self, group: str, place: TopicPartition) -> None:
+        """Look at it as soon as its partition is mirrored."""
+        self._unmirrored.setdefault(place, set()).add(group)
+
+    def looked_at(self, group: str, places: Iterable[TopicPartition]) -> None:
+        """Drop what is noted of these."""
+        _, later = self._later.get(group, (0, set()))
+        for place in places:
+            later.discard(place)
+            waiting = self._waiting.get(place)
+            if waiting is not None and waiting.pop(group, None) is not None and not waiting:
+                del self._waiting[place]
+        if not later:
+            self._later.pop(group, None)
+
+    def due(
+        self,
+        now_ms: int,
+        groups: Mapping[str, object],
+        mirrored: Iterable[TopicPartition],
+        source_end: Callable[[TopicPartition], int | None],
+    ) -> tuple[Due, list[str]]:
+        """Return the places to look at, and groups to look at whole; both are forgotten here.
+
+        ``groups`` are those known, ``mirrored`` the partitions whose extent is known, and
+        ``source_end`` tells the source offset before which all of a partition is mirrored.
+        """
+        due: Due = {}
+        for group in [group for group, (at_ms, _) in self._later.items() if at_ms <= now_ms]:
+            due.setdefault(group, set()).update(self._later.pop(group)[1])
+        for place, waiting in self._waiting.items():
+            end = source_end(place)
+            for group in [g for g, offset in waiting.items() if end is not None and offset <= end]:
+                due.setdefault(group, set()).add(place)
+        for place in [place for place in mirrored if place in self._unmirrored]:
+            for group in self._unmirrored.pop(place):
+                due.setdefault(group, set()).add(place)
+        return due, self._of_round(now_ms, groups)
+
+    def everything(self) -> Due:
+        """Return all places that wait for whatever, for a last look."""
+        due: Due = {}
+        for group, (_, places) in self._later.items():
+            due.setdefault(group, set()).update(places)
+        for place, waiting in self._waiting.items():
+            for group in waiting:
+                due.setdefault(group, set()).add(place)
+        return due
+
+    def _of_round(self, now_ms: int, groups: Mapping[str, object]) -> list[str]:
+        """Return the groups whose turn it is, so that a round over all takes ROUND_MS."""
+        passed_ms, self._round_ms = max(0, now_ms - self._round_ms), now_ms
+        pace = min(len(groups) / ROUND_MS, LOOKS_A_SECOND / 1_000)
+        self._round_due = min(self._round_due + passed_ms * pace, len(groups))
+        turns = []
+        while self._round_due >= 1 and groups:
+            self._round_due -= 1
+            if not self._round:
+                self._round = list(groups)
+            turns.append(self._round.pop())
+        return turns
