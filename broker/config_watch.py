@@ -30,7 +30,7 @@ class ConfigWatch:
     async def load_all(self) -> None:
         """Read every setting. Raises ZooKeeperFault."""
         listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or []
-        await self._load_default_broker()
+        await self._load_brokers()
         await self.load_topics(await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or [])
         self._seen = max(map(change_number, listing), default=-1)
         self.on_change()
@@ -67,7 +67,7 @@ class ConfigWatch:
         if kind == "topics":
             await self.load_topic(name)
         elif kind == "brokers":
-            await self._load_default_broker()
+            await self._load_brokers()
 
     async def load_topics(self, topics: Iterable[str]) -> None:
         """Read several topics' settings, as `load_topic` does."""
@@ -81,6 +81,15 @@ class ConfigWatch:
         except InvalidConfig as error:
             _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
             self.dynamic.set_topic(topic, {})
+
+    async def _load_brokers(self) -> None:
+        await self._load_default_broker()
+        own = await self.store.broker_config(self.dynamic.broker_id)
+        try:
+            self.dynamic.set_broker(own)
+        except InvalidConfig as error:
+            path = tree.broker_config_path(self.dynamic.broker_id)
+            _LOG.error("%s: ignored: %s", path, error)
 
     async def _load_default_broker(self) -> None:
         config = await self.store.default_broker_config()

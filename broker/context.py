@@ -137,6 +137,9 @@ class Node(Protocol):
     @property
     def metrics(self) -> "RequestMetrics": ...
 
+    def reconfigure(self) -> None:
+        """Let everybody know that dynamic settings have changed."""
+
     async def ensure_internal_topic(self, name: str) -> ErrorCode:
         """Create the internal topic if it does not exist, by the broker's own settings for it.
 

@@ -1,7 +1,8 @@
-"""Settings that change while the broker runs: of topics, and of all brokers at once.
+"""Settings that change while the broker runs: of topics, of this broker, and of all at once.
 
 What holds for a topic, the first that says something:
-    /config/topics/<t>  >  /config/brokers/<default>  >  server.properties  >  Kafka's default
+    /config/topics/<t>  >  /config/brokers/<id>  >  /config/brokers/<default>  >  server.properties
+    >  Kafka's default
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,9 @@ from typing import Final, NamedTuple
 
 from broker.config import SETTINGS, BrokerConfig
 from broker.log.config import (
+    LONG_MAX,
     TOPIC_CONFIGS,
+    ConfigType,
     InvalidConfig,
     LogConfig,
     format_value,
@@ -21,15 +24,26 @@ from broker.log.config import (
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
 FENCE_SETTINGS: Final = (FENCED_TOPICS, ALLOWED_CLIENTS)
-LIST_SETTINGS: Final = frozenset({*FENCE_SETTINGS, "cleanup.policy", "log.cleanup.policy"})
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+LIST_SETTINGS: Final = frozenset(
+    {
+        *FENCE_SETTINGS,
+        "log.cleanup.policy",
+        *(entry.name for entry in TOPIC_CONFIGS.values() if entry.type is ConfigType.LIST),
+    }
+)
 
-_TOPIC_DEFAULTS: Final = {entry.broker_name: entry for entry in TOPIC_CONFIGS.values()}
+_TOPIC_DEFAULTS: Final = {
+    entry.broker_name: entry for entry in TOPIC_CONFIGS.values() if entry.broker_name
+}
 
 
 class Source(IntEnum):
     """Where a value comes from, by the numbers of DescribeConfigs v1+."""
 
     TOPIC = 1
+    BROKER = 2
     DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     KAFKA_DEFAULT = 5
@@ -60,7 +74,9 @@ class DynamicConfig:
     """The settings now in force on this broker; replaced as ZooKeeper says."""
 
     def __init__(self, static: BrokerConfig) -> None:
+        self.broker_id = static.broker_id
         self._static = static_log_settings(static)
+        self._own: Mapping[str, str] = {}
         self._default_broker: Mapping[str, str] = {}
         self._topics: dict[str, Mapping[str, str]] = {}
         self._log_defaults = from_broker_settings(self._static)
@@ -68,13 +84,21 @@ class DynamicConfig:
 
     def set_default_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<default>`. Raises InvalidConfig, changing nothing."""
-        log_defaults = from_broker_settings({**self._static, **config})
+        check_rates(config)
+        self._log_defaults = from_broker_settings({**self._static, **config, **self._own})
         self._default_broker = dict(config)
-        self._log_defaults = log_defaults
         self.fence = WriteFence(
             topics=_listed(config.get(FENCED_TOPICS, "")),
             allowed_client_ids=_listed(config.get(ALLOWED_CLIENTS, "")),
         )
+
+    def set_broker(self, config: Mapping[str, str]) -> None:
+        """Take over `/config/brokers/<this id>`. Raises InvalidConfig, changing nothing."""
+        check_rates(config)
+        self._log_defaults = from_broker_settings(
+            {**self._static, **self._default_broker, **config}
+        )
+        self._own = dict(config)
 
     def set_topic(self, topic: str, config: Mapping[str, str]) -> None:
         """Take over `/config/topics/<topic>`. Raises InvalidConfig, changing nothing."""
@@ -92,6 +116,11 @@ class DynamicConfig:
     def default_broker(self) -> Mapping[str, str]:
         """Return what is set for all brokers."""
         return self._default_broker
+
+    def replication_rate(self, name: str) -> int:
+        """Return LEADER_RATE or FOLLOWER_RATE in bytes a second."""
+        text = self._own.get(name, self._default_broker.get(name))
+        return LONG_MAX if text is None else int(text)
 
     def topic(self, topic: str) -> Mapping[str, str]:
         """Return what is set for one topic, without defaults."""
@@ -115,13 +144,19 @@ class DynamicConfig:
         broker_name = TOPIC_CONFIGS[name].broker_name
         if name in own:
             return Source.TOPIC
+        if broker_name in self._own:
+            return Source.BROKER
         if broker_name in self._default_broker:
             return Source.DEFAULT_BROKER
         return Source.STATIC_BROKER if broker_name in self._static else Source.KAFKA_DEFAULT
 
     def describe_broker(self, static: BrokerConfig) -> list[Described]:
         """Return every setting of this broker with its source."""
-        dynamic = self.describe_default_broker()
+        dynamic = [
+            Described(name, value, Source.BROKER, read_only=False)
+            for name, value in self._own.items()
+        ]
+        dynamic += [one for one in self.describe_default_broker() if one.name not in self._own]
         known = {entry.name for entry in dynamic}
         return [
             *dynamic,
@@ -153,9 +188,30 @@ class DynamicConfig:
 def check_default_broker(config: Mapping[str, str]) -> None:
     """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time."""
     for name, value in config.items():
-        if name not in FENCE_SETTINGS and name not in _TOPIC_DEFAULTS:
+        if name not in FENCE_SETTINGS and not _changes_at_run_time(name):
             raise InvalidConfig(name, value, "cannot be changed while brokers run")
+    check_rates(config)
     from_broker_settings(config)
+
+
+def check_one_broker(config: Mapping[str, str]) -> None:
+    """Raise InvalidConfig for a setting that cannot be changed for one broker at run time."""
+    for name, value in config.items():
+        if name in FENCE_SETTINGS:
+            raise InvalidConfig(name, value, "holds for all brokers or none (empty name)")
+    check_default_broker(config)
+
+
+def _changes_at_run_time(name: str) -> bool:
+    return name in _TOPIC_DEFAULTS or name in (LEADER_RATE, FOLLOWER_RATE)
+
+
+def check_rates(config: Mapping[str, str]) -> None:
+    """Raise InvalidConfig for a throttle that is no number of bytes (Kafka: at least 0)."""
+    for name in (LEADER_RATE, FOLLOWER_RATE):
+        text = config.get(name)
+        if text is not None and not (text.isascii() and text.isdecimal() and int(text) <= LONG_MAX):
+            raise InvalidConfig(name, text, "must be a whole number of at least 0")
 
 
 def static_log_settings(static: BrokerConfig) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Python's search for garbage cycles, kept away from all that a broker holds for good.
 
-A full collection looks at every object: measured 20 ms for the 95,000 of a broker with 1,000
-partitions, in which nobody is served. What is there when the broker has started stays until it
-ends, so it is frozen: collections pass over it.
+A full collection looks at every object, and nobody is served meanwhile. Measured on a broker with
+1,000 partitions that took 250,000 records a second and compacted them: 95,000 objects, looked at
+for 20 to 30 ms. What is there when the broker has started stays until it ends, so it is frozen:
+collections pass over it. After that there was one in 15 seconds, of 1.2 ms.
 """
 
 import gc

@@ -17,7 +17,7 @@ from broker.context import CONSUMER_OFFSETS, Clock
 from broker.controller.controller import Controller
 from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
-from broker.dynamic_config import DynamicConfig
+from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.leaving import Departure
 from broker.log.cleaner import CleanerSettings, LogCleaner
@@ -124,6 +124,9 @@ class BrokerNode:
 
     def reconfigure(self) -> None:
         """Let everybody know that dynamic settings have changed."""
+        quotas = self.partitions.quotas
+        quotas.leader.rate = self.dynamic.replication_rate(LEADER_RATE)
+        quotas.follower.rate = self.dynamic.replication_rate(FOLLOWER_RATE)
         self.partitions.reconfigure_all()
         self.controller.settings.note_change()
 
@@ -259,6 +262,7 @@ async def _run(
                 pool = ConnectionPool(nursery, settings)
                 node = BrokerNode(config, watch, metadata, logs, pool, registration)
                 watch.on_change = node.reconfigure
+                node.reconfigure()
                 metrics_port = await _start_metrics(node, nursery)
                 await nursery.start(node.groups.run)
                 node.replication.start(nursery, node.partitions, node.clock)

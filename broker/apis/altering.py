@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from broker.apis.describe_configs import ALL_BROKERS, BROKER, TOPIC
 from broker.context import Call
-from broker.dynamic_config import check_default_broker
+from broker.dynamic_config import check_default_broker, check_one_broker
 from broker.log.config import InvalidConfig, LogConfig
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
@@ -34,7 +34,7 @@ async def alter(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
             kind = alteration.resource_type
             return ErrorCode.INVALID_REQUEST, f"resource type {kind} has no settings"
         if alteration.resource_name != ALL_BROKERS:
-            return _alter_one_broker(alteration)
+            return await _alter_one_broker(alteration, call)
         return await _alter_all_brokers(alteration, call)
     except InvalidConfig as error:
         return ErrorCode.INVALID_CONFIG, str(error)
@@ -42,13 +42,23 @@ async def alter(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
         return ErrorCode.UNKNOWN_SERVER_ERROR, f"not stored: {error}"
 
 
-def _alter_one_broker(alteration: Alteration) -> tuple[ErrorCode, str]:
-    """Take back what one broker has for itself, which is nothing.
+async def _alter_one_broker(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
+    """Change what this broker has for itself; clients ask the broker that they mean."""
+    node = call.node
+    if alteration.resource_name != str(node.broker_id):
+        reason = f"expected broker {node.broker_id}, not {alteration.resource_name!r}"
+        return ErrorCode.INVALID_REQUEST, reason
 
-    `kafka-reassign-partitions --verify` clears throttles so, whether there are any or not.
-    """
-    if alteration.change({}):
-        return ErrorCode.INVALID_REQUEST, "settings change for all brokers only (empty name)"
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        changed = alteration.change(present)
+        check_one_broker(changed)
+        return changed
+
+    if alteration.validate_only:
+        change(await node.store.broker_config(node.broker_id))
+        return ErrorCode.NONE, ""
+    node.dynamic.set_broker(await node.store.change_broker_config(node.broker_id, change))
+    node.reconfigure()
     return ErrorCode.NONE, ""
 
 
@@ -82,5 +92,5 @@ async def _alter_all_brokers(alteration: Alteration, call: Call) -> tuple[ErrorC
         change(await node.store.default_broker_config())
         return ErrorCode.NONE, ""
     node.dynamic.set_default_broker(await node.store.change_default_broker_config(change))
-    node.partitions.reconfigure_all()
+    node.reconfigure()
     return ErrorCode.NONE, ""

@@ -201,6 +201,8 @@ def _answer(
             session.serve_later(one)
         by_topic.setdefault(one.place[0], []).append((one, data, seen.piece))
     call.node.metrics.record_bytes_out += found.total_bytes
+    if session.is_follower:
+        _count_throttled(found, call)
     message = FetchResponse(
         session_id=session.id,
         responses=tuple(
@@ -214,6 +216,17 @@ def _answer(
     )
     slices = [piece for answers in by_topic.values() for _, _, piece in answers]
     return FileAnswer(message=message, slices=slices)
+
+
+def _count_throttled(found: Collected, call: Call) -> None:
+    sent_bytes = sum(
+        seen.piece.length
+        for one, seen in found.looks
+        if seen.piece.length and one.partition is not None and one.partition.leaves_slowly
+    )
+    if sent_bytes:
+        now_ms = call.node.clock.monotonic_ms()
+        call.node.partitions.quotas.leader.record(sent_bytes, now_ms)
 
 
 def _is_news(one: Wanted, seen: Look) -> bool:

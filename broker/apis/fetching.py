@@ -147,10 +147,11 @@ def _read(
             is_final=True,
         )
     stop = _readable_end(partition, reader)
+    is_held_back = reader.is_follower and _is_held_back(partition, reader)
     piece = partition.log.locate(
         asked.fetch_offset,
-        min(asked.partition_max_bytes, budget),
-        minimum_one_batch=first,
+        0 if is_held_back else min(asked.partition_max_bytes, budget),
+        minimum_one_batch=first and not is_held_back,
         stop_offset=stop,
     )
     if isinstance(piece, OffsetOutOfRange):
@@ -161,6 +162,15 @@ def _read(
         data=_data(one, partition, piece, reader),
         piece=piece,
         is_settled=not piece.length and asked.fetch_offset >= stop,
+    )
+
+
+def _is_held_back(partition: Partition, reader: Reader) -> bool:
+    """Say whether a follower has to wait for its records, because too many went to such as it."""
+    return (
+        partition.leaves_slowly
+        and reader.replica_id not in partition.in_sync_replicas
+        and reader.call.node.partitions.quotas.leader.is_exceeded(reader.now_ms)
     )
 
 

@@ -1,9 +1,10 @@
 """The table of topic settings: Kafka's names, types, bounds, defaults and broker synonyms.
 
-From Apache Kafka 3.9 (`TopicConfig`, `LogConfig`, `ServerTopicConfigSynonyms`). Left out are tiered
-storage and replication throttles.
+From Apache Kafka 3.9 (`TopicConfig`, `LogConfig`, `ServerTopicConfigSynonyms`). Left out is tiered
+storage.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -49,11 +50,13 @@ class TopicConfig:
     type: ConfigType
     default: str
     doc: str
-    broker_name: str
-    """The broker's setting that changes the default for all topics."""
+    broker_name: str = ""
+    """The broker's setting that changes the default for all topics; none for some."""
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    replicas: bool = False
+    """Whether it lists `partition:broker`, or `*` for all, or nothing."""
 
     @property
     def attribute(self) -> str:
@@ -91,9 +94,16 @@ class TopicConfig:
 
     def _parse_list(self, text: str) -> frozenset[str]:
         items = frozenset(item.strip() for item in text.split(",") if item.strip())
+        if self.replicas:
+            if items != {"*"} and not all(_REPLICA.fullmatch(item) for item in items):
+                raise InvalidConfig(self.name, text, "must be * or list partition:broker")
+            return items
         if not items or not items <= frozenset(self.choices):
             raise InvalidConfig(self.name, text, f"must list {' or '.join(self.choices)}")
         return items
+
+
+_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 def _table(*entries: TopicConfig) -> Mapping[str, TopicConfig]:
@@ -179,12 +189,26 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         doc="fsync after so many milliseconds",
     ),
     TopicConfig(
+        name="follower.replication.throttled.replicas",
+        type=ConfigType.LIST,
+        default="",
+        replicas=True,
+        doc="replicas, as partition:broker or *, held to follower.replication.throttled.rate",
+    ),
+    TopicConfig(
         name="index.interval.bytes",
         type=_INT,
         default="4096",
         minimum=0,
         broker_name="log.index.interval.bytes",
         doc="bytes of records between two entries of the offset index",
+    ),
+    TopicConfig(
+        name="leader.replication.throttled.replicas",
+        type=ConfigType.LIST,
+        default="",
+        replicas=True,
+        doc="replicas, as partition:broker or *, held to leader.replication.throttled.rate",
     ),
     TopicConfig(
         name="max.compaction.lag.ms",

@@ -18,6 +18,7 @@ from broker.log.results import Refused, StorageError
 from broker.replication.fetch_positions import NO_SESSION, FetchPositions, Place
 from broker.replication.leader_bounds import LeaderBounds, ask_bounds
 from broker.replication.partition import Partition
+from broker.replication.quotas import ReplicationQuota
 from broker.replication.truncation import UNKNOWN, Divergence, truncation_offset
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
@@ -36,6 +37,8 @@ from wire.record_batch import Buffer
 
 _LOG = logging.getLogger(__name__)
 
+HELD_BACK_S: Final = 0.5
+"""How soon a throttled replica asks again, as often as Kafka's fetchers come round."""
 BY_REPLICA_STATE_SINCE: Final = 15
 QUIET_ERRORS: Final = frozenset(
     {
@@ -59,6 +62,8 @@ class FetcherSettings:
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_backoff_ms: int = 1_000
     replica_socket_timeout_ms: int = 30_000
+    quota: ReplicationQuota = field(default_factory=ReplicationQuota)
+    """What throttled replicas may have."""
 
 
 @dataclass(slots=True)
@@ -97,7 +102,7 @@ class ReplicaFetcher:
         place = place_of(partition)
         self._resting.pop(place, None)
         self._followed[place] = _Followed(partition)
-        self._ask_from_end(place, partition)
+        self._ask_or_hold_back(place, partition)
         self.wake()
 
     def leave(self, partition: Partition) -> None:
@@ -147,6 +152,16 @@ class ReplicaFetcher:
             ),
         )
 
+    def _ask_or_hold_back(self, place: Place, partition: Partition) -> None:
+        """Ask, unless throttled replicas have had too much lately (KIP-73): then look later."""
+        if partition.arrives_slowly and self._settings.quota.is_exceeded(
+            self._clock.monotonic_ms()
+        ):
+            self._resting[place] = trio.current_time() + HELD_BACK_S
+            self._positions.drop(place)
+        else:
+            self._ask_from_end(place, partition)
+
     def _rest(self, place: Place, followed: _Followed) -> None:
         """Leave a partition out for a while, longer each time up to replica.fetch.backoff.ms."""
         now = trio.current_time()
@@ -162,7 +177,7 @@ class ReplicaFetcher:
         for place, until in list(self._resting.items()):
             if until <= now:
                 del self._resting[place]
-                self._ask_from_end(place, self._followed[place].partition)
+                self._ask_or_hold_back(place, self._followed[place].partition)
 
     async def _fetch(self, connection: Connection) -> None:
         settings = self._settings
@@ -274,7 +289,11 @@ class ReplicaFetcher:
             return
         if followed.backoff.failures:
             followed.backoff = Backoff()
-        if appended is not None or partition.log_start_offset != told.log_start_offset:
+        if partition.arrives_slowly:
+            self._settings.quota.record(len(records), self._clock.monotonic_ms())
+        if data.high_watermark > partition.log_end_offset:
+            self._ask_or_hold_back(place, partition)
+        elif appended is not None or partition.log_start_offset != told.log_start_offset:
             self._ask_from_end(place, partition)
 
     def _truncate(self, partition: Partition, divergence: Divergence) -> None:

@@ -23,6 +23,7 @@ from broker.log.results import (
 )
 from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrChange, IsrRules
 from broker.replication.leadership import NO_LEADER, Leadership
+from broker.replication.quotas import is_throttled
 from broker.replication.replica import Replica
 from broker.replication.watching import Wakeup
 from wire.errors import ErrorCode
@@ -116,6 +117,18 @@ class Partition(Replica):
         """
         leads = self._in_sync
         return leads is not None and self._high_watermark < leads.epoch_start_offset
+
+    @property
+    def leaves_slowly(self) -> bool:
+        """Whether leader.replication.throttled.replicas names this broker's copy."""
+        throttled = self.log.config.leader_replication_throttled_replicas
+        return is_throttled(throttled, self.index, self._broker_id)
+
+    @property
+    def arrives_slowly(self) -> bool:
+        """Whether follower.replication.throttled.replicas names this broker's copy."""
+        throttled = self.log.config.follower_replication_throttled_replicas
+        return is_throttled(throttled, self.index, self._broker_id)
 
     # -- roles ----------------------------------------------------------------------------------
 

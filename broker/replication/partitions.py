@@ -17,6 +17,7 @@ from broker.replication.fetchers import Following
 from broker.replication.high_watermarks import HighWatermarks
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.partition import Partition, Surroundings
+from broker.replication.quotas import ReplicationQuotas
 from wire.errors import ErrorCode
 from wire.net.transport import Address
 
@@ -39,6 +40,7 @@ class Partitions:
     ) -> None:
         self.following: Following | None = None
         self.fetch_sessions = FetchSessions()
+        self.quotas = ReplicationQuotas()
         self.broker_epoch = -1
         """This broker's registration, as the controller last named it."""
         self.known_leaders: dict[int, Address] = {}

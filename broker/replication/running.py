@@ -57,6 +57,7 @@ class Replication:
                 replica_fetch_wait_max_ms=config.replica_fetch_wait_max_ms,
                 replica_fetch_backoff_ms=config.replica_fetch_backoff_ms,
                 replica_socket_timeout_ms=config.replica_socket_timeout_ms,
+                quota=partitions.quotas.follower,
             ),
             lambda: {**partitions.known_leaders, **self._addresses()},
         )

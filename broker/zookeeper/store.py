@@ -159,6 +159,9 @@ class ClusterStore:
     async def default_broker_config(self) -> dict[str, str]:
         return await self._config(tree.DEFAULT_BROKER_CONFIG)
 
+    async def broker_config(self, broker_id: int) -> dict[str, str]:
+        return await self._config(tree.broker_config_path(broker_id))
+
     async def _config(self, path: str) -> dict[str, str]:
         node = await self.zookeeper.get(path)
         return {} if node is None else tree.decode_config(path, node.data)
@@ -173,6 +176,12 @@ class ClusterStore:
         """Change the settings of all brokers, tell them, and return them as they are now."""
         changed = await self._change_config(tree.DEFAULT_BROKER_CONFIG, change)
         await self._announce("brokers/<default>")
+        return changed
+
+    async def change_broker_config(self, broker_id: int, change: Change) -> Mapping[str, str]:
+        """Change the settings of one broker, tell it, and return them as they are now."""
+        changed = await self._change_config(tree.broker_config_path(broker_id), change)
+        await self._announce(f"brokers/{broker_id}")
         return changed
 
     async def _change_config(self, path: str, change: Change) -> Mapping[str, str]:

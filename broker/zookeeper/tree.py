@@ -18,7 +18,8 @@ TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPIC_CONFIGS: Final = "/config/topics"
-DEFAULT_BROKER_CONFIG: Final = "/config/brokers/<default>"
+BROKER_CONFIGS: Final = "/config/brokers"
+DEFAULT_BROKER_CONFIG: Final = f"{BROKER_CONFIGS}/<default>"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS: Final = "/admin/delete_topics"
@@ -31,7 +32,7 @@ PERSISTENT: Final = (
     BROKERS,
     TOPICS,
     TOPIC_CONFIGS,
-    "/config/brokers",
+    BROKER_CONFIGS,
     "/config/clients",
     "/config/users",
     CONFIG_CHANGES,
@@ -130,6 +131,10 @@ def state_path(topic: str, index: int) -> str:
 
 def topic_config_path(topic: str) -> str:
     return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def broker_config_path(broker_id: int) -> str:
+    return f"{BROKER_CONFIGS}/{broker_id}"
 
 
 def delete_topic_path(topic: str) -> str:

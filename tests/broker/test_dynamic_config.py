@@ -7,10 +7,13 @@ import pytest
 
 from broker.apis.incremental_alter_configs import Operation, apply_operations
 from broker.dynamic_config import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
     DynamicConfig,
     Source,
     WriteFence,
     check_default_broker,
+    check_one_broker,
 )
 from broker.log.config import InvalidConfig
 from tests.broker.rig import config
@@ -124,3 +127,52 @@ def test_operations_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(InvalidConfig):
         apply_operations({}, operations)
+
+
+def described_of_broker(dynamic: DynamicConfig, name: str) -> tuple[str | None, Source]:
+    (entry,) = [entry for entry in dynamic.describe_broker(config()) if entry.name == name]
+    return entry.value, entry.source
+
+
+def test_what_a_broker_has_for_itself_wins_over_what_all_have() -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_default_broker({"log.retention.ms": "8", "log.segment.bytes": "1000"})
+    dynamic.set_broker({"log.retention.ms": "9"})
+    dynamic.set_topic("own", {"retention.ms": "10"})
+    assert described(dynamic, "t", "retention.ms") == ("9", Source.BROKER)
+    assert described(dynamic, "t", "segment.bytes") == ("1000", Source.DEFAULT_BROKER)
+    assert described(dynamic, "own", "retention.ms") == ("10", Source.TOPIC)
+    assert described_of_broker(dynamic, "log.retention.ms") == ("9", Source.BROKER)
+    dynamic.set_default_broker({"log.retention.ms": "11"})
+    assert dynamic.log_config("t").retention_ms == 9
+    with pytest.raises(InvalidConfig):
+        dynamic.set_broker({"log.retention.ms": "soon"})
+    dynamic.set_broker({})
+    assert dynamic.log_config("t").retention_ms == 11
+    assert described_of_broker(dynamic, "log.retention.ms") == ("11", Source.DEFAULT_BROKER)
+
+
+def test_a_fence_is_not_for_one_broker_and_a_throttle_is_a_number() -> None:
+    check_one_broker({LEADER_RATE: "1000", "log.retention.ms": "5"})
+    with pytest.raises(InvalidConfig, match="holds for all brokers or none"):
+        check_one_broker({"write.fence.topics": "a"})
+    for wrong in ("-1", "fast", str(2**63)):
+        with pytest.raises(InvalidConfig, match="whole number"):
+            check_one_broker({FOLLOWER_RATE: wrong})
+    dynamic = DynamicConfig(config())
+    assert dynamic.replication_rate(LEADER_RATE) == 2**63 - 1
+    dynamic.set_default_broker({LEADER_RATE: "7"})
+    assert dynamic.replication_rate(LEADER_RATE) == 7
+    dynamic.set_broker({LEADER_RATE: "5"})
+    assert dynamic.replication_rate(LEADER_RATE) == 5
+
+
+@pytest.mark.parametrize("text", ["0:1,12:3", "*", ""])
+def test_throttled_replicas_are_partition_and_broker(text: str) -> None:
+    dynamic = DynamicConfig(config())
+    name = "leader.replication.throttled.replicas"
+    dynamic.set_topic("t", {name: text})
+    assert described(dynamic, "t", name) == (text, Source.TOPIC)
+    for wrong in ("0", "a:1", "0:1,*", "0:1:2"):
+        with pytest.raises(InvalidConfig, match="partition:broker"):
+            dynamic.set_topic("t", {name: wrong})

@@ -166,7 +166,9 @@ def test_an_unclean_election_is_made_by_request_only(tools: Tools) -> None:
 def test_a_partition_is_moved_with_all_its_records(tools: Tools) -> None:
     topic = tools.create("moved", "0:1")
     tools.produce(topic, 500)
-    assert "Successfully started" in tools.reassign(topic, [2, 1], "--execute")
+    said = tools.reassign(topic, [2, 1], "--execute", "--throttle", "50000000")
+    assert "The inter-broker throttle limit was set to 50000000 B/s" in said
+    assert "Successfully started" in said
     until(lambda: "is completed" in tools.reassign(topic, [2, 1], "--verify"))
     assert "No partition reassignments found" in tools.run(REASSIGN, "--list")
     tools.wait_described(topic, lambda parts: parts[0]["Isr"] in {"1,2", "2,1"})

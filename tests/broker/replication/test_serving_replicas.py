@@ -246,3 +246,21 @@ async def test_who_deletes_records_learns_that_leadership_was_lost_meanwhile(
         assert only(await follower.ask(with_log_start(by_follower(1), 0))).log_start_offset == 1
         rig.node.lead(0, leader=FOLLOWER, epoch=7)
         assert deleted(await admin.receive()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_a_throttled_follower_out_of_sync_waits_while_too_much_went(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+        lead_with_follower(rig, isr=(0,))
+        await producer.ask(produce(batch(b"a"), acks=1))
+        rig.node.dynamic.set_topic("t", {"leader.replication.throttled.replicas": "0:0"})
+        rig.node.partitions.reconfigure("t")
+        quota = rig.node.partitions.quotas.leader
+        quota.rate = 1
+        assert offsets(only(await follower.ask(by_follower(0)))) == [0], "nothing went before"
+        assert quota.is_exceeded(rig.node.clock.monotonic_ms())
+        held_back = only(await follower.ask(by_follower(0)))
+        assert (held_back.error_code, held_back.records) == (ErrorCode.NONE, b"")
+        assert offsets(only(await producer.ask(fetch(0)))) == [0], "consumers are not held back"
+        lead_with_follower(rig, epoch=7)
+        asked = by_follower(0, epoch=7)
+        assert offsets(only(await follower.ask(asked))) == [0], "nor is who is in sync"
