@@ -270,11 +270,15 @@ class OffsetMap:
         That is ``place_end`` up to the mirrored end, None beyond it. Before the oldest piece it is
         that piece's: who has to know compares with ``mirrored_source_start``.
         """
+        stop = self._stop()
+        index = bisect_right(self._source, source_offset, 0, stop) - 1
+        if 0 <= index < stop - 1:
+            # Not in the last piece: before the mirrored end for certain, and most lookups are.
+            place = self._place[index] + source_offset - self._source[index]
+            return min(place, self._place[index + 1])
         end = self.mirrored_source_end
         if end is None or source_offset > end:
             return None
-        stop = self._stop()
-        index = bisect_right(self._source, source_offset, 0, stop) - 1
         if index < 0:
             return self.first_place
         place = self._place[index] + source_offset - self._source[index]

@@ -37,13 +37,18 @@ def translate(offset_map: OffsetMap, source_offset: int) -> int | NotYet:
     records of its own in between, the answer is where those begin, because nothing says that they
     were read; ``both_ways`` knows more.
     """
-    start = offset_map.mirrored_source_start
-    if start is None:
-        return NotYet.UNMIRRORED
-    if source_offset < start:
-        return NotYet.FORGOTTEN
     place = offset_map.place_of_source(source_offset)
-    return NotYet.UNMIRRORED if place is None else offset_map.runs.end_of(place)
+    if place is None:
+        start = offset_map.mirrored_source_start
+        is_forgotten = start is not None and source_offset < start
+        return NotYet.FORGOTTEN if is_forgotten else NotYet.UNMIRRORED
+    if place == offset_map.first_place:
+        start = offset_map.mirrored_source_start
+        if start is None:
+            return NotYet.UNMIRRORED
+        if source_offset < start:
+            return NotYet.FORGOTTEN
+    return offset_map.runs.end_of(place)
 
 
 def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | None:
