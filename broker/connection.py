@@ -5,8 +5,9 @@
 
 One request at a time, but that a Produce is begun while those before it wait for other brokers:
 Apache Kafka leaves a connection's next request alone until the last one is answered. Answers to
-requests that came together leave together. Nothing that a peer sends reaches anything
-but its own connection: what cannot be understood ends it, with one line in the log.
+requests that came together, or that became true together, leave together. Nothing that a peer
+sends reaches anything but its own connection: what cannot be understood ends it, with one line in
+the log.
 """
 
 import logging
@@ -36,8 +37,10 @@ from wire.schema import Unencodable, decode_prefix
 _LOG = logging.getLogger(__name__)
 
 FLUSH_BYTES: Final = 256 * 1024
-MOST_AWAITED: Final = 64
-"""Requests of one connection that wait for other brokers at the same time."""
+MOST_AWAITED: Final = 2_000
+"""Requests of one connection that wait for other brokers at the same time. Their batches are in
+the log already, so one costs little; but what is allowed here in the time that followers need is
+all that one producer gets, and they need long on a busy machine."""
 RELEASE_AFTER_S: Final = 1.0
 """A connection silent for so long gives its receive buffer back."""
 
@@ -64,6 +67,10 @@ class _Awaited(NamedTuple):
     name: str
     started: float
 
+    @property
+    def is_ready(self) -> bool:
+        return not isinstance(self.answer, LaterAnswer) or self.answer.is_ready
+
 
 class Connection:
     """Serves one socket until the peer leaves, misbehaves, or is idle for too long."""
@@ -89,7 +96,8 @@ class Connection:
         self._overlaps = False
         self._awaited: deque[_Awaited] = deque()
         self._come = trio.Event()
-        self._all_given = trio.Event()
+        self._given = trio.Event()
+        self._is_drained = True
         self._lost: OSError | PeerGone | None = None
 
     async def serve(self) -> None:
@@ -140,29 +148,52 @@ class Connection:
         try:
             while True:
                 while self._awaited:
-                    header, answer, name, started = self._awaited[0]
-                    message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
-                    self._metrics.observe(name, trio.current_time() - started)
-                    self._queue(header, message)
-                    await self._flush()
-                    self._awaited.popleft()
-                self._all_given.set()
+                    await self._give_ready()
                 await self._come.wait()
                 self._come = trio.Event()
         except (OSError, PeerGone) as error:
             self._lost = error
             reading.cancel()
 
+    async def _give_ready(self) -> None:
+        """Give the first answer that is awaited, and with it those behind it that are ready."""
+        given = 0
+        while not given or (
+            given < len(self._awaited)
+            and self._awaited[given].is_ready
+            and self._outgoing_bytes < FLUSH_BYTES
+        ):
+            header, answer, name, started = self._awaited[given]
+            message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
+            self._metrics.observe(name, trio.current_time() - started)
+            self._queue(header, message)
+            given += 1
+        await self._flush()
+        for _ in range(given):  # only now: as long as there are any, nobody else writes
+            self._awaited.popleft()
+        self._given.set()
+
+    async def _wait_awaited_below(self, limit: int) -> None:
+        while len(self._awaited) >= limit:
+            self._given = trio.Event()
+            await self._given.wait()
+
     async def _receive(self) -> bool:
         """Take in what arrives; False when the peer has left or was idle for too long."""
-        await trio.lowlevel.checkpoint()  # a busy peer leaves the others their turn
+        if self._is_drained:
+            if not await self._wait_readable():
+                return False
+        else:
+            await trio.lowlevel.checkpoint()  # a busy peer leaves the others their turn
         while True:
+            space = self._frames.space()
             try:
-                received = self._peer_socket.recv_into(self._frames.space())
+                received = self._peer_socket.recv_into(space)
             except BlockingIOError:
                 if not await self._wait_readable():
                     return False
                 continue
+            self._is_drained = received < len(space)  # to ask again at once would find nothing
             self._frames.grew(received)
             self._metrics.received_bytes += received
             return received > 0
@@ -185,9 +216,7 @@ class Connection:
         if api is None:
             raise Unserved(f"API {header.api_key} is not served")
         is_served = header.api_version in api.versions
-        has_to_wait = api.may_wait or not is_served or len(self._awaited) >= MOST_AWAITED
-        if self._awaited and has_to_wait:
-            await self._all_given.wait()
+        await self._wait_awaited_below(1 if api.may_wait or not is_served else MOST_AWAITED)
         if not is_served:
             self._refuse_version(header, api)
             return
@@ -210,7 +239,6 @@ class Connection:
             return  # a producer that asked for no answer
         if not self._awaited:
             await self._flush()
-            self._all_given = trio.Event()
         self._awaited.append(one)
         self._come.set()
 

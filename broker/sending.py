@@ -16,6 +16,10 @@ Part: TypeAlias = bytes | memoryview | FileSlice
 MOST_PIECES: Final = 512
 """Per system call; Linux takes 1024."""
 FILE_CHUNK: Final = 4 * 1024 * 1024
+COPIED_BYTES: Final = 16 * 1024
+"""A file's part up to this is read and sent with what is around it: one system call instead of
+three, and a peer that is woken once instead of for each piece."""
+MOST_COPIED_BYTES: Final = 256 * 1024
 
 _STAND_IN: Final = memoryview(
     mmap.mmap(-1, 2**31 - 1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
@@ -52,16 +56,28 @@ async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: flo
 
     Raises OSError, and PeerGone when the peer takes nothing for `patience_s`.
     """
-    sent = 0
+    sent = copied = 0
     run: list[Piece] = []
     for part in parts:
         if not isinstance(part, FileSlice):
             run.append(part)
             continue
+        if part.length <= COPIED_BYTES and copied <= MOST_COPIED_BYTES:
+            run.append(_read_whole(part))
+            copied += part.length
+            continue
         sent += await _send_pieces(peer, run, patience_s)
-        run = []
+        run, copied = [], 0
         sent += await _send_file(peer, part, patience_s)
     return sent + await _send_pieces(peer, run, patience_s)
+
+
+def _read_whole(part: FileSlice) -> bytes:
+    assert part.file is not None, "an empty slice is not sent"
+    content = part.file.read(part.position, part.length)
+    if len(content) < part.length:
+        raise PeerGone(f"{part.file.path} ends before byte {part.position + part.length}")
+    return content
 
 
 async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], patience_s: float) -> int:

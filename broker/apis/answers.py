@@ -1,6 +1,7 @@
 """What a handler may give besides a plain response."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
@@ -20,14 +21,20 @@ class FileAnswer:
     slices: Sequence[FileSlice]
 
 
-@dataclass(frozen=True, slots=True)
-class LaterAnswer:
-    """What was asked for is done, and `wait` gives the answer once it may be told.
+class LaterAnswer(ABC):
+    """What was asked for is done; the answer may be told only once others have it too.
 
     Requests of the same kind that come behind it are begun meanwhile; answers keep their order.
     """
 
-    wait: Callable[[], Awaitable[ApiMessage]]
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether `wait` would return the answer without waiting."""
+
+    @abstractmethod
+    async def wait(self) -> ApiMessage:
+        """Return the answer once it may be told."""
 
 
 LONGEST_MESSAGE: Final = 1_000

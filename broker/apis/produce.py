@@ -5,7 +5,6 @@ The records stay where the socket put them until the log has written them; nothi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import trio
@@ -93,9 +92,8 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     promised = [
         (name, [_promise(name, answer, call) for answer in answers]) for name, answers in appended
     ]
-    if all(promise.is_kept for _, promises in promised for promise in promises):
-        return _response([(name, [one.kept for one in promises]) for name, promises in promised])
-    return LaterAnswer(partial(_response_later, promised, deadline))
+    later = ProduceLater(promised, deadline)
+    return await later.wait() if later.is_ready else later
 
 
 def _response(
@@ -109,12 +107,24 @@ def _response(
     )
 
 
-async def _response_later(
-    promised: Sequence[tuple[str, Sequence[Promise]]], deadline: float
-) -> ProduceResponse:
-    return _response(
-        [(name, [await one.wait(deadline) for one in promises]) for name, promises in promised]
-    )
+@dataclass(frozen=True, slots=True)
+class ProduceLater(LaterAnswer):
+    """What was appended for one request, and how long its producer waits for the others."""
+
+    promised: Sequence[tuple[str, Sequence[Promise]]]
+    deadline: float
+
+    @property
+    def is_ready(self) -> bool:
+        return all(promise.is_kept for _, promises in self.promised for promise in promises)
+
+    async def wait(self) -> ProduceResponse:
+        return _response(
+            [
+                (name, [await one.wait(self.deadline) for one in promises])
+                for name, promises in self.promised
+            ]
+        )
 
 
 def _is_transaction_of_nobody(request: ProduceRequest) -> bool:

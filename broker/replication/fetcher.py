@@ -40,6 +40,7 @@ _LOG = logging.getLogger(__name__)
 HELD_BACK_S: Final = 0.5
 """How soon a throttled replica asks again, as often as Kafka's fetchers come round."""
 BY_REPLICA_STATE_SINCE: Final = 15
+TURN_BYTES: Final = 256 * 1024
 QUIET_ERRORS: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -220,6 +221,7 @@ class ReplicaFetcher:
 
     async def _take(self, response: FetchResponse, connection: Connection) -> None:
         out_of_range: list[Place] = []
+        taken_bytes = 0
         for place, data in _answers(response):
             followed = self._awaited(place)
             if followed is None:
@@ -229,7 +231,9 @@ class ReplicaFetcher:
             except StorageError as fault:
                 _LOG.error("%s: not replicated any more: %s", _name(followed.partition), fault)
                 self.leave(followed.partition)
-            if len(data.records or b""):
+            taken_bytes += len(data.records or b"")
+            if taken_bytes >= TURN_BYTES:
+                taken_bytes = 0
                 await trio.lowlevel.checkpoint()  # a large answer leaves the clients their turn
         if out_of_range:
             await self._find_range(out_of_range, connection)

@@ -5,10 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
+import trio.testing
 
+from broker import connection
 from broker.metadata_cache import BrokerEndpoint
 from broker.replication.preferred import RACK_AWARE
+from broker.sending import COPIED_BYTES
 from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -23,7 +27,7 @@ from wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from wire.record_batch import iterate_batches
+from wire.record_batch import HEADER_BYTES, iterate_batches
 
 FOLLOWER = 1
 LATEST = -1
@@ -87,6 +91,49 @@ async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhil
         await follower.ask(by_follower(2))
         assert outcome(await producer.receive()) == (ErrorCode.NONE, 1)
         assert offsets(only(await producer.receive())) == [0, 1]
+
+
+async def test_a_slow_follower_does_not_stop_a_producer_until_very_many_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are appended while none is committed, and what is committed is answered in order."""
+    monkeypatch.setattr(connection, "MOST_AWAITED", 150)
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+        lead_with_follower(rig)
+        asked = [producer.frame(produce(batch(b"%d" % number))) for number in range(200)]
+        await producer.stream.send_all(b"".join(asked))
+        size = len(batch(b"1"))
+        await follower.send(by_follower(0, max_wait_ms=5_000, min_bytes=100 * size))
+        assert only(await follower.receive()).high_watermark == 0
+        partition = rig.node.partitions.led("t", 0)
+        assert partition is not None
+        while partition.log_end_offset < 150:
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert partition.log_end_offset == 150, "the others wait for room"
+        await follower.ask(by_follower(70))
+        assert [outcome(await producer.receive())[1] for _ in range(70)] == [*range(70)]
+        while partition.log_end_offset < 200:
+            await trio.lowlevel.checkpoint()
+        await follower.ask(by_follower(200))
+        assert [outcome(await producer.receive())[1] for _ in range(130)] == [*range(70, 200)]
+
+
+@pytest.mark.parametrize("size", [1, COPIED_BYTES - 500, COPIED_BYTES, 5 * COPIED_BYTES])
+async def test_small_and_large_pieces_of_several_partitions_come_whole(
+    tmp_path: Path, size: int
+) -> None:
+    """Those that are copied, and those that go from the file to the socket, also in one answer."""
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        sent = [batch(bytes([65 + index]) * length) for index, length in enumerate((size, 100))]
+        for index, records in enumerate(sent):
+            await client.ask(produce(records, partition=index))
+        asked = fetch(0)
+        (topic,) = asked.topics
+        both = tuple(replace(topic.partitions[0], partition=index) for index in (0, 1))
+        answer = await client.ask(replace(asked, topics=(replace(topic, partitions=both),)))
+        for found, records in zip(answer.responses[0].partitions, sent, strict=True):
+            assert bytes(found.records)[HEADER_BYTES:] == records[HEADER_BYTES:]
 
 
 async def test_an_unknown_version_of_api_versions_is_answered_in_its_turn(tmp_path: Path) -> None:
