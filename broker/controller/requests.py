@@ -29,13 +29,17 @@ from wire.errors import ErrorCode
 
 
 def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
-    """Take the ISR that a leader wants, where it knows the present state; finish moves by it."""
+    """Take the ISR that a leader wants, where it knows the present state; finish moves by it.
+
+    A leader that knows the present state and wants the ISR as it is gets it in a new version: a
+    request of its own that it has lost sight of is void from then on.
+    """
     outcomes: dict[TopicPartition, Outcome] = {}
     taken: dict[TopicPartition, PartitionState] = {}
     for partition, change in event.changes.items():
         error = _refuse(cluster, event.broker_id, partition, change)
         outcomes[partition] = Outcome(error)
-        if error is ErrorCode.NONE and not _is_so(cluster.states[partition], change):
+        if error is ErrorCode.NONE and not _was_done(cluster.states[partition], change):
             taken[partition] = replace(
                 cluster.states[partition],
                 isr=tuple(change.isr),
@@ -43,7 +47,12 @@ def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
                 controller_epoch=cluster.controller_epoch,
             )
     finished = finish_moves(with_states(cluster, taken), taken)
-    written = changes(cluster, finished.cluster, taken)
+    renewed = {
+        partition: replace(state, version=state.version + 1)
+        for partition, state in cluster.states.items()
+        if partition in taken
+    }
+    written = {**renewed, **changes(cluster, finished.cluster, taken)}
     return replace(
         finished,
         cluster=with_states(finished.cluster, written),
@@ -88,6 +97,11 @@ def _refuse_isr(
 
 def _is_so(state: PartitionState, change: IsrChange) -> bool:
     return change.isr.keys() == set(state.isr) and change.recovery == state.recovery
+
+
+def _was_done(state: PartitionState, change: IsrChange) -> bool:
+    """Return whether this is a repetition: the answer to the first time was lost."""
+    return _is_so(state, change) and change.version < state.version
 
 
 def _may_join(cluster: Cluster, partition: TopicPartition, broker: int, epoch: int) -> bool:

@@ -91,6 +91,10 @@ class InSync:
     isr        as the controller last confirmed it; min.insync.replicas counts these
     maximal    with whom the controller may have added by now; the high watermark heeds all of them
     change     what was asked for and is not answered; there is at most one at a time
+
+    A request without an answer may still be on its way, and be carried out after a later copy of it
+    was refused. Then the leader asks for the ISR as it is: once the controller has written that as
+    a newer version, everything asked for before is void. Whoever may join is heeded until then.
     """
 
     def __init__(self, broker_id: int, rules: IsrRules) -> None:
@@ -100,6 +104,10 @@ class InSync:
         self.isr: frozenset[int] = frozenset()
         self.maximal: frozenset[int] = frozenset()
         self.change: IsrChange | None = None
+        self._is_in_doubt = False
+        """Whether a copy of the change may still be on its way to the controller."""
+        self._doubted: IsrChange | None = None
+        """The change that `change` is to make void."""
         self.epoch_start_offset = 0
         """Where this leader's epoch began; who has less cannot be known to have the same."""
         self._leader_epoch = UNKNOWN
@@ -128,7 +136,11 @@ class InSync:
         self._leader_epoch = leadership.leader_epoch
         self._partition_epoch = leadership.partition_epoch
         self.isr = self.maximal = frozenset(leadership.isr)
-        self.change = None
+        self._settle()
+
+    def _settle(self) -> None:
+        self.change = self._doubted = None
+        self._is_in_doubt = False
 
     def high_watermark(self, leader_end: int, now_ms: int, min_insync_replicas: int) -> int:
         """Return the end of what is committed; may lie below a value returned before.
@@ -218,8 +230,32 @@ class InSync:
         self._commit(leadership)
         return True
 
-    def refused(self, change: IsrChange) -> None:
-        """Return to the last confirmed ISR: the controller surely did not make this change."""
+    def unanswered(self, change: IsrChange) -> None:
+        """Note that a request for this change may be carried out at any time, or never."""
         if self.change is change:
-            self.change = None
+            self._is_in_doubt = True
+
+    def refused(self, change: IsrChange) -> IsrChange | None:
+        """Return to the last confirmed ISR: the controller did not make this change.
+
+        Where an earlier copy of the request may still come to it, return what to ask for instead.
+        """
+        if self.change is not change:
+            return None
+        if not self._is_in_doubt:
+            self._settle()
             self.maximal = self.isr
+            return None
+        self._doubted = self._doubted or change
+        return self._ask(self.isr)
+
+    def outdated(self, change: IsrChange) -> IsrChange | None:
+        """Note that the controller knows a newer state than the change goes by.
+
+        That may be the one that was to be made void: return it, so that it is asked for again. Any
+        other comes as `take`, and until then the change stays under way.
+        """
+        if self.change is not change or self._doubted is None:
+            return None
+        self.change, self._doubted = self._doubted, None
+        return self.change

@@ -1,10 +1,12 @@
 """Asks the controller for the ISRs that leaders want (AlterPartition, KIP-497).
 
 One request at a time, with everything that is wanted by then; Kafka's DefaultAlterPartitionManager.
-A change whose fate is unknown stays under way until the controller has spoken of that partition.
+A change whose fate is unknown stays under way until the controller has spoken of that partition,
+and a request that got no answer may still be carried out: `InSync` says what is done about that.
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,6 +15,7 @@ from uuid import UUID
 import trio
 
 from broker.replication.in_sync import IsrChange
+from broker.replication.isr_news import IsrNews
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
 from wire.messages.alter_partition import (
@@ -30,10 +33,13 @@ from wire.net.transport import Address
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.05
+BURST_PAUSE_S: Final = 0.5
+"""Changes that follow each other faster are told of together, until it has been..."""
+BURST_LONGEST_S: Final = 10.0
 UNKNOWN_EPOCH: Final = -1
 ANSWER_WITHIN_MS: Final = 5_000
 NOT_MADE: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""The controller surely left the ISR as it was."""
+"""The controller left the ISR as it was. Surely, unless an earlier request got no answer."""
 TOLD_ELSEWHERE: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -78,6 +84,8 @@ class IsrChanges:
         self._controller = controller
         self._wanted: dict[tuple[UUID, int], Partition] = {}
         self._come = trio.Event()
+        self._news = IsrNews()
+        self._news_since = -math.inf
 
     def ask(self, partition: Partition) -> None:
         """Ask for the partition's `isr_change` soon."""
@@ -87,18 +95,31 @@ class IsrChanges:
     async def run(self) -> None:
         """Ask until cancelled."""
         while True:
-            await self._come.wait()
-            self._come = trio.Event()
+            await self._wait_come()
             asked = self._take_wanted()
             if not asked:
                 continue
             response = await self._ask(asked)
             if response is None:
                 for one in asked:
+                    one.partition.isr_unanswered(one.change)
                     self.ask(one.partition)
                 await trio.sleep(RETRY_S)
             elif self._take(asked, response):
                 await trio.sleep(RETRY_S)
+
+    async def _wait_come(self) -> None:
+        """Wait for the next wish; when none comes for a while, say what has changed till then."""
+        if self._news:
+            longest = self._news_since + BURST_LONGEST_S
+            with trio.move_on_at(min(trio.current_time() + BURST_PAUSE_S, longest)) as pause:
+                await self._come.wait()
+            if pause.cancelled_caught:
+                _LOG.info("%s", self._news.take())
+        await self._come.wait()
+        self._come = trio.Event()
+        if not self._news:
+            self._news_since = trio.current_time()
 
     def _take_wanted(self) -> list[_Asked]:
         wanted, self._wanted = self._wanted, {}
@@ -109,7 +130,11 @@ class IsrChanges:
         ]
 
     async def _ask(self, asked: Sequence[_Asked]) -> AlterPartitionResponse | None:
-        """Return the controller's answer, None when it could not be had."""
+        """Return the controller's answer, None when it could not be had.
+
+        Nor is an error for the whole request an answer: a controller that stands down half way has
+        maybe written what it was asked for.
+        """
         address = self._controller()
         if address is None:
             return None
@@ -151,9 +176,11 @@ class IsrChanges:
             self._confirm(partition, answer)
             return True
         error = ErrorCode(answer.error_code)
-        _LOG.info("%s-%s: ISR %s: %s", partition.topic, partition.index, change.isr, error.name)
+        self._news.note_refused(f"{partition.topic}-{partition.index}", error)
         if error in NOT_MADE:
             partition.isr_refused(change)
+        elif error is ErrorCode.INVALID_UPDATE_VERSION:
+            partition.isr_outdated(change)
         return error in NOT_MADE or error in TOLD_ELSEWHERE
 
     def _confirm(self, partition: Partition, answer: AlterPartitionPartitionResult) -> None:
@@ -170,13 +197,7 @@ class IsrChanges:
         if after != before:
             self.counts.shrinks += bool(before - after)
             self.counts.expands += bool(after - before)
-            _LOG.info(
-                "%s-%s: ISR %s instead of %s",
-                partition.topic,
-                partition.index,
-                sorted(after),
-                sorted(before),
-            )
+            self._news.note_changed(f"{partition.topic}-{partition.index}", before, after)
 
 
 def _request(broker_id: int, broker_epoch: int, asked: Sequence[_Asked]) -> AlterPartitionRequest:

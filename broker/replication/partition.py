@@ -337,11 +337,21 @@ class Partition(Replica):
         )
         self._advance()
 
-    def isr_refused(self, change: IsrChange) -> None:
-        """Go back to the ISR confirmed last."""
+    def isr_unanswered(self, change: IsrChange) -> None:
+        """Note that nobody knows what has become of a request for this change."""
         if self._in_sync is not None:
-            self._in_sync.refused(change)
+            self._in_sync.unanswered(change)
+
+    def isr_refused(self, change: IsrChange) -> None:
+        """Go back to the ISR confirmed last, as soon as that is safe."""
+        if self._in_sync is not None:
+            self._ask(self._in_sync.refused(change))
             self._advance()
+
+    def isr_outdated(self, change: IsrChange) -> None:
+        """Note that the controller knows a newer state than the change goes by."""
+        if self._in_sync is not None:
+            self._ask(self._in_sync.outdated(change))
 
     # -- waiting --------------------------------------------------------------------------------
 

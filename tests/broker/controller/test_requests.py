@@ -59,6 +59,17 @@ def test_asking_twice_for_the_same_changes_nothing() -> None:
     assert again.cluster == first.cluster
 
 
+def test_the_isr_as_it_is_makes_void_what_was_asked_for_before() -> None:
+    renewed = propose((0, 1, 2))
+    assert renewed.outcomes == {T0: Outcome()}
+    assert (renewed.writes[T0].isr, renewed.writes[T0].version) == ((0, 1, 2), 9)
+    late = propose((0, 1), before=renewed)
+    assert late.outcomes == {T0: Outcome(ErrorCode.INVALID_UPDATE_VERSION)}
+    again = propose((0, 1, 2), before=renewed)
+    assert again.outcomes == {T0: Outcome()}
+    assert not again.writes
+
+
 @pytest.mark.parametrize(
     ("asked", "error"),
     [

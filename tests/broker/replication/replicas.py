@@ -6,6 +6,7 @@ late, twice or never. A crash takes the process, not its files.
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from broker.replication.truncation import (
 from tests.broker.replication.clocks import HandClock
 from tests.broker.replication.list_log import Entry, ListLog
 from tests.broker.rig import batch
+from wire.errors import ErrorCode
 
 BROKERS = (0, 1, 2)
 LAG_TIME_MAX_MS = 10
@@ -53,6 +55,24 @@ class Fetched:
     """For a follower that is out of range: where the leader's log ends."""
 
 
+class Fate(Enum):
+    """What becomes of a request for an ISR."""
+
+    ANSWERED = "it arrives and is answered"
+    LOST = "it never arrives"
+    ANSWER_LOST = "it arrives, and its answer does not"
+    LATE = "the leader gives it up, and it is still on its way"
+
+
+@dataclass(slots=True)
+class Asked:
+    """One copy of a request for an ISR, on its way to the controller."""
+
+    number: int
+    change: IsrChange
+    is_awaited: bool = True
+
+
 @dataclass(slots=True)
 class Broker:
     """One process and its files; `partition` is None while it is down."""
@@ -75,7 +95,7 @@ class Replicas(RuleBasedStateMachine):
         self.live: set[int] = set(BROKERS)
         self.said: list[Leadership] = []
         self.state: Leadership
-        self.asked: list[tuple[int, IsrChange]] = []
+        self.asked: list[Asked] = []
         self.answers: list[tuple[int, Leadership]] = []
         self.waiting: list[tuple[Partition, int, int, bytes]] = []
         self.committed: dict[int, bytes] = {}
@@ -106,7 +126,7 @@ class Replicas(RuleBasedStateMachine):
 
         def ask(partition: Partition) -> None:
             assert partition.isr_change is not None
-            self.asked.append((number, partition.isr_change))
+            self.asked.append(Asked(number, partition.isr_change))
 
         broker.partition = Partition(
             number,
@@ -152,8 +172,9 @@ class Replicas(RuleBasedStateMachine):
         broker.partition = broker.request = broker.answer = None
         broker.inbox.clear()
         self.live.remove(number)
-        left = tuple(other for other in self.state.isr if other in self.live)
-        self._decide(leader=left[0] if left else NO_LEADER, isr=left or self.state.isr)
+        if number in self.state.isr:
+            left = tuple(other for other in self.state.isr if other in self.live)
+            self._decide(leader=left[0] if left else NO_LEADER, isr=left or self.state.isr)
 
     @rule(number=st.sampled_from(BROKERS))
     def restart(self, number: int) -> None:
@@ -165,37 +186,42 @@ class Replicas(RuleBasedStateMachine):
         self._boot(number)
 
     @precondition(lambda self: self.asked)
-    @rule(which=st.integers(0, 99), is_lost=st.booleans(), answer_is_lost=st.booleans())
-    def alter_partition(self, which: int, *, is_lost: bool, answer_is_lost: bool) -> None:
-        """Let one request for an ISR arrive, maybe late, and maybe again later."""
-        number, change = self.asked[-1 - which % len(self.asked)]
-        if is_lost:
-            return  # the leader asks again as long as it has no answer
-        state = self.state
-        is_current = (number, change.leader_epoch, change.partition_epoch) == (
-            state.leader,
-            state.leader_epoch,
-            state.partition_epoch,
-        )
-        if is_current and set(change.isr) <= self.live:
-            self.state = replace(state, isr=change.isr, partition_epoch=state.partition_epoch + 1)
-        if answer_is_lost:
+    @rule(which=st.integers(0, 99), fate=st.sampled_from(Fate))
+    def alter_partition(self, which: int, fate: Fate) -> None:
+        """Let something become of one request for an ISR, maybe of one that was given up."""
+        one = self.asked[-1 - which % len(self.asked)]
+        partition = self.brokers[one.number].partition
+        if fate is not Fate.LATE:
+            self.asked.remove(one)
+        error = self._alter(one) if fate in {Fate.ANSWERED, Fate.ANSWER_LOST} else None
+        if partition is None or not one.is_awaited or partition.isr_change is not one.change:
             return
-        if is_current and self.state is state:
-            self._refuse(number, change)
-            # A refusal is the last word: a leader sends again only what was not answered.
-            self.asked = [entry for entry in self.asked if entry[1] is not change]
-        elif (number, change.leader_epoch, set(change.isr)) == (
-            self.state.leader,
-            self.state.leader_epoch,
-            set(self.state.isr),
-        ):
-            self.answers.append((number, self.state))
+        match error:
+            case _ if fate is not Fate.ANSWERED:
+                one.is_awaited = False
+                partition.isr_unanswered(one.change)
+                self.asked.append(Asked(one.number, one.change))  # it asks again
+            case ErrorCode.NONE:
+                self.answers.append((one.number, self.state))
+            case ErrorCode.INELIGIBLE_REPLICA:
+                partition.isr_refused(one.change)
+            case ErrorCode.INVALID_UPDATE_VERSION:
+                partition.isr_outdated(one.change)
+            case _:
+                pass  # it hears of a new leader
 
-    def _refuse(self, number: int, change: IsrChange) -> None:
-        partition = self.brokers[number].partition
-        if partition is not None:
-            partition.isr_refused(change)
+    def _alter(self, one: Asked) -> ErrorCode:
+        """Do and answer as `broker.controller.requests` does."""
+        state, change = self.state, one.change
+        if (one.number, change.leader_epoch) != (state.leader, state.leader_epoch):
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if change.partition_epoch < state.partition_epoch:
+            is_so = set(change.isr) == set(state.isr)
+            return ErrorCode.NONE if is_so else ErrorCode.INVALID_UPDATE_VERSION
+        if not set(change.isr) - set(state.isr) <= self.live:
+            return ErrorCode.INELIGIBLE_REPLICA
+        self.state = replace(state, isr=change.isr, partition_epoch=state.partition_epoch + 1)
+        return ErrorCode.NONE
 
     @precondition(lambda self: self.answers)
     @rule(which=st.integers(0, 99))
@@ -328,11 +354,12 @@ class Replicas(RuleBasedStateMachine):
         """Let everybody come back, and everything arrive, until all are in sync."""
         for number in (*self.state.isr, *BROKERS):
             self.restart(number)
+        self.asked = [one for one in self.asked if one.is_awaited]
         for _ in range(60):
             for number in BROKERS:
                 self.replicate(number, 3)
             if self.asked:
-                self.alter_partition(0, is_lost=False, answer_is_lost=False)
+                self.alter_partition(0, Fate.ANSWERED)
             if self.answers:
                 self.isr_confirmed(0)
             self.look_after_isr(self.state.leader, 0)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.replication.in_sync import UNKNOWN, InSync, IsrRules
+from broker.replication.in_sync import UNKNOWN, InSync, IsrChange, IsrRules
 from broker.replication.leadership import Leadership
 
 LAG_TIME_MAX_MS = 100
@@ -95,6 +95,55 @@ def test_who_joins_counts_before_the_controller_has_agreed(leader: InSync) -> No
     assert leader.isr == {0}, "producers with min.insync.replicas=2 are refused until it has"
     leader.refused(change)
     assert leader.high_watermark(20, 9000, 1) == 20
+
+
+def joining(leader: InSync) -> IsrChange:
+    """Let broker 1, which has all up to 12, be about to join broker 0 alone, at version 1."""
+    leader.take(leadership(0, partition_epoch=1), leader_end=12, now_ms=2000)
+    fetched(leader, 1, 12, leader_end=12, now_ms=2001)
+    change = leader.expand(1, high_watermark=12)
+    assert change is not None
+    return change
+
+
+def test_who_may_still_be_let_in_by_an_unanswered_request_counts_until_that_is_void(
+    leader: InSync,
+) -> None:
+    """A copy of the request was refused; the one before it may arrive when its broker is back."""
+    change = joining(leader)
+    leader.unanswered(change)
+    void = leader.refused(change)
+    assert void is not None
+    assert (void.isr, void.partition_epoch) == ((0,), 1), "the ISR as it is, in a newer version"
+    assert leader.change is void
+    assert leader.high_watermark(20, 9000, 1) == 12
+    assert leader.shrink(20, 9000) is None
+    assert leader.confirmed(leadership(0, partition_epoch=2))
+    assert leader.high_watermark(20, 9000, 1) == 20
+
+
+def test_an_unanswered_request_that_was_carried_out_after_all_is_asked_for_again(
+    leader: InSync,
+) -> None:
+    change = joining(leader)
+    leader.unanswered(change)
+    void = leader.refused(change)
+    assert void is not None
+    assert leader.outdated(void) is change, "the controller answers it with the state it made"
+    assert leader.high_watermark(20, 9000, 1) == 12
+    assert leader.outdated(change) is None, "somebody else's change: the controller tells of it"
+    assert leader.change is change
+    assert leader.confirmed(leadership(0, 1, partition_epoch=2))
+    assert leader.isr == {0, 1}
+
+
+def test_a_doubt_ends_with_the_change_that_it_was_about(leader: InSync) -> None:
+    leader.unanswered(joining(leader))
+    assert leader.confirmed(leadership(0, partition_epoch=2))
+    change = leader.expand(1, high_watermark=12)
+    assert change is not None
+    assert leader.refused(change) is None
+    assert leader.maximal == {0}
 
 
 def test_nobody_joins_without_all_that_is_committed(leader: InSync) -> None:

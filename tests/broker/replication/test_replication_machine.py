@@ -1,5 +1,6 @@
 """What was acknowledged stays, whatever happens to the replicas: short histories and long ones."""
 
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from broker.replication.partition import ALL_IN_SYNC
-from tests.broker.replication.replicas import BROKERS, LAG_TIME_MAX_MS, Replicas
+from tests.broker.replication.replicas import BROKERS, LAG_TIME_MAX_MS, Fate, Replicas
 
 TestReplicas = Replicas.TestCase
 TestReplicas.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
@@ -22,6 +23,16 @@ SELDOM: Final = {
     "look_after_isr": 2,
     "save_high_watermark": 1,
 }
+FOLLOWERS_COME_AND_GO: Final = {
+    "produce": 6,
+    "replicate": 10,
+    "alter_partition": 6,
+    "isr_confirmed": 6,
+    "look_after_isr": 3,
+    "crash": 2,
+    "restart": 3,
+}
+"""What the fate of ISR changes depends on."""
 
 
 @pytest.mark.parametrize("seed", [*range(40), 86, 249, 527])
@@ -31,10 +42,19 @@ def test_a_long_history_keeps_what_was_committed(seed: int) -> None:
     Seed 86 notices when the maximal ISR is left out, 249 the start of the leader epoch, 527 an
     answer about the ISR that is delivered twice.
     """
+    _live_through(seed, {**OFTEN, **SELDOM})
+
+
+@pytest.mark.parametrize("seed", [*range(20), 1787])
+def test_changes_of_the_isr_that_come_late_lose_nothing(seed: int) -> None:
+    """Seed 1787 notices when a request without an answer is forgotten."""
+    _live_through(seed, FOLLOWERS_COME_AND_GO)
+
+
+def _live_through(seed: int, weights: Mapping[str, int]) -> None:
     random = Random(seed)
     replicas = Replicas()
     replicas.start(random.randint(1, 3))
-    weights = {**OFTEN, **SELDOM}
     for _ in range(300):
         _do(replicas, random.choices(list(weights), list(weights.values()))[0], random)
         replicas.what_consumers_may_have_read_never_changes()
@@ -54,7 +74,8 @@ def _do(replicas: Replicas, name: str, random: Random) -> None:
     match name:
         case "alter_partition" if replicas.asked:
             which = random.choice((0, 0, 0, random.randrange(100)))
-            replicas.alter_partition(which, is_lost=flip, answer_is_lost=random.random() < 0.2)
+            fates = random.choices(list(Fate), (12, 1, 3, 4))
+            replicas.alter_partition(which, fates[0])
         case "isr_confirmed" if replicas.answers:
             replicas.isr_confirmed(random.choice((0, 0, 0, random.randrange(100))))
         case "produce":
