@@ -118,11 +118,13 @@ class Engine:
                 return
 
     async def _follow_leaders(self) -> None:
-        """Have a fetcher for every broker that leads a source partition."""
+        """Have a fetcher for every broker that a source partition is fetched from."""
         assert self._nursery is not None, "run has opened it"
         while True:
             for partition in self.flow.partitions.values():
-                node = partition.source_leader
+                if partition.ask_leader_again(now_ms()):
+                    self.flow.fetch_more.wake()
+                node = partition.fetched_from
                 if node >= 0 and node not in self._fetched_from:
                     self._fetched_from.add(node)
                     self._nursery.start_soon(

@@ -197,10 +197,10 @@ class FlowState:
         """Carry what a block changes of a partition's bytes under way over to the total."""
         return _Accounting(self, partition)
 
-    def led_at_source_by(self, node: int) -> Iterator[MirroredPartition]:
-        """Yield the flowing partitions whose source leader this is."""
+    def fetched_from(self, node: int) -> Iterator[MirroredPartition]:
+        """Yield the flowing partitions whose source leader, or the replica it named, this is."""
         for partition in self.partitions.values():
-            if partition.source_leader == node and partition.is_flowing:
+            if partition.fetched_from == node and partition.is_flowing:
                 yield partition
 
     @property

@@ -6,7 +6,7 @@ No I/O and no clock here: times are arguments, wall clock in milliseconds.
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from mirror.partition_state import (
@@ -25,6 +25,8 @@ FIRST_BACKOFF_MS: Final = 100
 MAX_BACKOFF_MS: Final = 5_000
 FRESH_MS: Final = 10_000
 """What was heard of the source longer ago is not known any more."""
+REPLICA_MS: Final = 300_000
+"""For so long a leader's choice of a replica holds: a Java consumer's metadata.max.age.ms."""
 FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
@@ -37,8 +39,18 @@ class _Goal:
     time_ms: int
 
 
+class _Replica(NamedTuple):
+    """A follower that a leader has named to fetch from (KIP-392), and when."""
+
+    node: int
+    named_ms: int
+
+
 class MirroredPartition:
     """State of one partition of one flow."""
+
+    replica: _Replica | None = None
+    """Where to fetch instead of from the source's leader."""
 
     shift: int = 0
     """Records that others have written to the target before the next one of ours."""
@@ -113,6 +125,11 @@ class MirroredPartition:
     def is_flowing(self) -> bool:
         """Whether it is to be fetched."""
         return self.status.state in FLOWING
+
+    @property
+    def fetched_from(self) -> int:
+        """The source broker to fetch from, below 0 while there is none."""
+        return self.source_leader if self.replica is None else self.replica.node
 
     @property
     def is_settled(self) -> bool:
@@ -208,9 +225,21 @@ class MirroredPartition:
         if self.state not in STOPPED:
             self.move(PartitionState.PAUSED, now_ms, reason)
 
+    def read_from(self, replica: int, now_ms: int) -> None:
+        """Fetch from this replica until something fails, or its leader is to be asked again."""
+        self.replica = _Replica(replica, now_ms)
+
+    def ask_leader_again(self, now_ms: int) -> bool:
+        """Go back to the leader once its word is old; it may know a better replica by now."""
+        is_due = self.replica is not None and now_ms - self.replica.named_ms > REPLICA_MS
+        if is_due:
+            self.replica = None
+        return is_due
+
     def _abandon(self) -> None:
         """Forget what has not been sent; what was sent is still answered."""
         self.attempt += 1
+        self.replica = None
         self.cursor = None
         self.in_flight_bytes -= sum(forward.size for forward, _ in self.queue)
         self.queue.clear()

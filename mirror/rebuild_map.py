@@ -29,7 +29,6 @@ from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import append, read_partition
-from wire.net.partition_operations import READ_COMMITTED
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
@@ -60,6 +59,8 @@ class Found:
 
     records: list[MapRecord]
     producers: "Counter[MirrorProducer]"
+    isolation_level: int
+    """Of the flow: what it has mirrored."""
 
 
 async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
@@ -109,7 +110,7 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     known = (await read_map(flow, links)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
-    found = Found(records=[], producers=Counter())
+    found = Found(records=[], producers=Counter(), isolation_level=flow.isolation_level)
     status = DONE
     for place, ends in sorted(source.items()):
         name = f"{place[0]}-{place[1]}"
@@ -157,7 +158,7 @@ async def _rebuild_one(
     if target.end == 0:
         return "the target is empty: nothing to rebuild"
     written = await _read_target(links, there, target)
-    records = await _starts(links, place, source, written)
+    records = await _starts(links, place, source, written, found.isolation_level)
     found.records += records
     found.producers += written.producers
     return f"{len(written.log)} mirrored records, {len(records)} boundaries"
@@ -192,12 +193,12 @@ def _is_mirrored(header: BatchHeader) -> bool:
 
 
 async def _starts(
-    links: Links, place: TopicPartition, source: LogEnds, written: Written
+    links: Links, place: TopicPartition, source: LogEnds, written: Written, isolation_level: int
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
     log = LogDigest()
     reader = read_partition(
-        links.source_data, *place, source.start, source.end, isolation_level=READ_COMMITTED
+        links.source_data, *place, source.start, source.end, isolation_level=isolation_level
     )
     aborted: object = None
     committed = CommittedFilter(())

@@ -30,7 +30,7 @@ MAX_WAIT_MS: Final = 250
 """How long a broker holds a Fetch while there is nothing new."""
 MAX_WAIT_WHEN_FULL_MS: Final = 10
 """The same while some partition waits for room in flight, and is therefore not asked for."""
-READ_COMMITTED: Final = 1
+NO_REPLICA: Final = -1
 GATHER_S: Final = 0.003
 """The least time from one Fetch to the next while answers are small: a request costs the same
 however little it brings, so single records in quick succession gather for a moment."""
@@ -39,7 +39,6 @@ FULL_BYTES: Final = 128 * 1024
 FAULT_PAUSE_S: Final = 0.1
 HEARD_EVERY_MS: Final = 1_000
 """A session's answers leave out what has nothing new; so often that is noted as heard, too."""
-NO_RACK: Final = ""
 ONLY_LANE: Final = Lane()
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
@@ -60,7 +59,9 @@ Take: TypeAlias = Callable[[MirroredPartition, Routed, int], None]
 async def fetch_from(
     node: int, flow: FlowState, links: Links, map_log: MapLog, forward: Take
 ) -> None:
-    """Fetch what a source broker leads, for ever, over as many connections as its distance wants.
+    """Fetch what one source broker leads or is named for, for ever.
+
+    Over as many connections as its distance wants.
 
     While it cannot be reached, a single fetcher tries, and says so of its partitions.
     """
@@ -96,6 +97,8 @@ class SourceFetcher:
         self._forward = forward
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
+        self._named: set[int] = set()
+        """Replicas that the broker has sent us to."""
         self._connection: Connection | None = None
         """The one that the session goes over."""
         self._answered_ms = 0
@@ -119,7 +122,7 @@ class SourceFetcher:
                 await trio.sleep(FAULT_PAUSE_S)
 
     def _mine(self) -> Iterable[MirroredPartition]:
-        led = self._flow.led_at_source_by(self._node)
+        led = self._flow.fetched_from(self._node)
         return led if self._lane.count == 1 else filter(self._lane.carries, led)
 
     def _wanted(self) -> tuple[list[_Asked], bool]:
@@ -181,7 +184,7 @@ class SourceFetcher:
             MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
             min(throttle.chunk_bytes(None, most), room),
-            READ_COMMITTED,
+            config.isolation_level,
         )
         question = self._session.ask(
             {
@@ -194,7 +197,7 @@ class SourceFetcher:
             }
         )
         version = connection.version_of(FetchRequest)
-        body = request_body(version, limits, *question, NO_RACK)
+        body = request_body(version, limits, *question, config.client_rack or "")
         return await connection.ask(FetchRequest, version, [body], read_answer)
 
     async def _take(self, asked: Sequence[_Asked], answer: Fetched) -> int:
@@ -258,9 +261,25 @@ class SourceFetcher:
             return None
         # Left out of the answers before, it was where it had been.
         one.partition.heard_nothing_new(self._answered_ms)
-        readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
+        if data.preferred_read_replica != NO_REPLICA:
+            self._read_from(one, data.preferred_read_replica, now)
+            return None
+        is_all_readable = self._flow.config.reads_uncommitted or data.last_stable_offset < 0
+        readable = data.high_watermark if is_all_readable else data.last_stable_offset
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
         return data.records
+
+    def _read_from(self, one: _Asked, replica: int, now: int) -> None:
+        """Let another fetcher go on: the leader has named a replica and sent no records."""
+        if replica not in self._named:
+            self._named.add(replica)
+            name, rack = self._flow.config.name, self._flow.config.client_rack
+            told = "%s: source broker %d has replica %d fetched from, of rack %s"
+            _LOG.info(told, name, self._node, replica, rack)
+        one.partition.read_from(replica, now)
+        self._session.say_again(_place(one))
+        self._flow.position_more.wake()
+        self._flow.fetch_more.wake()
 
     def _route(
         self,

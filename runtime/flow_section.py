@@ -26,6 +26,9 @@ EXCLUDED_SETTINGS: Final = (
 )
 
 
+ISOLATIONS: Final = ("read_committed", "read_uncommitted")
+
+
 class Policy(Enum):
     """What to do with a partition that cannot go on; STOP loses nothing silently."""
 
@@ -147,6 +150,15 @@ class FlowConfig:
     """Topics are called `<source><separator><topic>` on the target, as MirrorMaker does it."""
     separator: str = DEFAULT_SEPARATOR
     mirrormaker: MirrorMakerConfig = MirrorMakerConfig()
+    reads_uncommitted: bool = False
+    """Records of open and of aborted transactions are mirrored too, as plain records."""
+    client_rack: str | None = None
+    """Where the mirror is: brokers with a replica selector name a follower nearby (KIP-392)."""
+
+    @property
+    def isolation_level(self) -> int:
+        """Return what Fetch calls it."""
+        return 0 if self.reads_uncommitted else 1
 
     @property
     def names(self) -> TopicNames:
@@ -238,6 +250,8 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         is_prefixed=section.choice("names", ("identical", "prefixed"), "identical") == "prefixed",
         separator=_separator(section),
         mirrormaker=_mirrormaker(section.section("mirrormaker", required=False)),
+        reads_uncommitted=section.choice("isolation", ISOLATIONS, ISOLATIONS[0]) == ISOLATIONS[1],
+        client_rack=section.optional_string("client_rack"),
     )
     section.finish()
     return _without_heartbeats(flow)

@@ -65,6 +65,13 @@ class Section:
             raise self.error(key, "must not be empty")
         return value
 
+    def optional_string(self, key: str) -> str | None:
+        """Return a text that is not empty, None when the key is absent."""
+        if key in self.values:
+            return self.string(key)
+        self.known.append(key)
+        return None
+
     def integer(self, key: str, default: int | None, *, least: int, most: int = 1 << 62) -> int:
         """Return a whole number within [least, most]."""
         text = self._scalar(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.interop.sites import (
@@ -141,6 +141,29 @@ def test_committed_transactions_pass_and_positions_in_their_holes_are_exact(
         mirror.wait_mirrored("transactions", end_of(sites.dc1, "transactions"))
         assert mirror.stop() == 0
     assert values(sites.dc2, "transactions") == values(sites.dc1, "transactions")
+
+
+def test_what_is_not_committed_passes_where_that_is_asked_for(sites: Sites, tmp_path: Path) -> None:
+    if not sites.pair.has_apache_source:
+        pytest.skip("the bundled broker has no transactions yet")
+    create_topic(sites.dc1, "open")
+    producer = Producer(
+        {"bootstrap.servers": sites.dc1.bootstrap, "transactional.id": "open", **QUIET}
+    )
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for number in range(5):
+        producer.produce("open", b"%d" % number, partition=0)
+    assert producer.flush(20) == 0
+    with run_mirror(sites.configure(tmp_path, "open", "isolation: read_uncommitted")) as mirror:
+        mirror.wait_mirrored("open", 5)
+        mirror.wait_state("open", "streaming")
+        producer.abort_transaction(20)
+        write(sites.dc1, "open", 5, 3)
+        mirror.wait_mirrored("open", end_of(sites.dc1, "open"))
+        assert mirror.stop() == 0
+    assert values(sites.dc1, "open") == [b"5", b"6", b"7"]
+    assert values(sites.dc2, "open") == [b"%d" % number for number in range(8)]
 
 
 def test_a_source_whose_start_was_deleted_is_mirrored_from_there(
