@@ -20,6 +20,7 @@ class FlowControl:
         self._zookeeper = zookeeper
         self._name = flow.name
         self._worker = paths.worker(flow.source, flow.target)
+        self._workers = paths.workers(flow.source, flow.target)
         self._command = paths.command(flow.source, flow.target)
         self._acknowledged = paths.acknowledged(flow.source, flow.target)
 
@@ -85,9 +86,14 @@ class FlowControl:
                     return
 
     async def _wait_no_worker(self) -> None:
+        """Nobody leads, and nobody is left who mirrors a part and might lead next."""
         async with self._zookeeper.watch_data(self._worker) as values:
             async for node in values:
                 if node is None:
+                    break
+        async with self._zookeeper.watch_children(self._workers) as members:
+            async for names in members:
+                if not names:
                     return
 
 

@@ -151,7 +151,7 @@ class GroupSync:
                 self._is_loaded = True
 
     def _due(self) -> Due:
-        partitions = self._flow.partitions
+        partitions = self._flow.placed
         due, whole = self._agenda.due(
             now_ms(),
             self.groups.positions,
@@ -165,7 +165,7 @@ class GroupSync:
         return due
 
     def _mirrored_end(self, place: TopicPartition) -> int | None:
-        partition = self._flow.partitions.get(place)
+        partition = self._flow.placed.get(place)
         if partition is None or not partition.is_positioned:
             return None
         return partition.offset_map.mirrored_source_end
@@ -205,7 +205,7 @@ class GroupSync:
         positions = self.groups.positions.get(group, {})
         known = {}
         for place in places:
-            position, partition = positions.get(place), self._flow.partitions.get(place)
+            position, partition = positions.get(place), self._flow.placed.get(place)
             if position is None:
                 continue
             if partition is None or not partition.is_positioned:
@@ -225,7 +225,7 @@ class GroupSync:
         for place, position in positions.items():
             applied = self._log.applied.get((group, *place))
             current = there[place].offset if place in there else None
-            offset_map = self._flow.partitions[place].offset_map
+            offset_map = self._flow.placed[place].offset_map
             decision = decide(
                 offset_map,
                 GroupPosition(

@@ -20,6 +20,7 @@ from mirror.rebuild_map import rebuild_map
 from mirror.status import StatusReport
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
+from mirror.supervisor import as_worker, supervise
 from mirror.topics_command import topics
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
@@ -27,6 +28,7 @@ from runtime.metrics import AddressInUse
 
 WATCH_S: Final = 1.0
 CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
+MAX_WORKERS: Final = 64
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 BAD_INPUTS: Final = (
@@ -105,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "status":
             sub.add_argument("--watch", action="store_true", help="show again every second")
             sub.add_argument("--json", action="store_true", help="JSON instead of a table")
+        if name == "run":
+            _add_workers(sub)
     text = "list the topics of each flow's source: what is mirrored, and why the others are not"
     sub = commands.add_parser("topics", help=text, description=text)
     sub.add_argument("--json", action="store_true", help="JSON instead of a table")
@@ -113,6 +117,25 @@ def _parser() -> argparse.ArgumentParser:
     _add_order_commands(commands)
     _add_position_commands(commands)
     return parser
+
+
+def _add_workers(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--workers",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="processes that share the work; they share it with those of other machines, too",
+    )
+    sub.add_argument("--worker-number", type=int, default=0, help=argparse.SUPPRESS)
+
+
+def _count(text: str) -> int:
+    """Return a number of workers; ValueError is argparse's way to hear of others."""
+    count = int(text)
+    if not 1 <= count <= MAX_WORKERS:
+        raise argparse.ArgumentTypeError(f"{count} is not between 1 and {MAX_WORKERS}")
+    return count
 
 
 def _add_order_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -205,8 +228,10 @@ def _tell(line: str) -> int:
     return 0
 
 
-async def _daemon(configuration: Configuration, _: argparse.Namespace) -> int:
-    await run_daemon(configuration)
+async def _daemon(configuration: Configuration, options: argparse.Namespace) -> int:
+    if options.workers > 1:
+        return await supervise(configuration, options.workers, is_verbose=options.verbose)
+    await run_daemon(as_worker(configuration, options.worker_number))
     return 0
 
 

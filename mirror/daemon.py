@@ -120,6 +120,8 @@ def _is_flow_ready(runner: FlowRunner) -> bool:
     if runner.role in {Role.STANDBY, Role.PAUSED}:
         return True
     engine = runner.engine
-    if runner.role is not Role.RUNNING or engine is None or not engine.is_started:
+    if runner.role is not Role.RUNNING or engine is None or runner.membership is None:
+        return False
+    if not engine.is_started or not runner.membership.has_share:
         return False
     return all(one.state not in NOT_READY for one in engine.flow.partitions.values())

@@ -26,7 +26,8 @@ class Witnessed:
     """What is known of the witness; None where it has not been read yet or is not there."""
 
     session: SessionState
-    holds_worker_node: bool
+    is_member: bool
+    """Nothing has taken from us what our session with the witness gave."""
     active: ActiveSite | None
     command: FlowCommand | None
     garbled: str | None = None
@@ -46,10 +47,10 @@ class Duty:
 def decide_duty(witnessed: Witnessed, *, source: str) -> Duty:
     """Return the role that the witness allows a worker of a flow from ``source``.
 
-    Out of the witness's reach nothing is written; once the session or the worker node is lost,
+    Out of the witness's reach nothing is written; once the session or a node of ours is lost,
     somebody else may have taken over.
     """
-    if witnessed.session is SessionState.LOST or not witnessed.holds_worker_node:
+    if witnessed.session is SessionState.LOST or not witnessed.is_member:
         return Duty(role=Role.NO_WITNESS, reason="the session with the witness is lost")
     if witnessed.session is SessionState.SUSPENDED:
         return Duty(role=Role.HELD, reason="the witness is out of reach")

@@ -5,6 +5,8 @@
                       └────────────── interrupted, once all is answered ◄─────────────┘
 
 An engine is made anew whenever the flow starts; everything it knows it reads off the two clusters.
+It mirrors the share of the partitions that the assignment gives to this worker. One worker leads:
+it alone shapes the target's topics and translates group positions.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,6 +16,7 @@ import trio
 
 from mirror.acl_sync import AclWatch
 from mirror.checkpoints import GroupSync
+from mirror.elsewhere import Elsewhere
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
@@ -24,6 +27,7 @@ from mirror.mirrormaker import MirrorMakerTopics
 from mirror.partition import MirroredPartition
 from mirror.positioning import Positioning
 from mirror.routing import Routed
+from mirror.share import Share
 from mirror.source import fetch_from
 from mirror.target import TargetWriter
 from mirror.topics import Discovery
@@ -49,6 +53,10 @@ class Engine:
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
         self.is_started = False
+        self.share = Share(self.flow, self.map_log, self.discovery.take_share)
+        self.elsewhere = Elsewhere(self.flow, links, self.map_log)
+        self._loaded = trio.Event()
+        self._leading = trio.Event()
         self._links = links
         self._writers: dict[int, TargetWriter] = {}
         self._fetched_from: set[int] = set()
@@ -65,20 +73,46 @@ class Engine:
             nursery.start_soon(self.discovery.run)
             nursery.start_soon(positioning.run)
             nursery.start_soon(loops.run)
-            nursery.start_soon(self.groups.run)
-            nursery.start_soon(self.acls.run)
-            nursery.start_soon(self.mirrormaker.run)
+            nursery.start_soon(self.share.run)
+            of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
+            for part in of_all:
+                nursery.start_soon(self._when_leading, part.run)
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
+            self._loaded.set()
 
-    async def drain(self, *, settle_s: float, apply_s: float) -> bool:
+    async def wait_loaded(self) -> None:
+        """Return when partitions can be taken."""
+        await self._loaded.wait()
+
+    def lead(self) -> None:
+        """Do from now on what one worker does for all."""
+        self.flow.leads = True
+        self._leading.set()
+        self.flow.refresh.wake()
+
+    async def _when_leading(self, task: Callable[[], Awaitable[None]]) -> None:
+        await self._leading.wait()
+        await task()
+
+    async def drain(
+        self,
+        *,
+        settle_s: float,
+        apply_s: float,
+        others: Callable[[], Awaitable[None]] | None = None,
+    ) -> bool:
         """Stop fetching, let what is under way be answered, apply group positions a last time.
 
+        ``others`` waits until the other workers have stopped as well, where the whole flow stops.
         Return whether all was settled in time.
         """
         self.flow.is_fetching = False
         with trio.move_on_after(settle_s) as limit:
             await self.flow.wait_settled()
+            if others is not None and self.flow.leads:
+                await others()
+                await self.elsewhere.look()
         is_settled = not limit.cancelled_caught
         if self.is_started:
             with trio.move_on_after(apply_s):

@@ -1,12 +1,13 @@
-"""One flow under the witness: its worker node is the lock, its command is obeyed, its loss stops.
+"""One flow under the witness: its share of the work, its command is obeyed, its loss stops.
 
-One session with the witness serves one flow. Whoever holds the ephemeral worker node may write;
-a second daemon waits as standby.
+One session with the witness serves one flow. Whoever holds the ephemeral worker node leads; all
+mirror what the assignment gives them (mirror.membership).
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import trio
@@ -16,6 +17,7 @@ from mirror.engine import Engine
 from mirror.flow_state import Wakeup
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
+from mirror.membership import Membership, Nodes, NoMember
 from mirror.obedience import Obedience
 from mirror.progress import Progress, Sample
 from runtime.clock import now_ms
@@ -36,6 +38,7 @@ from runtime.zookeeper import (
     SessionState,
     ZooKeeper,
     ZooKeeperFault,
+    ZooKeeperUnreachable,
     open_zookeeper,
 )
 
@@ -44,6 +47,7 @@ _LOG = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 STOP_SETTLE_S: Final = 4.0
 STOP_APPLY_S: Final = 2.0
+LEAVE_S: Final = 1.0
 
 
 class FlowRunner:
@@ -72,7 +76,10 @@ class FlowRunner:
         self._changed = Wakeup()
         self._working: trio.CancelScope | None = None
         self._ended = trio.Event()
-        self._holds_worker_node = False
+        self.membership: Membership | None = None
+        self._nodes = Nodes.of(self._paths, flow)
+        self._is_member = False
+        self._leads = False
         self._active: ActiveSite | None = None
         self._command: FlowCommand | None = None
         self._acknowledged: FlowCommand | None = None
@@ -113,44 +120,40 @@ class FlowRunner:
         self.role, self.reason = role, reason
 
     async def _serve(self, zookeeper: ZooKeeper) -> None:
-        """Take the lock, work until it is lost, again and again."""
+        """Work until the session is lost, again and again."""
         initial = self._configuration.failover.initial_active
         await ensure_active_site(zookeeper, self._paths, initial)
         while True:
             await zookeeper.wait_connected()
-            await self._acquire(zookeeper)
             await self._work(zookeeper)
 
-    async def _acquire(self, zookeeper: ZooKeeper) -> None:
-        """Return once the worker node is ours; until then we are standby."""
+    async def _contend(self, zookeeper: ZooKeeper) -> None:
+        """Lead as soon as nobody else does; a leader's node that is gone ends its work."""
         path = self._paths.worker(self.config.source, self.config.target)
-        while True:
-            try:
-                await zookeeper.create(
-                    path, self._worker.encode(), ephemeral=True, make_parents=True
-                )
-            except NodeExists:
-                node = await zookeeper.get(path)
-            else:
-                return
-            if node is None:
-                continue
-            if node.ephemeral_owner == zookeeper.session_id:
-                return
-            holder = WorkerInfo.decode(node.data)
-            self._be(Role.STANDBY, f"process {holder.pid} on {holder.host} runs the flow")
-            async with zookeeper.watch_data(path) as nodes:
-                async for current in nodes:
-                    if current is None or current.ephemeral_owner == zookeeper.session_id:
-                        break
+        async with zookeeper.watch_data(path) as nodes:
+            async for node in nodes:
+                is_ours = node is not None and node.ephemeral_owner == zookeeper.session_id
+                if self._leads and not is_ours:
+                    self._is_member = False
+                    self._changed.wake()
+                    return
+                try:
+                    if is_ours:
+                        self._acknowledged = await self._read_acknowledged(zookeeper)
+                        self._leads = True
+                    elif node is None:
+                        data = self._worker.encode()
+                        await zookeeper.create(path, data, ephemeral=True, make_parents=True)
+                except (NodeExists, ZooKeeperUnreachable):
+                    continue  # what has become of it, the watch will say
+                self._changed.wake()
 
     async def _work(self, zookeeper: ZooKeeper) -> None:
-        """Obey the witness until the session or the worker node is lost."""
+        """Obey the witness until the session or a node of ours is lost."""
         source, target = self.config.source, self.config.target
-        self._holds_worker_node = True
-        self._acknowledged = await self._read_acknowledged(zookeeper)
+        self._is_member = True
+        self._leads = False
         watched = (
-            (self._paths.worker(source, target), self._see_worker),
             (self._paths.active, self._see_active),
             (self._paths.command(source, target), self._see_command),
             (self._paths.orders(source, target), self._see_orders),
@@ -162,6 +165,7 @@ class FlowRunner:
                 tasks.start_soon(self._follow, zookeeper, nodes, see)
             states = await stack.enter_async_context(zookeeper.watch_state())
             tasks.start_soon(self._follow_states, states)
+            tasks.start_soon(self._contend, zookeeper)
             try:
                 while await self._obey(zookeeper, tasks):
                     await self._changed.wait(RETRY_S)
@@ -175,7 +179,7 @@ class FlowRunner:
         duty = decide_duty(
             Witnessed(
                 session=zookeeper.state,
-                holds_worker_node=self._holds_worker_node,
+                is_member=self._is_member,
                 active=self._active,
                 command=self._command,
                 garbled=self._garbled,
@@ -192,17 +196,34 @@ class FlowRunner:
             case Role.HELD if engine is not None and was is not Role.HELD:
                 engine.hold()
             case Role.PAUSED if engine is not None:
-                await self._stop_engine()
+                await self._stop_engine(others=partial(self._wait_others_gone, zookeeper))
             case Role.RUNNING if engine is None:
-                await tasks.start(self._run_engine)
+                await tasks.start(self._run_engine, zookeeper)
             case Role.RUNNING if engine is not None and was is Role.HELD:
                 engine.let_go()
-        if self.role is Role.RUNNING and self.engine is not None:
+        member = self.membership
+        if self.role is Role.RUNNING and self.engine is not None and member is not None:
+            if self._leads and not self.engine.flow.leads:
+                self.engine.lead()
             self._note_progress(self.engine)
-            await self._obedience.obey(self.engine, zookeeper)
-        if must_acknowledge(self._command, self._acknowledged, self.role):
+            await self._obedience.obey(
+                self.engine, zookeeper, is_placed=member.is_placed, is_alone=member.is_alone
+            )
+        if (
+            self._leads
+            and must_acknowledge(self._command, self._acknowledged, self.role)
+            and (self.role is Role.RUNNING or not await zookeeper.children(self._nodes.workers))
+        ):
             await self._acknowledge(zookeeper)
         return True
+
+    async def _wait_others_gone(self, zookeeper: ZooKeeper) -> None:
+        """Wait until nobody but us has anything under way: who stops takes its node away."""
+        own = "" if self.membership is None else self.membership.name
+        async with zookeeper.watch_children(self._nodes.workers) as members:
+            async for names in members:
+                if not set(names or ()) - {own}:
+                    return
 
     def _note_progress(self, engine: Engine) -> None:
         now = now_ms()
@@ -217,7 +238,10 @@ class FlowRunner:
         )
 
     async def _run_engine(
-        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        zookeeper: ZooKeeper,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Run a new engine until its scope is cancelled."""
         clusters = self._configuration.clusters
@@ -226,19 +250,36 @@ class FlowRunner:
         try:
             with trio.CancelScope() as scope:
                 async with open_links(self.config, source, target) as links:
-                    self.engine = Engine(self.config, links, self.measurements)
+                    engine = self.engine = Engine(self.config, links, self.measurements)
+                    member = Membership(zookeeper, self._nodes, self._worker, engine)
+                    self.membership = member
                     self._working = scope
                     task_status.started()
-                    await self.engine.run()
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(engine.run)
+                        nursery.start_soon(member.run)
+        except* (NoMember, WitnessGarbled) as faults:
+            _LOG.warning("%s: %s", self.config.name, faults.exceptions[0])
+            self._is_member = False
+            self._changed.wake()
         finally:
             self._working = None
+            if self.membership is not None:
+                with trio.move_on_after(LEAVE_S, shield=True):
+                    await self.membership.leave()
             self._ended.set()
 
-    async def _stop_engine(self, *, settle_s: float = 10.0, apply_s: float = 5.0) -> None:
+    async def _stop_engine(
+        self,
+        *,
+        settle_s: float = 10.0,
+        apply_s: float = 5.0,
+        others: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Let what is under way settle, then end the engine."""
         if self._working is None or self.engine is None:
             return
-        if not await self.engine.drain(settle_s=settle_s, apply_s=apply_s):
+        if not await self.engine.drain(settle_s=settle_s, apply_s=apply_s, others=others):
             _LOG.warning("%s: not all that was under way was answered", self.config.name)
         self._cancel_engine()
         await self._ended.wait()
@@ -274,12 +315,8 @@ class FlowRunner:
     async def _follow_states(self, states: trio.MemoryReceiveChannel[SessionState]) -> None:
         async for state in states:
             if state is SessionState.LOST:
-                self._holds_worker_node = False
+                self._is_member = False
             self._changed.wake()
-
-    def _see_worker(self, zookeeper: ZooKeeper, node: Node | None) -> None:
-        is_ours = node is not None and node.ephemeral_owner == zookeeper.session_id
-        self._holds_worker_node = self._holds_worker_node and is_ours
 
     def _see_active(self, _: ZooKeeper, node: Node | None) -> None:
         self._active = None if node is None else ActiveSite.decode(node.data)

@@ -1,6 +1,7 @@
 """What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -86,6 +87,14 @@ class FlowState:
     """What people have ordered; partitions that it pauses are not positioned."""
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
+    share: frozenset[TopicPartition] = frozenset()
+    """What the assignment gives this worker; nothing else comes into ``partitions``."""
+    places: set[TopicPartition] = field(default_factory=set)
+    """Every partition of the flow that has been seen, whoever mirrors it."""
+    elsewhere: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
+    """Known to the worker that leads: how far others have mirrored theirs."""
+    leads: bool = False
+    """Whether this worker shapes the target's topics and translates group positions."""
     throttle: Throttle = field(init=False)
     arrived: MapState = field(default_factory=MapState)
     """The map of the other direction: what came into the source from the target."""
@@ -161,13 +170,18 @@ class FlowState:
 
     def backward(self, place: TopicPartition) -> OffsetMap | None:
         """Return what came into a partition of the source from the target, if that is known."""
-        partition = self.partitions.get(place)
+        partition = self.placed.get(place)
         if partition is None or partition.source_end is None:
             return None
         if partition.target_topic != partition.topic:
             return None  # what came from there has another topic to itself
         self.arrived.advance({place: partition.source_end})
         return self.arrived.bounded(place)
+
+    @property
+    def placed(self) -> Mapping[TopicPartition, MirroredPartition]:
+        """Return all partitions whose map is known here, our own before others'."""
+        return ChainMap(self.partitions, self.elsewhere) if self.elsewhere else self.partitions
 
     def throttled_s(self) -> float:
         """Return how long until some throttled topic may be fetched, in seconds; 0.05 at least."""

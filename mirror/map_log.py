@@ -1,8 +1,10 @@
 """The durable offset map: its topic on the target, read once, then written ahead of the data.
 
-Whoever writes it uses the mirror's producer id and consecutive sequences, read off the log: a
-worker that was stopped for long and wakes up finds its sequences used and its writes come to
-nothing. What the topic says does not depend on order, so writing the same again is harmless.
+Every worker writes it under a producer id of its own, and announces its own partitions only. Before
+the partitions of a worker that is gone go to others, its id is written with the next epoch: from
+then on the broker refuses whatever it sends, should it be asleep and wake up, and what it has
+announced can be read to the end. What the topic says does not depend on order, so writing the same
+again is harmless.
 """
 
 import logging
@@ -31,6 +33,15 @@ MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
 WRITE_TRIES: Final = 6
 FIRST_PAUSE_S: Final = 0.05
+FENCED: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""What a broker answers to the first sequence of an epoch that it takes, or has seen."""
 
 
 class MapUnwritable(NetworkFault):
@@ -47,8 +58,11 @@ class MapLog:
         self._target = target
         self._replication_factor = replication_factor
         self._reader = TailReader(target, self.topic)
+        self._writer: MirrorProducer | None = None
         self._next_sequence = 0
-        self._is_unsure = True
+        self._written_end = 0
+        """Before this offset, what we have written ourselves is part of ``state`` already."""
+        self._is_unsure = False
         """The log's end must be read before the next write: an answer is missing."""
         self._writing = trio.Lock()
 
@@ -58,37 +72,71 @@ class MapLog:
         assert self.state.producer is not None, "the map is loaded first"
         return self.state.producer
 
+    @property
+    def writer(self) -> MirrorProducer:
+        """Who writes the map here, and nowhere else; known once loaded."""
+        assert self._writer is not None, "the map is loaded first"
+        return self._writer
+
     async def load(self) -> None:
-        """Create the topic if need be, read it, and take or get a producer id."""
+        """Create the topic if need be, read it, and get a producer id to write it with."""
         await ensure_topic(
             self._target,
             self.topic,
             replication_factor=self._replication_factor,
             configs={"cleanup.policy": "compact"},
         )
-        async with self._writing:
-            await self._catch_up()
+        await self.catch_up()
+        self._writer = await self._new_producer()
+
+    async def ensure_producer(self) -> None:
+        """Have a producer of the mirrored records; for the worker that leads the flow alone."""
         if self.state.producer is None:
-            answer = await self._target.request(
-                InitProducerIdRequest(transaction_timeout_ms=60_000)
-            )
-            code = code_of(answer.error_code)
-            if code is not ErrorCode.NONE:
-                raise MapUnwritable(f"InitProducerId: {code.name}")
-            self.state.producer = MirrorProducer(
-                producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
-            )
-        self._is_unsure = True
-        await self.settle()
+            await self.catch_up()
+        if self.state.producer is None:
+            producer = await self._new_producer()
+            await self.write(lambda: [map_records.mirror_producer(producer)])
+
+    async def catch_up(self) -> None:
+        """Replay what other workers have written by now. Raises NetworkFault."""
+        async with self._writing:
+            was_unsure = self._is_unsure
+            await self._catch_up()
+            self._is_unsure = was_unsure
+
+    async def fence(self, writer: MirrorProducer) -> None:
+        """Return when nothing that this writer still sends can be appended. Raises NetworkFault.
+
+        Brokers refuse an epoch older than one that they have seen of the same producer id
+        (ProducerAppendInfo.checkProducerEpoch); the first sequence of an epoch is 0.
+        """
+        key, value = map_records.mirror_producer(self.producer)
+        batch = build_batch(
+            [Record(0, now_ms(), key, value)],
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch + 1,
+            base_sequence=0,
+        )
+        answer = await append(self._target, self.topic, 0, batch)
+        code = code_of(answer.error_code)
+        if code not in FENCED:
+            raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
 
     async def settle(self) -> None:
         """Make sure that ``state`` is what the topic says, and that no lost write arrives later.
 
-        A write whose answer is missing, our own or a predecessor's, may still be on its way. To
-        write something takes its sequence. Raises MapUnwritable.
+        A write of ours whose answer is missing may still be on its way. To write something takes
+        its sequence. Raises MapUnwritable.
         """
         if self._is_unsure:
             await self.write(lambda: [map_records.mirror_producer(self.producer)])
+
+    async def _new_producer(self) -> MirrorProducer:
+        answer = await self._target.request(InitProducerIdRequest(transaction_timeout_ms=60_000))
+        code = code_of(answer.error_code)
+        if code is not ErrorCode.NONE:
+            raise MapUnwritable(f"InitProducerId: {code.name}")
+        return MirrorProducer(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
 
     async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
         """Return once the composed records are durable and part of ``state``.
@@ -129,6 +177,7 @@ class MapLog:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         for key, value in records:
             self.state.replay(key, value)
+        self._written_end = max(self._written_end, answer.base_offset + len(records))
         if self._reader.next_offset == answer.base_offset:
             self._reader.next_offset += len(records)
         self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
@@ -139,8 +188,8 @@ class MapLog:
         stamp = now_ms()
         return build_batch(
             [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
-            producer_id=self.producer.producer_id,
-            producer_epoch=self.producer.producer_epoch,
+            producer_id=self.writer.producer_id,
+            producer_epoch=self.writer.producer_epoch,
             base_sequence=self._next_sequence,
         )
 
@@ -159,9 +208,11 @@ class MapLog:
         """Replay what was written since the last look, and learn the sequence that comes next."""
         seen = len(self.state.rejected)
         async for header, record in self._reader.read_new():
-            self.state.replay(record.key, record.value)
-            producer = self.state.producer
-            if producer is not None and header.producer_id == producer.producer_id:
+            writer = self._writer
+            is_ours = writer is not None and header.producer_id == writer.producer_id
+            if not is_ours or record.offset >= self._written_end:
+                self.state.replay(record.key, record.value)
+            if is_ours:
                 last = header.base_sequence + header.last_offset_delta
                 self._next_sequence = (last + 1) % SEQUENCES
         self._is_unsure = False

@@ -70,7 +70,7 @@ class MirrorMakerTopics:
     async def _tell_syncs(self, cluster: Cluster, topic: str) -> None:
         telling: dict[TopicPartition, int] = {}
         records: list[KeyValue] = []
-        for place, partition in self._flow.partitions.items():
+        for place, partition in self._flow.placed.items():
             end = partition.offset_map.mirrored_target_end
             if partition.is_positioned and end is not None:
                 known = self._told.get(place)

@@ -1,19 +1,21 @@
 """The orders of one flow in the witness, followed by the daemon that runs it."""
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 from mirror.engine import Engine
 from mirror.flow_state import FlowState
-from mirror.orders import How, Orders, Restart
+from mirror.orders import How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from runtime.clock import now_ms
-from runtime.zookeeper import BadVersion, Node, NoNode, ZooKeeper
+from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
 UNKNOWN: Final = "nothing of that name is mirrored"
+SEEN_BY_ALL_MS: Final = 5_000
 
 
 class Obedience:
@@ -22,7 +24,7 @@ class Obedience:
     def __init__(self, flow: str, path: str) -> None:
         """Know nothing yet; ``path`` is the node of the orders."""
         self.orders = Orders()
-        self._begun: set[Restart] = set()
+        self._begun: dict[Restart, int] = {}
         self._flow = flow
         self._path = path
 
@@ -36,22 +38,30 @@ class Obedience:
         pause = self.orders.pause_of()
         return None if pause is None else f"paused by {pause.by}"
 
-    async def obey(self, engine: Engine, zookeeper: ZooKeeper) -> None:
+    async def obey(
+        self, engine: Engine, zookeeper: ZooKeeper, *, is_placed: bool, is_alone: bool
+    ) -> None:
         """Pause and resume what is ordered; begin each restart once, if the topics are known.
 
-        A restart is taken out when it is done: a daemon that ends before leaves it to the next.
+        A restart is taken out by who leads when it is done, if there are other workers after a
+        while, so that they have seen it: a daemon that ends before leaves it to the next.
         """
         apply_pauses(engine.flow, self.orders)
-        if not self.orders.restarts or not engine.discovery.has_looked:
+        await self._forward(engine.flow, zookeeper)
+        if not self.orders.restarts or not is_placed:
             return
+        now = now_ms()
         for restart in self.orders.restarts:
             if restart not in self._begun:
-                self._begun.add(restart)
+                self._begun[restart] = now
                 self._begin(engine.flow, restart)
+        if not engine.flow.leads:
+            return
         done = tuple(
             one
             for one in self.orders.restarts
-            if one.how is not How.ANEW or one.scope.topic not in engine.flow.to_begin_anew
+            if (is_alone or now - self._begun[one] >= SEEN_BY_ALL_MS)
+            and (one.how is not How.ANEW or one.scope.topic not in engine.flow.to_begin_anew)
         )
         if done:
             self.orders = self.orders.without(done)
@@ -67,6 +77,27 @@ class Obedience:
             restart.by,
             f"{count} partitions" if count else UNKNOWN,
         )
+
+    async def _forward(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+        """Order of who leads what a policy wants here: a topic anew concerns all its partitions."""
+        if flow.leads or not flow.to_begin_anew:
+            return
+        by = f"the policy of {self._flow}"
+        anew = tuple(
+            Restart(scope=Scope(topic=topic), how=How.ANEW, by=by, at_ms=now_ms())
+            for topic in sorted(flow.to_begin_anew)
+        )
+        node = await zookeeper.get(self._path)
+        try:
+            if node is None:
+                await zookeeper.create(self._path, Orders(restarts=anew).encode())
+            else:
+                orders = Orders.decode(node.data)
+                orders = replace(orders, restarts=(*orders.restarts, *anew))
+                await zookeeper.set(self._path, orders.encode(), version=node.version)
+        except (BadVersion, NoNode, NodeExists):
+            return  # somebody was quicker: again at the next look
+        flow.to_begin_anew.clear()
 
     async def _take_out(self, zookeeper: ZooKeeper, done: tuple[Restart, ...]) -> None:
         """Remove what was done from the node, which others may be changing."""
@@ -106,11 +137,14 @@ def apply_restart(flow: FlowState, restart: Restart) -> int:
         if restart.scope.covers(topic, index)
     ]
     reason = f"restarted by {restart.by}"
+    if restart.how is How.ANEW:
+        places = [place for place in flow.places if restart.scope.covers(*place)]
+        if flow.leads:
+            flow.to_begin_anew.update(topic for topic, _ in places)
+        flow.refresh.wake()
+        return len(places)
     for partition in meant:
-        if restart.how is How.ANEW:
-            flow.to_begin_anew.add(partition.topic)
-        else:
-            _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
+        _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
     flow.refresh.wake()
     flow.position_more.wake()
     return len(meant)

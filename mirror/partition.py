@@ -55,6 +55,9 @@ class MirroredPartition:
     shift: int = 0
     """Records that others have written to the target before the next one of ours."""
 
+    mirrored_bytes = 0
+    """Of batches acknowledged since this worker took the partition."""
+
     def __init__(
         self,
         topic: str,
@@ -253,6 +256,7 @@ class MirroredPartition:
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""
         self.offset_map.reach(forward.target_base + forward.record_count)
+        self.mirrored_bytes += forward.size
         self.failures = 0
         self.refused_since_ms = None
         self.unauthorised_since_ms = None

@@ -17,14 +17,14 @@ from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.positioning import Ends, read_target_ends
 from mirror.routing import SEQUENCES, Aborted, CommittedFilter
 from mirror.start_position import LogEnds
-from mirror.status_command import worker_of
+from mirror.status_command import workers_of
 from mirror.tail_reader import topic_exists
 from offset_translation import map_records
 from offset_translation.map_records import MirrorProducer, TopicPartition, map_topic_name
 from offset_translation.rebuilding import CannotAlign, LogDigest, rebuild_starts
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
-from runtime.witness import WitnessGarbled, WorkerInfo
+from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
@@ -85,13 +85,12 @@ async def _refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig
         async with open_zookeeper(
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
-            worker = await worker_of(zookeeper, configuration, flow)
+            workers = await workers_of(zookeeper, configuration, flow)
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise LookFailed(f"who runs flow {flow.name} is not known: {fault}") from fault
-    if isinstance(worker, WorkerInfo):
-        raise LookFailed(
-            f"flow {flow.name}: process {worker.pid} on {worker.host} runs it: stop it first"
-        )
+    if not isinstance(workers, str):
+        who = f"process {workers[0].pid} on {workers[0].host}"
+        raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")
 
 
 async def _refuse_both_ways(flow: FlowConfig, links: Links) -> None:

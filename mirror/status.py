@@ -4,7 +4,7 @@ The JSON object is made of the typed dictionaries below, and is what `mirror sta
 """
 
 from collections.abc import Sequence
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 from mirror.checkpoint_log import Place
 from mirror.checkpoints import GroupStatus
@@ -38,6 +38,19 @@ class PartitionReport(TypedDict):
     in_flight_bytes: int
     lost_records: int
     skipped_records: int
+    worker: NotRequired[str]
+    """Who mirrors it, where several workers share the flow."""
+
+
+class WorkerReport(TypedDict):
+    """One of several workers of a flow; the first of them leads."""
+
+    worker: str
+    role: str
+    reason: str
+    partitions: int
+    lag_records: int | None
+    bytes_per_second: float | None
 
 
 class GroupReport(TypedDict):
@@ -86,6 +99,8 @@ class FlowReport(TypedDict):
     """None while there is no daemon, or not for long enough."""
     partitions: list[PartitionReport]
     groups: list[GroupReport]
+    workers: NotRequired[list[WorkerReport]]
+    """Where several share the flow."""
 
 
 class StatusReport(TypedDict):
@@ -162,6 +177,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
         "start": engine.starting_fault,
         "discovery": engine.discovery.fault,
         "rights": engine.acls.fault,
+        "other workers' partitions": engine.elsewhere.fault,
         "MirrorMaker's topics": engine.mirrormaker.fault,
         "group positions, source": engine.groups.reader.fault,
         "group positions, polled": engine.groups.poller.fault,
@@ -199,7 +215,7 @@ def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionRepo
 
 def _group(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
     _, topic, index = place
-    partition = engine.flow.partitions.get((topic, index))
+    partition = engine.flow.placed.get((topic, index))
     ends = (
         (None, None)
         if partition is None

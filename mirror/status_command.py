@@ -7,7 +7,9 @@ from urllib.parse import urlsplit
 
 import trio
 
+from mirror.handover import Member
 from mirror.links import open_links
+from mirror.merged_status import merged
 from mirror.observe import observe
 from mirror.status import NOT_RUNNING, FlowReport, StatusReport
 from runtime.clock import now_ms
@@ -27,6 +29,7 @@ async def collect(configuration: Configuration) -> StatusReport:
     """Return the state of all flows of the file, each from its daemon if there is one."""
     now = now_ms()
     flows: list[FlowReport] = []
+    workers: list[list[WorkerInfo] | str]
     witness_fault: list[str] = []
     coordination = configuration.coordination
     try:
@@ -34,13 +37,14 @@ async def collect(configuration: Configuration) -> StatusReport:
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
             workers = [
-                await worker_of(zookeeper, configuration, flow) for flow in configuration.flows
+                await workers_of(zookeeper, configuration, flow) for flow in configuration.flows
             ]
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        workers = [f"who runs it is not known: {fault}"] * len(configuration.flows)
+        reason = f"who runs it is not known: {fault}"
+        workers = [reason for _ in configuration.flows]
         witness_fault = [f"witness: {fault}"]
-    for flow, worker in zip(configuration.flows, workers, strict=True):
-        found = await _flow(configuration, flow, worker)
+    for flow, of_flow in zip(configuration.flows, workers, strict=True):
+        found = await _flow(configuration, flow, of_flow)
         flows.append({**found, "faults": [*witness_fault, *found["faults"]]})
     return {"program": "mirror", "pid": 0, "now_ms": now, "flows": flows}
 
@@ -51,22 +55,40 @@ def not_seen(report: StatusReport) -> list[str]:
     return [f"flow {flow['flow']}: {fault}" for flow in flows for fault in flow["faults"]]
 
 
-async def worker_of(
+async def workers_of(
     zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig
-) -> WorkerInfo | str:
-    """Return who runs the flow, or why nobody does; raises ZooKeeperFault, WitnessGarbled."""
+) -> list[WorkerInfo] | str:
+    """Return who runs the flow, the one that leads first, or why nobody does.
+
+    Raises ZooKeeperFault, WitnessGarbled.
+    """
     paths = WitnessPaths(root=configuration.coordination.path)
     node = await zookeeper.get(paths.worker(flow.source, flow.target))
-    return "no daemon runs this flow" if node is None else WorkerInfo.decode(node.data)
+    found = [] if node is None else [WorkerInfo.decode(node.data)]
+    members = paths.workers(flow.source, flow.target)
+    for name in await zookeeper.children(members) or ():
+        node = await zookeeper.get(f"{members}/{name}")
+        info = None if node is None else Member.decode(node.data).info
+        if info is not None and info not in found:
+            found.append(info)
+    return found or "no daemon runs this flow"
 
 
 async def _flow(
-    configuration: Configuration, flow: FlowConfig, worker: WorkerInfo | str
+    configuration: Configuration, flow: FlowConfig, workers: list[WorkerInfo] | str
 ) -> FlowReport:
-    try:
-        return await _ask(worker, flow)
-    except NobodyAnswers as nobody:
-        reason = str(nobody)
+    """Return what the workers say together; one that does not answer is a fault of the flow."""
+    reports: list[tuple[str, FlowReport]] = []
+    silent = [workers] if isinstance(workers, str) else []
+    for worker in () if isinstance(workers, str) else workers:
+        try:
+            reports.append((f"{worker.host}:{worker.pid}", await _ask(worker, flow)))
+        except NobodyAnswers as nobody:
+            silent.append(str(nobody))
+    if reports:
+        found = merged(reports)
+        return {**found, "faults": [*silent, *found["faults"]]}
+    reason = "; ".join(silent)
     clusters = configuration.clusters
     with trio.move_on_after(OBSERVE_TIMEOUT_S):
         async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
@@ -85,10 +107,8 @@ async def _flow(
     }
 
 
-async def _ask(worker: WorkerInfo | str, flow: FlowConfig) -> FlowReport:
+async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
     """Return the flow as its daemon reports it; raises NobodyAnswers."""
-    if isinstance(worker, str):
-        raise NobodyAnswers(worker)
     who = f"process {worker.pid} on {worker.host}"
     try:
         found = await trio.to_thread.run_sync(_get_status, worker.metrics_url)

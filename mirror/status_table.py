@@ -11,6 +11,7 @@ from mirror.status import (
     RefusedSettingReport,
     SpeedReport,
     StatusReport,
+    WorkerReport,
 )
 
 UNKNOWN: Final = "?"
@@ -22,7 +23,7 @@ GROUP_HEAD: Final = (
     "GROUP", "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "LAG", "STATE",
 )  # fmt: skip
 NAMED_TOPICS: Final = 5
-LEFT: Final = frozenset({"TOPIC", "STATE", "REASON", "GROUP"})
+LEFT: Final = frozenset({"TOPIC", "WORKER", "STATE", "REASON", "GROUP"})
 
 
 def render(report: StatusReport) -> str:
@@ -36,6 +37,7 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     since = "" if flow["role"] == NOT_RUNNING else f" for {duration(now_ms - flow['since_ms'])}"
     head = f"flow {flow['flow']}: {flow['role']}{since}"
     yield f"{head} ({flow['reason']})" if flow["reason"] else head
+    yield from _workers(flow.get("workers", ()))
     for fault in flow["faults"]:
         yield f"  fault: {fault}"
     yield from _refused(flow["refused_settings"])
@@ -47,7 +49,7 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
         if flow["speed"] is not None:
             yield f"  {_speed(flow['speed'])}"
         yield ""
-        yield from table(PARTITION_HEAD, [_partition(one, now_ms) for one in partitions])
+        yield from _partitions(partitions, now_ms)
         for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
             yield f"  {state}: {advice}"
     if flow["groups_by"].startswith("polled"):
@@ -55,6 +57,28 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     if flow["groups"]:
         yield ""
         yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+
+
+def _workers(workers: Sequence[WorkerReport]) -> Iterable[str]:
+    """Yield a line for each of several workers."""
+    for place, one in enumerate(workers):
+        does = f"{'leads, ' if place == 0 else ''}{one['role']}, {one['partitions']} partitions"
+        rate = one["bytes_per_second"]
+        speed = "" if rate is None else f", {rate / 1e6:.1f} MB/s"
+        reason = f" ({one['reason']})" if one["reason"] else ""
+        yield f"  worker {one['worker']}: {does}, lag {number(one['lag_records'])}{speed}{reason}"
+
+
+def _partitions(partitions: Sequence[PartitionReport], now_ms: int) -> Iterable[str]:
+    """Yield the table, with who has what where several share it."""
+    rows = [_partition(one, now_ms) for one in partitions]
+    if not any("worker" in one for one in partitions):
+        return table(PARTITION_HEAD, rows)
+    shared = [
+        (*row[:2], one.get("worker", ""), *row[2:])
+        for row, one in zip(rows, partitions, strict=True)
+    ]
+    return table((*PARTITION_HEAD[:2], "WORKER", *PARTITION_HEAD[2:]), shared)
 
 
 def _refused(settings: Sequence[RefusedSettingReport]) -> Iterable[str]:

@@ -64,6 +64,7 @@ class Discovery:
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
         self._gone = GoneTopics(flow, links, map_log)
+        self._seen: tuple[Mapping[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
@@ -83,19 +84,35 @@ class Discovery:
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""
-        await self._begin_anew()
+        leads = self._flow.leads
+        if leads:
+            await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
         wanted = wanted_topics(self._flow.config, source)
-        target = await self._shape_target(wanted)
         self._note_missing(source)
-        await self._gone.look(source, target, now_ms())
-        await self._note_topic_ids(wanted.values())
-        for topic in wanted.values():
-            self._take(topic, target.topics.get(self._names.on_target(topic.name)))
-        self._flow.position_more.wake()
-        self._flow.fetch_more.wake()
+        if leads:
+            target = await self._shape_target(wanted)
+            await self._gone.look(source, target, now_ms())
+            await self._note_topic_ids(wanted.values())
+        else:
+            target = await self._links.target_admin.metadata(refresh=True)
+            await self._map_log.catch_up()
+        self._seen = wanted, target
+        self._flow.places |= {
+            (topic.name, index) for topic in wanted.values() for index in topic.partitions
+        }
+        self.take_share()
         self.has_looked = True
         await self._hear_of_silent()
+
+    def take_share(self) -> None:
+        """Take what is this worker's of the topics last seen."""
+        wanted, target = self._seen
+        for topic in wanted.values():
+            there = self._names.on_target(topic.name)
+            self._take(topic, None if target is None else target.topics.get(there))
+        self._flow.position_more.wake()
+        self._flow.fetch_more.wake()
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.
@@ -103,6 +120,8 @@ class Discovery:
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
         for topic in sorted(self._flow.to_begin_anew):
+            if not {place for place in self._flow.places if place[0] == topic} <= self._flow.share:
+                continue  # the next assignment gives all of the topic to who leads
             of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
             if any(self._flow.backward((topic, one.index)) is not None for one in of_topic):
                 _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
@@ -275,6 +294,8 @@ class Discovery:
         flow = self._flow
         known_id = self._map_log.state.topic_ids.get(source.name)
         for index, view in source.partitions.items():
+            if (source.name, index) not in flow.share:
+                continue
             partition = flow.partitions.get((source.name, index))
             if partition is None:
                 partition = MirroredPartition(

@@ -1,7 +1,9 @@
 """The tree in the witness ZooKeeper: its paths, and its nodes as values with their JSON.
 
 <path>/active                                ActiveSite: who may write, and its epoch
-<path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that runs the flow
+<path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that leads the flow
+<path>/mirror/<source>-<target>/workers/<id> of mirror.handover: Member, ephemeral: one at work
+<path>/mirror/<source>-<target>/assignment   of mirror.handover: who mirrors which partition
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
 <path>/mirror/<source>-<target>/orders       of mirror.orders: what is paused, what to restart
@@ -104,8 +106,16 @@ class WitnessPaths:
         return f"{self.root}/mirror/{source}-{target}"
 
     def worker(self, source: str, target: str) -> str:
-        """Return the path of a flow's ephemeral WorkerInfo."""
+        """Return the path of the ephemeral WorkerInfo of who leads a flow."""
         return f"{self.flow(source, target)}/worker"
+
+    def workers(self, source: str, target: str) -> str:
+        """Return the parent of the ephemeral nodes of all who mirror a part of a flow."""
+        return f"{self.flow(source, target)}/workers"
+
+    def assignment(self, source: str, target: str) -> str:
+        """Return the path of what says which worker mirrors what."""
+        return f"{self.flow(source, target)}/assignment"
 
     def command(self, source: str, target: str) -> str:
         """Return the path of a flow's FlowCommand."""

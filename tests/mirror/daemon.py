@@ -69,6 +69,7 @@ class MirrorProcess:
 
     configuration: Path
     name: str = "mirror"
+    options: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
     _log_starts_at: int = field(default=0)
 
@@ -93,7 +94,7 @@ class MirrorProcess:
         self._log_starts_at = len(self._log_path.read_text(errors="replace"))
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mirror.cli", "run", str(self.configuration)],
+                [sys.executable, "-m", "mirror.cli", "run", *self.options, str(self.configuration)],
                 stdout=log,
                 stderr=log,
             )
@@ -182,9 +183,9 @@ class MirrorProcess:
 
 
 @contextmanager
-def run_mirror(configuration: Path, name: str = "mirror") -> Iterator[MirrorProcess]:
+def run_mirror(configuration: Path, name: str = "mirror", *options: str) -> Iterator[MirrorProcess]:
     """Run a daemon until the block ends."""
-    daemon = MirrorProcess(configuration, name)
+    daemon = MirrorProcess(configuration, name, options)
     daemon.start()
     try:
         yield daemon

@@ -17,7 +17,7 @@ def duty(
 ) -> Duty:
     witnessed = Witnessed(
         session=session,
-        holds_worker_node=holds,
+        is_member=holds,
         active=active,
         command=command,
         garbled=garbled,

@@ -1,0 +1,117 @@
+"""`mirror run --workers N`: N daemons of one machine that share the flows, restarted when dead.
+
+They are workers like those of other machines: what each mirrors, the witness says. They end with
+this process, however that ends.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import trio
+
+from runtime.child import end_child, kill_child, open_child
+from runtime.config import Configuration
+from runtime.signals import cancel_on_signal
+
+_LOG = logging.getLogger(__name__)
+
+PORT_STEP: Final = 10
+"""Between the metrics ports of two workers: those in between are other programs'."""
+STOP_S: Final = 9.5
+"""A daemon takes 9 s at most, 10 are promised."""
+FIRST_PAUSE_S: Final = 1.0
+MAX_PAUSE_S: Final = 30.0
+STEADY_S: Final = 60.0
+"""Who has run for so long and dies is started again after the first pause."""
+BAD_INPUT: Final = 2
+"""A daemon's exit status for what does not pass by trying again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before a child is started again. Pure."""
+
+    pause_s: float = FIRST_PAUSE_S
+
+    def after(self, ran_s: float) -> tuple[float, "Backoff"]:
+        """Return the pause for a child that has died after so long, and what holds then."""
+        pause_s = FIRST_PAUSE_S if ran_s >= STEADY_S else self.pause_s
+        return pause_s, Backoff(pause_s=min(2 * pause_s, MAX_PAUSE_S))
+
+
+def as_worker(configuration: Configuration, number: int) -> Configuration:
+    """Return the configuration of one of several: the metrics port is its own, 0 stays any."""
+    metrics = configuration.metrics
+    if metrics.mirror_port == 0 or number == 0:
+        return configuration
+    port = metrics.mirror_port + PORT_STEP * number
+    return replace(configuration, metrics=replace(metrics, mirror_port=port))
+
+
+async def supervise(configuration: Configuration, count: int, *, is_verbose: bool) -> int:
+    """Run until SIGINT or SIGTERM; return the exit status: a child's 2 ends all."""
+    supervisor = _Supervisor(configuration, is_verbose=is_verbose)
+    with trio.CancelScope() as until_asked:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(cancel_on_signal, until_asked)
+            await nursery.start(supervisor.pass_on_hangups)
+            for number in range(count):
+                nursery.start_soon(supervisor.keep_running, number, until_asked)
+    return supervisor.status
+
+
+class _Supervisor:
+    """The children, and what they are started with."""
+
+    def __init__(self, configuration: Configuration, *, is_verbose: bool) -> None:
+        self.status = 0
+        self._configuration = configuration
+        self._is_verbose = is_verbose
+        self._children: dict[int, trio.Process] = {}
+
+    async def keep_running(self, number: int, all_of_them: trio.CancelScope) -> None:
+        """Run one worker, again and again; when cancelled, let it settle and end."""
+        backoff = Backoff()
+        while True:
+            began_s = trio.current_time()
+            child = await open_child(self._command(number))
+            self._children[number] = child
+            _LOG.info("worker %d is process %d", number, child.pid)
+            try:
+                status = await child.wait()
+            finally:
+                del self._children[number]
+                await end_child(child, patience_s=STOP_S)
+            if status == BAD_INPUT:
+                self.status = BAD_INPUT
+                all_of_them.cancel()
+                return
+            kill_child(child)
+            pause_s, backoff = backoff.after(trio.current_time() - began_s)
+            _LOG.warning(
+                "worker %d has ended with status %d: started again in %g s",
+                *(number, status, pause_s),
+            )
+            await trio.sleep(pause_s)
+
+    def _command(self, number: int) -> Sequence[str]:
+        verbose = ["--verbose"] if self._is_verbose else []
+        file = str(self._configuration.file)
+        return [
+            *(sys.executable, "-m", "mirror.cli", *verbose, "run", file),
+            *("--worker-number", str(number)),
+        ]
+
+    async def pass_on_hangups(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Have every worker read the file again at SIGHUP."""
+        with trio.open_signal_receiver(signal.SIGHUP) as signals:
+            task_status.started()
+            async for _ in signals:
+                for child in self._children.values():
+                    child.send_signal(signal.SIGHUP)

@@ -1,0 +1,261 @@
+"""Several `mirror run` of one flow: killed, put to sleep beyond their session, woken, replaced.
+
+Both logs are read by librdkafka and compared by the drill's comparer, which knows nothing of the
+mirror.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
+from tests.clusters import RunningCluster, is_alive
+from tests.drill.mirrored import compare
+from tests.failover.sites import QUIET, Sites, commit_by_hand, committed, create_topic, run_sites
+from tests.mirror.daemon import MirrorProcess, append_batches, configure, run_mirror, wait_until
+from wire.record_batch import Record, build_batch
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 6
+NAMES = ("a", "b", "c")
+SLOWLY = "partition_fetch_bytes: 2048\n    fetch_max_bytes: 4096"
+"""A little at a time, so that who is stopped has a lot on its way and before it."""
+LOOP = MirrorProducer(producer_id=900_001, producer_epoch=0)
+LOOPED = "looped "
+FLOWING = {"catching up", "streaming"}
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+        create_topic(running.dc1, map_topic_name("dc2"))
+        known = build_batch([Record(0, 0, *mirror_producer(LOOP))])
+        append_batches(running.dc1, map_topic_name("dc2"), [known])
+        yield running
+
+
+class Writer:
+    """Writes batches into all partitions; what another mirror has written makes holes."""
+
+    def __init__(self, cluster: RunningCluster, topic: str, seed: int) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._random = random.Random(seed)
+        self._count = 0
+        self._looped = [0] * PARTITIONS
+
+    def write(self, batches: int) -> None:
+        for partition in range(PARTITIONS):
+            batch = [self._batch(partition) for _ in range(batches)]
+            append_batches(self._cluster, self._topic, batch, partition)
+
+    def _batch(self, partition: int) -> bytes:
+        is_looped = self._random.random() < 0.3
+        records = []
+        for place in range(self._random.randint(1, 6)):
+            self._count += 1
+            word = LOOPED if is_looped else ""
+            value = f"{word}{self._count} {'x' * self._random.randint(0, 400)}".encode()
+            records.append(Record(place, 1_000 + self._count, None, value))
+        if not is_looped:
+            return build_batch(records)
+        sequence = self._looped[partition]
+        self._looped[partition] += len(records)
+        return build_batch(
+            records,
+            producer_id=LOOP.producer_id,
+            producer_epoch=LOOP.producer_epoch,
+            base_sequence=sequence,
+        )
+
+
+def read_log(cluster: RunningCluster, topic: str, partition: int) -> dict[int, str]:
+    """Return the records of a partition by offset, without those of the other mirror."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "comparer",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            **QUIET,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: dict[int, str] = {}
+    while True:
+        message = consumer.poll(20)
+        assert message is not None, f"{topic}-{partition} cannot be read to its end"
+        error = message.error()
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            consumer.close()
+            return found
+        value = (message.value() or b"").decode()
+        if not value.startswith(LOOPED):
+            found[message.offset() or 0] = value
+
+
+def logs(cluster: RunningCluster, topic: str) -> dict[str, dict[int, str]]:
+    return {f"{topic}-{index}": read_log(cluster, topic, index) for index in range(PARTITIONS)}
+
+
+def assert_mirrored_once_in_order(sites: Sites, topic: str) -> None:
+    source = logs(sites.dc1, topic)
+    wait_until(
+        "every record on the target",
+        lambda: sum(map(len, logs(sites.dc2, topic).values())) >= sum(map(len, source.values())),
+    )
+    assert compare(source, logs(sites.dc2, topic)) == []
+
+
+def shares(workers: Mapping[str, MirrorProcess], names: Sequence[str]) -> dict[str, set[int]]:
+    """Return the partitions that each worker says it mirrors."""
+    return {
+        name: {
+            one["partition"]
+            for one in workers[name].status()["partitions"]
+            if one["state"] in FLOWING
+        }
+        for name in names
+    }
+
+
+def wait_shared(workers: Mapping[str, MirrorProcess], names: Sequence[str]) -> dict[str, set[int]]:
+    """Return the shares once they are complete and even."""
+    found: dict[str, set[int]] = {}
+
+    def is_shared() -> bool:
+        found.update(shares(workers, names))
+        sizes = sorted(len(found[name]) for name in names)
+        everything = set().union(*(found[name] for name in names))
+        is_even = sizes[-1] - sizes[0] <= 1 and sum(sizes) == PARTITIONS
+        return is_even and everything == set(range(PARTITIONS))
+
+    wait_until(f"all shared among {names}", is_shared)
+    return {name: found[name] for name in names}
+
+
+@pytest.fixture
+def workers(sites: Sites, tmp_path: Path) -> Iterator[dict[str, MirrorProcess]]:
+    """Three workers of one flow of the topic `shared`."""
+    file = configure(sites, tmp_path, f"shared-{tmp_path.name}", SLOWLY)
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(run_mirror(file, name)) for name in NAMES}
+
+
+def test_a_dead_workers_partitions_go_on_elsewhere_and_nothing_else_stops(
+    sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
+) -> None:
+    topic = f"shared-{tmp_path.name}"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    before = wait_shared(workers, NAMES)
+    writer = Writer(sites.dc1, topic, 1)
+    writer.write(40)
+    commit_by_hand(sites.dc1, "readers", topic, 7)
+    workers["b"].kill()
+    left = ("a", "c")
+    seen: list[dict[str, set[int]]] = []
+
+    def is_taken_over() -> bool:
+        writer.write(2)
+        seen.append(shares(workers, left))
+        return set().union(*seen[-1].values()) == set(range(PARTITIONS))
+
+    wait_until("all shared among two", is_taken_over)
+    for one in seen:
+        assert all(before[name] <= one[name] for name in left), "somebody else paused"
+    assert_mirrored_once_in_order(sites, topic)
+    wait_until("group positions", lambda: committed(sites.dc2, "readers", topic) >= 0)
+    workers["b"].start()
+    after = wait_shared(workers, NAMES)
+    assert all(after[name] <= before[name] | seen[-1][name] for name in left)
+    writer.write(20)
+    assert [workers[name].stop() for name in NAMES] == [0, 0, 0]
+    workers["a"].start()
+    assert_mirrored_once_in_order(sites, topic)
+
+
+def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
+    sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
+) -> None:
+    topic = f"shared-{tmp_path.name}"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    wait_shared(workers, NAMES)
+    writer = Writer(sites.dc1, topic, 2)
+    chance = random.Random(3)
+    for victims in (("a",), ("b",), ("a", "c"), ("b", "c")):
+        writer.write(60)
+        for name in victims:
+            os.kill(workers[name].pid, signal.SIGSTOP)
+        killed = chance.choice(victims) if len(victims) > 1 else None
+        awake = [name for name in NAMES if name not in victims]
+        wait_until(
+            f"{victims} given up",
+            lambda: set().union(*shares(workers, awake).values()) == set(range(PARTITIONS)),  # noqa: B023
+        )
+        writer.write(60)
+        for name in victims:
+            if name == killed:
+                workers[name].kill()
+                workers[name].start()
+            else:
+                os.kill(workers[name].pid, signal.SIGCONT)
+        writer.write(20)
+    wait_shared(workers, NAMES)
+    assert_mirrored_once_in_order(sites, topic)
+
+
+def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = f"many-{tmp_path.name}"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    file = configure(sites, tmp_path, topic, SLOWLY)
+    writer = Writer(sites.dc1, topic, 4)
+    with run_mirror(file, "many", "--workers", "2") as both:
+
+        def children() -> dict[str, str]:
+            return dict(re.findall(r"worker (\d) is process (\d+)", both.log))
+
+        def is_shared() -> bool:
+            lines = program("status", str(file)).splitlines()
+            return sum(" 3 partitions, lag" in line for line in lines) == 2
+
+        wait_until("shared by two", is_shared)
+        writer.write(30)
+        first = children()
+        os.kill(int(first["1"]), signal.SIGKILL)
+        writer.write(30)
+        wait_until("a new child", lambda: children()["1"] != first["1"])
+        wait_until("shared by two again", is_shared)
+        assert_mirrored_once_in_order(sites, topic)
+        assert children()["0"] == first["0"]
+        program("restart", "--from-earliest", "dc1-dc2", topic, str(file))
+        wait_until("begun anew", lambda: f"{topic}: deleted on the target" in both.log)
+        writer.write(5)
+        wait_until("shared by two once more", is_shared)
+        assert_mirrored_once_in_order(sites, topic)
+        assert both.stop() == 0
+        assert not any(is_alive(int(pid)) for pid in children().values())
+
+
+def program(*words: str) -> str:
+    """Run the program `mirror`; return what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mirror.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
