@@ -1,7 +1,7 @@
 """The orders of one flow in the witness, followed by the daemon that runs it."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mirror.engine import Engine
@@ -9,6 +9,7 @@ from mirror.flow_state import FlowState
 from mirror.orders import How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
+from offset_translation.map_records import TopicPartition
 from runtime.clock import now_ms
 from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
 
@@ -18,13 +19,21 @@ UNKNOWN: Final = "nothing of that name is mirrored"
 SEEN_BY_ALL_MS: Final = 5_000
 
 
+@dataclass(slots=True, kw_only=True)
+class _Begun:
+    """Since when a restart is being done, and what it was done to."""
+
+    at_ms: int
+    done: set[TopicPartition] = field(default_factory=set)
+
+
 class Obedience:
     """What is ordered now, and what of it has been done."""
 
     def __init__(self, flow: str, path: str) -> None:
         """Know nothing yet; ``path`` is the node of the orders."""
         self.orders = Orders()
-        self._begun: dict[Restart, int] = {}
+        self._begun: dict[Restart, _Begun] = {}
         self._flow = flow
         self._path = path
 
@@ -50,25 +59,32 @@ class Obedience:
         await self._forward(engine.flow, zookeeper)
         if not self.orders.restarts or not is_placed:
             return
-        now = now_ms()
+        now, leads = now_ms(), engine.flow.leads
         for restart in self.orders.restarts:
-            if restart not in self._begun:
-                self._begun[restart] = now
-                self._begin(engine.flow, restart)
-        if not engine.flow.leads:
+            if leads or restart.how is not How.ANEW:
+                self._go_on_with(engine.flow, restart, now)
+        if not leads:
             return
         done = tuple(
             one
             for one in self.orders.restarts
-            if (is_alone or now - self._begun[one] >= SEEN_BY_ALL_MS)
+            if (is_alone or now - self._begun[one].at_ms >= SEEN_BY_ALL_MS)
             and (one.how is not How.ANEW or one.scope.topic not in engine.flow.to_begin_anew)
         )
         if done:
             self.orders = self.orders.without(done)
             await self._take_out(zookeeper, done)
 
-    def _begin(self, flow: FlowState, restart: Restart) -> None:
-        count = apply_restart(flow, restart)
+    def _go_on_with(self, flow: FlowState, restart: Restart, now: int) -> None:
+        """Do it to what it has not been done to: partitions may come from another worker."""
+        is_new = restart not in self._begun
+        begun = self._begun.setdefault(restart, _Begun(at_ms=now))
+        if restart.how is How.ANEW:
+            count = begin_anew(flow, restart) if is_new else 0
+        else:
+            count = apply_restart(flow, restart, begun.done)
+        if not is_new and not count:
+            return
         _LOG.info(
             "%s: restart (%s) of %s ordered by %s: %s",
             self._flow,
@@ -128,23 +144,27 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
     flow.position_more.wake()
 
 
-def apply_restart(flow: FlowState, restart: Restart) -> int:
-    """Do what is ordered; return how many partitions it was done to."""
+def begin_anew(flow: FlowState, restart: Restart) -> int:
+    """Have a topic's copy deleted; return how many partitions are meant, whoever has them."""
+    places = [place for place in flow.places if restart.scope.covers(*place)]
+    flow.to_begin_anew.update(topic for topic, _ in places)
+    flow.refresh.wake()
+    return len(places)
+
+
+def apply_restart(flow: FlowState, restart: Restart, done: set[TopicPartition]) -> int:
+    """Do what is ordered to partitions that are not among those done; return to how many."""
     now = now_ms()
     meant = [
-        partition
-        for (topic, index), partition in flow.partitions.items()
-        if restart.scope.covers(topic, index)
+        place for place in flow.partitions if place not in done and restart.scope.covers(*place)
     ]
+    if not meant:
+        return 0
     reason = f"restarted by {restart.by}"
-    if restart.how is How.ANEW:
-        places = [place for place in flow.places if restart.scope.covers(*place)]
-        if flow.leads:
-            flow.to_begin_anew.update(topic for topic, _ in places)
-        flow.refresh.wake()
-        return len(places)
-    for partition in meant:
+    for place in meant:
+        partition = flow.partitions[place]
         _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
+    done.update(meant)
     flow.refresh.wake()
     flow.position_more.wake()
     return len(meant)
@@ -160,4 +180,5 @@ def _look_again(
         else:
             partition.retry(reason, now)
     elif partition.state is not PartitionState.PAUSED:
+        partition.may_skip = may_skip and not partition.is_positioned
         flow.interrupt(partition, reason, now, at_once=True)

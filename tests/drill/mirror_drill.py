@@ -1,7 +1,7 @@
 """Two clusters with a mirror between them, which is killed, paused and cut off; who compares reads
 both logs itself.
 
-Two daemons run, one on duty: a paused one wakes up when the other has long taken over.
+Two daemons share the work: a paused one wakes up when the other has long taken its part over.
 """
 
 import signal

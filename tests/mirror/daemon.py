@@ -13,8 +13,10 @@ from pathlib import Path
 from time import monotonic
 
 import trio
+from kazoo.client import KazooClient
 
 from mirror.status import FlowReport, GroupReport, PartitionReport, StatusReport
+from runtime.witness import WitnessPaths
 from tests.clusters import RunningCluster
 from tests.failover.sites import Sites, pause
 from wire.errors import ErrorCode
@@ -204,6 +206,18 @@ def witness_on(folder: Path, port: int) -> Iterator[None]:
     finally:
         process.terminate()
         process.wait(15)
+
+
+@contextmanager
+def witness_of(address: str, configuration: Path) -> Iterator[tuple[KazooClient, WitnessPaths]]:
+    """Open a client of the witness, and the paths of a configuration that ``configure`` wrote."""
+    client = KazooClient(hosts=address)
+    client.start()
+    try:
+        yield client, WitnessPaths(root=f"/{configuration.parent.name}")
+    finally:
+        client.stop()
+        client.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,11 @@ from time import monotonic
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from kazoo.client import KazooClient
 
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from offset_translation.group_positions import Leave
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
+from runtime.witness import ActiveSite, FlowCommand
 from runtime.zookeeper_server import free_port
 from tests.clusters import RunningCluster
 from tests.failover.sites import (
@@ -41,6 +40,7 @@ from tests.mirror.daemon import (
     read_batches,
     run_mirror,
     wait_until,
+    witness_of,
     witness_on,
 )
 from wire.record_batch import Record, build_batch, iterate_records
@@ -178,17 +178,6 @@ def joined(cluster: RunningCluster, group: str, topic: str) -> Iterator[None]:
         assert monotonic() < deadline
     yield
     consumer.close()
-
-
-@contextmanager
-def witness_of(address: str, configuration: Path) -> Iterator[tuple[KazooClient, WitnessPaths]]:
-    client = KazooClient(hosts=address)
-    client.start()
-    try:
-        yield client, WitnessPaths(root=f"/{configuration.parent.name}")
-    finally:
-        client.stop()
-        client.close()
 
 
 def test_a_flow_stops_and_starts_by_command_and_says_so(sites: Sites, tmp_path: Path) -> None:

@@ -18,10 +18,18 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
+from runtime.witness import FlowCommand
 from tests.clusters import RunningCluster, is_alive
 from tests.drill.mirrored import compare
 from tests.failover.sites import QUIET, Sites, commit_by_hand, committed, create_topic, run_sites
-from tests.mirror.daemon import MirrorProcess, append_batches, configure, run_mirror, wait_until
+from tests.mirror.daemon import (
+    MirrorProcess,
+    append_batches,
+    configure,
+    run_mirror,
+    wait_until,
+    witness_of,
+)
 from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.integration
@@ -211,6 +219,34 @@ def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
             else:
                 os.kill(workers[name].pid, signal.SIGCONT)
         writer.write(20)
+    wait_shared(workers, NAMES)
+    assert_mirrored_once_in_order(sites, topic)
+
+
+def test_a_stop_is_acknowledged_when_all_workers_have_stopped(
+    sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
+) -> None:
+    topic = f"shared-{tmp_path.name}"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    wait_shared(workers, NAMES)
+    writer = Writer(sites.dc1, topic, 5)
+    writer.write(20)
+    stop, start = FlowCommand(epoch=1, run=False), FlowCommand(epoch=1, run=True)
+    with witness_of(sites.witness, workers["a"].configuration) as (client, paths):
+        client.create(paths.command("dc1", "dc2"), stop.encode())
+
+        def is_acknowledged(command: FlowCommand) -> bool:
+            path = paths.acknowledged("dc1", "dc2")
+            return bool(client.exists(path)) and client.get(path)[0] == command.encode()
+
+        wait_until("the stop acknowledged", lambda: is_acknowledged(stop))
+        assert client.get_children(paths.workers("dc1", "dc2")) == []
+        assert {workers[name].status()["role"] for name in NAMES} == {"paused"}
+        stopped = logs(sites.dc2, topic)
+        writer.write(20)
+        assert logs(sites.dc2, topic) == stopped
+        client.set(paths.command("dc1", "dc2"), start.encode())
+        wait_until("the start acknowledged", lambda: is_acknowledged(start))
     wait_shared(workers, NAMES)
     assert_mirrored_once_in_order(sites, topic)
 
