@@ -1,6 +1,5 @@
 """One running broker: puts its parts together, starts them in order, and ends them in order."""
 
-import gc
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -276,8 +275,6 @@ async def _run(
                 await patiently(zookeeper, patience_s, registration.register_first)
                 nursery.start_soon(registration.run)
                 nursery.start_soon(node.controller.run)
-                # What is there now stays: looking through all of it would stop us for 50 ms.
-                gc.freeze()
                 _LOG.info("broker %s listens on %s", config.broker_id, listener)
                 task_status.started(
                     Started(

@@ -9,7 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tests.drill.history import GARBLED, UNTOLD, Acked, Event, Fault, Read, Refused
+from tests.drill.history import (
+    GARBLED,
+    UNTOLD,
+    Acked,
+    Committed,
+    Event,
+    Fault,
+    Position,
+    Read,
+    Refused,
+    Took,
+)
 
 
 class Kind(Enum):
@@ -21,6 +32,9 @@ class Kind(Enum):
     CHANGED = "an offset has had two contents"
     REORDERED = "a producer's records are not in its order"
     NO_PROGRESS = "nothing went on after the last fault"
+    REREAD = "a group was given again what it had committed"
+    MISSED = "a group was never given a record"
+    WENT_BACK = "a group's committed position went back"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,13 +67,25 @@ class Story:
     refused: list[Refused]
     reads: list[Read]
     faults: list[Fault]
+    took: list[Took]
+    committed: list[Committed]
+    positions: list[Position]
     final: Mapping[str, Mapping[int, str]]
     """What is in each log in the end, by offset."""
 
 
 def story_of(events: Iterable[Event]) -> Story:
     """Sort the events."""
-    story = Story(acked=[], refused=[], reads=[], faults=[], final=defaultdict(dict))
+    story = Story(
+        acked=[],
+        refused=[],
+        reads=[],
+        faults=[],
+        took=[],
+        committed=[],
+        positions=[],
+        final=defaultdict(dict),
+    )
     final: dict[str, dict[int, str]] = story.final  # type: ignore[assignment]
     for event in events:
         match event:
@@ -69,6 +95,12 @@ def story_of(events: Iterable[Event]) -> Story:
                 story.refused.append(event)
             case Fault():
                 story.faults.append(event)
+            case Took():
+                story.took.append(event)
+            case Committed():
+                story.committed.append(event)
+            case Position():
+                story.positions.append(event)
             case Read(is_final=True):
                 final[event.log].setdefault(event.offset, event.content)
                 story.reads.append(event)
@@ -185,10 +217,15 @@ def _without_progress(story: Story, promises: Promises) -> Iterator[Offence]:
     for log in sorted(promises.logs - taken):
         says = f"no acknowledgement within {promises.progress_within_s:g} s of the last fault"
         yield _offence(Kind.NO_PROGRESS, log, -1, says)
-    readers = {read.who for read in story.reads if not read.is_final}
-    served = {read.who for read in story.reads if quiet_s < read.at_s <= limit_s}
+    readers = {_reader(read) for read in story.reads if not read.is_final}
+    served = {_reader(read) for read in story.reads if quiet_s < read.at_s <= limit_s}
     for who in sorted(readers - served):
         says = f"{who} was given nothing within {promises.progress_within_s:g} s of the last fault"
         yield _offence(Kind.NO_PROGRESS, "all logs", -1, says)
     for log in sorted(promises.logs - story.final.keys()):
         yield _offence(Kind.NO_PROGRESS, log, -1, "could not be read in the end")
+
+
+def _reader(read: Read) -> str:
+    """Return who must be served again: members of a group come and go, the group stays."""
+    return "the group" if read.in_group else read.who

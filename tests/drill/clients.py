@@ -1,17 +1,16 @@
 """One producer or consumer as a process of its own, writing down what it is told and shown.
 
-python -m tests.drill.clients produce|consume|read NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
+python -m tests.drill.clients WHAT NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
 
-It ends when its standard input does: a producer then waits for what is still on its way.
+WHAT is produce, consume, read, member or positions. It ends when its standard input does: then a
+producer waits for what is still on its way, a member of the group until that has read everything.
 """
 
-import select
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TextIO
+from typing import Final
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -23,60 +22,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.drill.history import (
-    UNTOLD,
-    Acked,
-    Event,
-    Read,
-    Refused,
-    content_of,
-    line_of,
-    value_of,
-)
+from tests.drill.history import UNTOLD, Acked, Read, Refused, content_of, value_of
+from tests.drill.members import be_member, watch_positions
+from tests.drill.task import Task
 
 VALUE_BYTES: Final = 200
 TICK_S: Final = 0.01
 LAST_WORDS_S: Final = 40.0
 FINAL_READ_S: Final = 60.0
 REREAD_EVERY_S: Final = 4.0
-COMMON: Final = {
-    "log_level": 0,
-    "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 500,
-    "socket.timeout.ms": 6_000,
-    "socket.connection.setup.timeout.ms": 4_000,
-    "topic.metadata.refresh.interval.ms": 2_000,
-    "retry.backoff.ms": 50,
-    "retry.backoff.max.ms": 500,
-}
-
-
-@dataclass(slots=True, kw_only=True)
-class Task:
-    """What this process is to do, and where it writes."""
-
-    name: str
-    bootstrap: str
-    topic: str
-    partitions: int
-    history: TextIO
-    rate: int = 500
-    errors: dict[str, int] = field(default_factory=dict)
-
-    def note(self, event: Event) -> None:
-        self.history.write(line_of(event))
-
-    def is_over(self) -> bool:
-        """Return whether standard input has ended; waits a moment for that."""
-        self.history.flush()
-        readable, _, _ = select.select([sys.stdin], [], [], 0)
-        return bool(readable)
-
-    def log(self, partition: int | None) -> str:
-        return f"{self.topic}-{partition}"
-
-    def settings(self, **more: Any) -> dict[str, Any]:
-        return {"bootstrap.servers": self.bootstrap, "client.id": self.name, **COMMON, **more}
 
 
 def produce(task: Task) -> None:
@@ -227,7 +181,13 @@ def _take(task: Task, messages: list[Message], *, is_final: bool) -> list[Messag
     return taken
 
 
-DOES: Final = {"produce": produce, "consume": consume, "read": read}
+DOES: Final = {
+    "produce": produce,
+    "consume": consume,
+    "read": read,
+    "member": be_member,
+    "positions": watch_positions,
+}
 
 
 def main() -> None:

@@ -20,16 +20,19 @@ from tests.drill.cluster import (
     run_cluster,
 )
 from tests.drill.faults import Planned, Targets
+from tests.drill.group_checker import check_group
 from tests.drill.history import Fault, line_of, read_events
 from tests.drill.injecting import inject
 from tests.drill.links import Links
-from tests.drill.workload import PARTITIONS, TOPIC, Progress, open_clients
+from tests.drill.workload import PARTITIONS, TOPIC, Group, Progress, open_clients
 
 PRODUCERS: Final = ("p0", "p1")
 CONSUMERS: Final = ("c0", "reread0")
+MEMBERS: Final = 2
 PROGRESS_S: Final = 15.0
 FIRST_ACKS_S: Final = 30.0
 LAST_WORDS_S: Final = 45.0
+DRAINED_S: Final = 90.0
 READ_S: Final = 90.0
 POLL_S: Final = 0.25
 
@@ -85,6 +88,8 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             clients.start("consume", name)
         for name in PRODUCERS:
             clients.start("produce", name)
+        clients.start("positions", "watcher")
+        group = Group(clients, MEMBERS)
         progress = Progress(options.folder, (*PRODUCERS, *CONSUMERS))
         await wait_first_acks(progress)
         began_s = monotonic()
@@ -94,14 +99,19 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
                 file.write(line_of(fault))
                 died.extend(name for name in cluster.died() if name not in died)
 
-            await inject(cluster, planned, note)
+            absences = faults.plan_absences(options.seed, options.seconds, MEMBERS)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(group.change, absences, note)
+                nursery.start_soon(inject, cluster, planned, note)
         quiet_s = monotonic()
         progress.follow()
         with trio.move_on_after(options.progress_s):
-            await _wait_progress(progress, quiet_s)
+            await _wait_progress(progress, group, quiet_s)
         seconds = monotonic() - began_s
         for name in (*PRODUCERS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
+        for name in (*group.names, "watcher"):
+            await clients.finish(name, DRAINED_S)
         died.extend(name for name in cluster.died() if name not in died)
         clients.start("read", "final")
         await clients.finish("final", READ_S, lets_go=False)
@@ -110,6 +120,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
     story = story_of(read_events(sorted(options.folder.glob("*.jsonl"))))
     logs = frozenset(f"{TOPIC}-{index}" for index in range(PARTITIONS))
     offences = check(story, Promises(logs=logs, progress_within_s=options.progress_s))
+    offences += check_group(story)
     if options.factor > 1:
         offences += replicas.compare(options.folder, cluster.brokers, logs)
     return Result(
@@ -132,11 +143,17 @@ async def wait_first_acks(progress: Progress, names: Sequence[str] = PRODUCERS) 
     raise DrillFailed("the producers were not acknowledged anything before the first fault")
 
 
-async def _wait_progress(progress: Progress, quiet_s: float) -> None:
-    """Wait until every log takes records and every consumer is given some."""
-    while len(
-        set().union(*(progress.logs(name, quiet_s) for name in PRODUCERS))
-    ) < PARTITIONS or any(not progress.logs(name, quiet_s) for name in CONSUMERS):
+async def _wait_progress(progress: Progress, group: Group, quiet_s: float) -> None:
+    """Wait until every log takes records, and every consumer and the group are given some."""
+
+    def is_seen() -> bool:
+        taken = set().union(*(progress.logs(name, quiet_s) for name in PRODUCERS))
+        served = [progress.logs(name, quiet_s) for name in CONSUMERS]
+        shared = [progress.logs(name, quiet_s) for name in group.names]
+        return len(taken) == PARTITIONS and all(served) and any(shared)
+
+    progress.also(group.names)
+    while not is_seen():
         await trio.sleep(POLL_S)
         progress.follow()
 

@@ -76,6 +76,28 @@ def plan(seed: int, seconds: float, targets: Targets) -> list[Planned]:
     return planned
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A member of the group is killed at `at_s`, and another takes its place `lasts_s` later."""
+
+    at_s: float
+    lasts_s: float
+    member: int
+
+
+def plan_absences(seed: int, seconds: float, members: int) -> list[Absence]:
+    """Return which members of the group die when; one at a time, and all are back in time."""
+    luck = random.Random(f"group {seed}")
+    absences: list[Absence] = []
+    at_s = FIRST_S + luck.uniform(1.0, 4.0)
+    while True:
+        lasts_s = luck.choice((0.1, 1.0, 3.0, 7.0))
+        if at_s + lasts_s >= seconds:
+            return absences
+        absences.append(Absence(at_s=at_s, lasts_s=lasts_s, member=luck.randrange(members)))
+        at_s += lasts_s + luck.choice((1.0, 4.0, 8.0))
+
+
 def _draw(luck: random.Random, at_s: float, lasts_s: float, targets: Targets) -> Planned:
     kinds = [Kind.KILL, Kind.KILL, Kind.KILL, Kind.TERMINATE, Kind.PAUSE, Kind.PAUSE]
     if targets.has_network:

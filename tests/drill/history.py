@@ -45,7 +45,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A consumer was given this record; `is_final` when it read the whole log after everything."""
+    """A consumer was given this record.
+
+    `is_final` when it read the whole log after everything, `in_group` when it shared the logs with
+    the other members of the group.
+    """
 
     at_s: float
     who: str
@@ -53,6 +57,37 @@ class Read:
     offset: int
     content: str
     is_final: bool = False
+    in_group: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """A member of the group was given a log, and has not asked yet where to begin."""
+
+    at_s: float
+    who: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A member was told that the group's position in a log is `offset` from now on."""
+
+    at_s: float
+    who: str
+    log: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Somebody asked at `asked_s` for the group's position in a log, and was told `offset`."""
+
+    asked_s: float
+    at_s: float
+    who: str
+    log: str
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +99,9 @@ class Fault:
     what: str
 
 
-Event: TypeAlias = Acked | Refused | Read | Fault
+Event: TypeAlias = Acked | Refused | Read | Took | Committed | Position | Fault
 _KINDS: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind for kind in (Acked, Refused, Read, Fault)
+    kind.__name__: kind for kind in (Acked, Refused, Read, Took, Committed, Position, Fault)
 }
 
 

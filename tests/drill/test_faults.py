@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drill.faults import Kind, Planned, Targets, plan
+from tests.drill.faults import Kind, Planned, Targets, plan, plan_absences
 
 TARGETS = Targets(processes=("b0", "b1", "b2", "zk"), bystanders=("clients",))
 
@@ -39,3 +39,14 @@ def test_without_a_network_only_processes_are_hit() -> None:
     targets = Targets(processes=("mirror",), has_network=False)
     kinds = {fault.kind for seed in range(20) for fault in plan(seed, 60, targets)}
     assert kinds == {Kind.KILL, Kind.TERMINATE, Kind.PAUSE}
+
+
+@given(st.integers(0, 10_000))
+def test_members_die_one_at_a_time_and_are_all_back_in_the_end(seed: int) -> None:
+    absences = plan_absences(seed, 30.0, 2)
+    assert absences == plan_absences(seed, 30.0, 2)
+    assert absences
+    ends = [0.0, *(one.at_s + one.lasts_s for one in absences)]
+    assert all(before < one.at_s for before, one in zip(ends, absences, strict=False))
+    assert ends[-1] < 30.0
+    assert {one.member for one in absences} <= {0, 1}

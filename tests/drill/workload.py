@@ -2,17 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import trio
 
 from tests.drill.cluster import DrillFailed
-from tests.drill.history import Acked, Read, event_of
+from tests.drill.faults import Absence
+from tests.drill.history import Acked, Fault, Read, event_of
 
 TOPIC: Final = "drilled"
 PARTITIONS: Final = 3
@@ -56,12 +58,48 @@ class Clients:
         if status and lets_go:
             raise DrillFailed(f"client {name} ended with status {status}")
 
+    def kill_one(self, name: str) -> None:
+        """End a client by SIGKILL; what it had not yet written down is gone."""
+        child = self.running.pop(name)
+        child.kill()
+        child.wait()
+        assert child.stdin is not None, "started with a pipe"
+        child.stdin.close()
+
     def kill(self) -> None:
-        for child in self.running.values():
-            child.kill()
-            child.wait()
-            assert child.stdin is not None, "started with a pipe"
-            child.stdin.close()
+        """End all of them."""
+        for name in [*self.running]:
+            self.kill_one(name)
+
+
+class Group:
+    """Members of one group, some of whom die and are followed by others."""
+
+    def __init__(self, clients: Clients, members: int) -> None:
+        self._clients = clients
+        self._lives = [0] * members
+        for member in range(members):
+            clients.start("member", self._name(member))
+
+    def _name(self, member: int) -> str:
+        return f"member{member}-{self._lives[member]}"
+
+    @property
+    def names(self) -> list[str]:
+        """Return the members of now."""
+        return [self._name(member) for member in range(len(self._lives))]
+
+    async def change(self, absences: Sequence[Absence], note: Callable[[Fault], None]) -> None:
+        """Let members die and come back as planned."""
+        began_s = trio.current_time()
+        for absence in absences:
+            await trio.sleep_until(began_s + absence.at_s)
+            at_s, name = monotonic(), self._name(absence.member)
+            self._clients.kill_one(name)
+            await trio.sleep_until(began_s + absence.at_s + absence.lasts_s)
+            self._lives[absence.member] += 1
+            self._clients.start("member", self._name(absence.member))
+            note(Fault(at_s=at_s, ended_s=monotonic(), what=f"kill {name}"))
 
 
 @contextmanager
@@ -78,9 +116,16 @@ class Progress:
     """Follows histories as they are written: when was each client last told about each log."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._files = {name: folder / f"{name}.jsonl" for name in names}
-        self._read_bytes = dict.fromkeys(names, 0)
+        self._folder = folder
+        self._files: dict[str, Path] = {}
+        self._read_bytes: dict[str, int] = {}
+        self.also(names)
         self._last_s: dict[tuple[str, str], float] = {}
+
+    def also(self, names: Sequence[str]) -> None:
+        """Follow these as well."""
+        self._files |= {name: self._folder / f"{name}.jsonl" for name in names}
+        self._read_bytes |= {name: 0 for name in names if name not in self._read_bytes}
 
     def logs(self, name: str, since_s: float) -> set[str]:
         """Return the logs of which a client has been told something since then."""

@@ -1,0 +1,169 @@
+"""A member of the drill's group, and who watches the group's positions; `clients` runs them.
+
+What a member has been given is on disk before it is committed, so that one that is killed leaves no
+gap in the history that is not one.
+"""
+
+import sys
+from time import monotonic
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.drill.history import Committed, Position, Read, Took, content_of
+from tests.drill.task import Task
+
+GROUP: Final = "drill-group"
+COMMIT_EVERY_S: Final = 0.3
+MOST_AT_ONCE: Final = 500
+ASK_EVERY_S: Final = 0.5
+PATIENCE_S: Final = 5.0
+DRAIN_S: Final = 60.0
+
+
+class Member:
+    """One consumer of the group; it commits what it has been given, and no more."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._given: dict[int, int] = {}
+        """By partition: the position behind what was given and is not committed."""
+        self._consumer = Consumer(
+            task.settings(
+                **{
+                    "group.id": GROUP,
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                    "session.timeout.ms": 6_000,
+                    "heartbeat.interval.ms": 1_000,
+                    "max.poll.interval.ms": 30_000,
+                    "fetch.wait.max.ms": 100,
+                    "check.crcs": True,
+                }
+            )
+        )
+
+    def run(self) -> None:
+        """Read and commit until told to end, then until the group has read everything."""
+        task = self._task
+        self._consumer.subscribe(
+            [task.topic], on_assign=self._take, on_revoke=self._give_back, on_lost=self._lose
+        )
+        commit_s = monotonic()
+        drained_by_s = None
+        while drained_by_s is None or monotonic() < drained_by_s:
+            self._read()
+            if monotonic() >= commit_s:
+                self._commit()
+                if drained_by_s is not None and self._group_is_done():
+                    break
+                if drained_by_s is None and task.is_over():
+                    drained_by_s = monotonic() + DRAIN_S
+                commit_s = monotonic() + COMMIT_EVERY_S
+        self._consumer.close()
+
+    def _take(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        at_s = monotonic()
+        for one in partitions:
+            log = self._task.log(one.partition)
+            self._task.note(Took(at_s=at_s, who=self._task.name, log=log))
+
+    def _give_back(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._commit()
+        self._lose(_, partitions)
+
+    def _lose(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        for one in partitions:
+            self._given.pop(one.partition, None)
+
+    def _read(self) -> None:
+        task = self._task
+        for number in range(MOST_AT_ONCE):
+            # One by one: what `consume` gathered before a rebalance it still gives after it.
+            message = self._consumer.poll(0.0 if number else 0.1)
+            at_s = monotonic()
+            if message is None:
+                return
+            partition, offset = message.partition(), message.offset()
+            if message.error() is not None or partition is None or offset is None:
+                sys.stderr.write(f"{task.name}: {at_s:.3f} {message.error()}\n")
+                continue
+            self._given[partition] = offset + 1
+            content = content_of(message.value())
+            log = task.log(partition)
+            task.note(
+                Read(
+                    at_s=at_s,
+                    who=task.name,
+                    log=log,
+                    offset=offset,
+                    content=content,
+                    in_group=True,
+                )
+            )
+
+    def _commit(self) -> None:
+        if not self._given:
+            return
+        task = self._task
+        task.history.flush()
+        wanted = [
+            TopicPartition(task.topic, partition, offset)
+            for partition, offset in self._given.items()
+        ]
+        try:
+            answered = self._consumer.commit(offsets=wanted, asynchronous=False)
+        except KafkaException as error:
+            sys.stderr.write(f"{task.name}: {monotonic():.3f} commit: {error}\n")
+            return
+        at_s = monotonic()
+        for one in answered or ():
+            if one.error is not None:
+                continue
+            if self._given.get(one.partition) == one.offset:
+                del self._given[one.partition]
+            log = task.log(one.partition)
+            task.note(Committed(at_s=at_s, who=task.name, log=log, offset=one.offset))
+
+    def _group_is_done(self) -> bool:
+        """Return whether the group's positions have reached the end of all logs."""
+        task = self._task
+        everything = [TopicPartition(task.topic, index) for index in range(task.partitions)]
+        try:
+            return all(
+                one.offset >= self._consumer.get_watermark_offsets(one, PATIENCE_S)[1]
+                for one in self._consumer.committed(everything, PATIENCE_S)
+            )
+        except KafkaException as error:
+            sys.stderr.write(f"{task.name}: {monotonic():.3f} end: {error}\n")
+            return False
+
+
+def be_member(task: Task) -> None:
+    """Read and commit as one of the group."""
+    Member(task).run()
+
+
+def watch_positions(task: Task) -> None:
+    """Ask again and again what the group has committed."""
+    consumer = Consumer(task.settings(**{"group.id": GROUP}))
+    everything = [TopicPartition(task.topic, index) for index in range(task.partitions)]
+    while not task.is_over(ASK_EVERY_S):
+        asked_s = monotonic()
+        try:
+            found = consumer.committed(everything, PATIENCE_S)
+        except KafkaException:
+            continue
+        at_s = monotonic()
+        for one in found:
+            if one.error is None:
+                task.note(
+                    Position(
+                        asked_s=asked_s,
+                        at_s=at_s,
+                        who=task.name,
+                        log=task.log(one.partition),
+                        offset=max(one.offset, 0),
+                    )
+                )
+    consumer.close()
