@@ -5,8 +5,8 @@ What holds for a topic, the first that says something:
     >  Kafka's default
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -49,13 +49,28 @@ class Source(IntEnum):
     KAFKA_DEFAULT = 5
 
 
-class Described(NamedTuple):
-    """One setting as DescribeConfigs shows it."""
+class Synonym(NamedTuple):
+    """A name under which a value is given somewhere, and where."""
 
     name: str
     value: str | None
     source: Source
+
+
+class Described(NamedTuple):
+    """One setting as DescribeConfigs shows it: the first synonym holds, the others are behind it.
+
+    Without any it is a setting that only Kafka's default gives.
+    """
+
+    name: str
+    value: str | None
     read_only: bool
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def source(self) -> Source:
+        return self.synonyms[0].source if self.synonyms else Source.KAFKA_DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,51 +151,62 @@ class DynamicConfig:
         values = self.log_config(topic).as_strings()
         own = self.topic(topic)
         return [
-            Described(name, value, self._source(name, own), read_only=False)
+            Described(
+                name,
+                value,
+                read_only=False,
+                synonyms=(
+                    *([Synonym(name, value, Source.TOPIC)] if name in own else []),
+                    *self._synonyms(TOPIC_CONFIGS[name].broker_name, self._static),
+                ),
+            )
             for name, value in values.items()
         ]
 
-    def _source(self, name: str, own: Mapping[str, str]) -> Source:
-        broker_name = TOPIC_CONFIGS[name].broker_name
-        if name in own:
-            return Source.TOPIC
-        if broker_name in self._own:
-            return Source.BROKER
-        if broker_name in self._default_broker:
-            return Source.DEFAULT_BROKER
-        return Source.STATIC_BROKER if broker_name in self._static else Source.KAFKA_DEFAULT
+    def _synonyms(self, name: str, static: Mapping[str, str]) -> list[Synonym]:
+        """Return where a setting of the broker has a value, the one that holds first."""
+        levels = (
+            (self._own, Source.BROKER),
+            (self._default_broker, Source.DEFAULT_BROKER),
+            (static, Source.STATIC_BROKER),
+            (_KAFKA_DEFAULTS, Source.KAFKA_DEFAULT),
+        )
+        return [Synonym(name, level[name], source) for level, source in levels if name in level]
 
     def describe_broker(self, static: BrokerConfig) -> list[Described]:
-        """Return every setting of this broker with its source."""
-        dynamic = [
-            Described(name, value, Source.BROKER, read_only=False)
-            for name, value in self._own.items()
-        ]
-        dynamic += [one for one in self.describe_default_broker() if one.name not in self._own]
-        known = {entry.name for entry in dynamic}
+        """Return every setting of this broker with its sources."""
+        given = {
+            name: _text(getattr(static, declared.name))
+            for name, declared in SETTINGS.items()
+            if name in static.provided
+        }
+        names = [*self._own, *self._default_broker, *SETTINGS, *FENCE_SETTINGS]
         return [
-            *dynamic,
-            *(
-                Described(
-                    name,
-                    _text(getattr(static, declared.name)),
-                    Source.STATIC_BROKER if name in static.provided else Source.KAFKA_DEFAULT,
-                    read_only=name not in _TOPIC_DEFAULTS,
-                )
-                for name, declared in SETTINGS.items()
-                if name not in known
-            ),
-            *(
-                Described(name, "", Source.KAFKA_DEFAULT, read_only=False)
-                for name in FENCE_SETTINGS
-                if name not in known
-            ),
+            self._described(name, static, self._synonyms(name, given))
+            for name in dict.fromkeys(names)
         ]
+
+    def _described(self, name: str, static: BrokerConfig, synonyms: Sequence[Synonym]) -> Described:
+        """Kafka lets a setting in other units, as log.retention.hours, stand for this one."""
+        value = _text(getattr(static, SETTINGS[name].name)) if name in SETTINGS else ""
+        if synonyms and synonyms[0].source is not Source.KAFKA_DEFAULT:
+            value = synonyms[0].value or ""
+        return Described(
+            name,
+            value,
+            read_only=name not in FENCE_SETTINGS and not _changes_at_run_time(name),
+            synonyms=tuple(synonyms),
+        )
 
     def describe_default_broker(self) -> list[Described]:
         """Return what is set for all brokers."""
         return [
-            Described(name, value, Source.DEFAULT_BROKER, read_only=False)
+            Described(
+                name,
+                value,
+                read_only=False,
+                synonyms=(Synonym(name, value, Source.DEFAULT_BROKER),),
+            )
             for name, value in self._default_broker.items()
         ]
 
@@ -232,6 +258,11 @@ def _text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(str(item) for item in value)
     return "" if value is None else str(value)
+
+
+_KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
+    name: _text(entry.default) for name, entry in SETTINGS.items() if entry.default is not MISSING
+} | dict.fromkeys(FENCE_SETTINGS, "")
 
 
 def _listed(text: str) -> frozenset[str]:

@@ -80,7 +80,6 @@ def _entry(
 ) -> DescribeConfigsResourceResult:
     known = TOPIC_CONFIGS.get(entry.name)
     kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
-    synonym = DescribeConfigsSynonym(name=entry.name, value=entry.value, source=entry.source)
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
@@ -88,7 +87,11 @@ def _entry(
         is_default=api_version == 0 and entry.source is Source.KAFKA_DEFAULT,
         config_source=entry.source,
         is_sensitive=False,
-        synonyms=(synonym,) if request.include_synonyms else (),
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in entry.synonyms
+            if request.include_synonyms
+        ),
         config_type=(kind if known is None else known.type).value,
         documentation=known.doc if known is not None and request.include_documentation else None,
     )

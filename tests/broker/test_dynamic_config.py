@@ -152,6 +152,29 @@ def test_what_a_broker_has_for_itself_wins_over_what_all_have() -> None:
     assert described_of_broker(dynamic, "log.retention.ms") == ("11", Source.DEFAULT_BROKER)
 
 
+def test_a_setting_names_all_that_give_it_a_value() -> None:
+    given = MappingProxyType({"log.retention.hours": "1"})
+    static = replace(config(), log_retention_ms=3_600_000, provided=given)
+    dynamic = DynamicConfig(static)
+    dynamic.set_default_broker({"log.retention.ms": "8"})
+    dynamic.set_broker({"log.retention.ms": "9"})
+    dynamic.set_topic("t", {"retention.ms": "10"})
+    broker = [
+        ("log.retention.ms", "9", Source.BROKER),
+        ("log.retention.ms", "8", Source.DEFAULT_BROKER),
+    ]
+    default = ("log.retention.ms", "604800000", Source.KAFKA_DEFAULT)
+    (entry,) = [one for one in dynamic.describe_topic("t") if one.name == "retention.ms"]
+    file = ("log.retention.ms", "3600000", Source.STATIC_BROKER)
+    assert entry.synonyms == (("retention.ms", "10", Source.TOPIC), *broker, file, default)
+    (entry,) = [one for one in dynamic.describe_broker(static) if one.name == "log.retention.ms"]
+    assert entry.synonyms == (*broker, default)
+    assert entry.value == "9"
+    names = {one.name for one in dynamic.describe_broker(static) if not one.read_only}
+    assert {"log.segment.bytes", "write.fence.topics"} <= names
+    assert "broker.id" not in names
+
+
 def test_a_fence_is_not_for_one_broker_and_a_throttle_is_a_number() -> None:
     check_one_broker({LEADER_RATE: "1000", "log.retention.ms": "5"})
     with pytest.raises(InvalidConfig, match="holds for all brokers or none"):
