@@ -271,6 +271,8 @@ def _parse_folders(entry: Property, _: Mapping[str, Any]) -> tuple[Path, ...]:
     folders = tuple(Path(part.strip()) for part in entry.value.split(",") if part.strip())
     if not folders:
         raise entry.wrong("names no folder")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise entry.wrong("names a folder twice")
     return folders
 
 

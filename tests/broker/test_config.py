@@ -124,6 +124,7 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
             "zookeeper.connect: 'localhost' is not of the form host:port[,host:port]",
         ),
         ("log.dirs= , ", "log.dirs: names no folder"),
+        ("log.dirs=/a,/b,/c/../a", "log.dirs: names a folder twice"),
         (
             "log.cleanup.policy=shred",
             (
