@@ -6,7 +6,8 @@ import pytest
 import trio
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker.integration.test_faults import produce_all, read_all, until
+from tests.broker.integration.test_faults import live_brokers, produce_all, read_all, until
+from tests.broker.integration.test_replicas import create, partitions_of
 from tests.clusters import RunningCluster, run_broker_program, run_cluster
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -84,3 +85,52 @@ def test_a_dead_log_folder_costs_its_own_partitions_until_it_is_back(tmp_path: P
         assert refused.stderr.splitlines()[-1] == (
             f"broker: {tmp_path}/dc1.log/x: Not a directory; no log folder is left"
         )
+
+
+def test_what_lies_on_a_dead_folder_is_led_elsewhere_and_follows_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    overrides = {
+        "zookeeper.session.timeout.ms": "3000",
+        "default.replication.factor": "2",
+        "auto.leader.rebalance.enable": "false",
+    }
+    with run_cluster(tmp_path, brokers=2, overrides=overrides) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        second = tmp_path / "second"
+        restart_with(cluster, admin, f"{cluster.data}/broker-1/logs,{second}")
+        create(admin, "t", [1, 0], [1, 0])
+        sent = [b"%d" % number for number in range(200)]
+        assert len(produce_all(cluster.bootstrap, "t", sent)) == 200
+        until(lambda: len(list(second.glob("t-*"))) == 1)
+        until(lambda: in_sync(admin) == [[0, 1], [0, 1]])
+        (lost,) = (int(path.name[2:]) for path in second.glob("t-*"))
+        cluster.kill_broker(1)
+        second.rename(tmp_path / "away")
+        second.touch()
+        cluster.start_broker(1)
+        there = [[0], [0, 1]] if lost == 0 else [[0, 1], [0]]
+        until(lambda: in_sync(admin) == there)
+        more = [b"%d" % number for number in range(200, 400)]
+        assert len(produce_all(cluster.bootstrap, "t", more)) == 200
+        assert not (cluster.data / "broker-1" / "logs" / f"t-{lost}").exists()
+        cluster.kill_broker(1)
+        second.unlink()
+        (tmp_path / "away").rename(second)
+        cluster.start_broker(1)
+        until(lambda: in_sync(admin) == [[0, 1], [0, 1]])
+        assert sorted(read_all(cluster.bootstrap, "t", 2, 400)) == sorted(sent + more)
+
+
+def restart_with(cluster: RunningCluster, admin: AdminClient, log_dirs: str) -> None:
+    """Give broker 1 other folders."""
+    cluster.kill_broker(1)
+    properties = cluster.data / "broker-1" / "server.properties"
+    kept = [line for line in properties.read_text().splitlines() if line[:9] != "log.dirs="]
+    properties.write_text("\n".join([*kept, f"log.dirs={log_dirs}", ""]))
+    cluster.start_broker(1)
+    until(lambda: live_brokers(admin) == 2)
+
+
+def in_sync(admin: AdminClient) -> list[list[int]]:
+    return [sorted(one.isrs) for one in partitions_of(admin, "t")]
