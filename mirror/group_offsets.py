@@ -51,6 +51,9 @@ class GroupReader:
         self._first_ends: dict[int, int] = {}
         self._nodes: set[int] = set()
         self._damaged: dict[int, int] = {}
+        """By partition the offset of the damaged batch that was counted last."""
+        self._stepped_to: dict[int, int] = {}
+        """By partition how far a batch has been stepped over that has not even a header."""
         self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
         self.refusal: str | None = None
         """Why the topic cannot be read by us, whatever we try; None while it can."""
@@ -222,8 +225,10 @@ class GroupReader:
                     self._replay_batch(index, batch, at)
                 self._next[index] = header.next_offset
         except CorruptBatch as fault:
-            self._note_damage(index, self._next[index], str(fault))
+            if self._next[index] != self._stepped_to.get(index):
+                self._note_damage(index, self._next[index], str(fault))
             self._next[index] += 1
+            self._stepped_to[index] = self._next[index]
 
     def _replay_batch(self, index: int, batch: memoryview, first: int) -> None:
         """Take over the records from an offset on, as far as they are records."""

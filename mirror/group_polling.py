@@ -5,6 +5,7 @@ questions is not seen. Managed clusters often let nobody read `__consumer_offset
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
@@ -12,10 +13,12 @@ from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.source_groups import SourceGroups
-from wire.net.errors import NetworkFault
+from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import fetch_offsets_of, list_groups
 
-LOOK_S = 0.2
+LOOK_S: Final = 0.2
+WITHOUT_POSITIONS: Final = frozenset({"share"})
+"""Group types (KIP-848's ListGroups v5) that keep their progress elsewhere (KIP-932)."""
 
 
 class GroupPoller:
@@ -51,14 +54,23 @@ class GroupPoller:
     async def _poll(self) -> None:
         cluster = self._links.source_groups
         matches = self._flow.config.groups.matches
-        there = {group for group in await list_groups(cluster) if matches(group)}
+        there = {
+            group
+            for group, listed in (await list_groups(cluster)).items()
+            if matches(group) and listed.group_type.casefold() not in WITHOUT_POSITIONS
+        }
         fault: NetworkFault | None = None
         for group, positions in (await fetch_offsets_of(cluster, there)).items():
-            if isinstance(positions, NetworkFault):
+            if isinstance(positions, RequestRefused):
+                # One group that is not told must not hold up the others; what is known stays.
+                self.fault.note(str(positions), group)
+            elif isinstance(positions, NetworkFault):
                 fault = positions
             else:
+                self.fault.clear(group)
                 self._groups.take(group, positions)
         for group in self._groups.positions.keys() - there:
+            self.fault.clear(group)
             self._groups.take(group, {})
         if fault is not None:
             raise fault

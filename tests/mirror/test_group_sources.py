@@ -1,0 +1,200 @@
+"""Both ways to learn the source's positions, where brokers answer what no broker should."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import trio
+
+from mirror.flow_state import FlowState
+from mirror.group_offsets import GroupReader
+from mirror.group_polling import GroupPoller
+from mirror.links import Links
+from mirror.measurements import FlowMeasurements
+from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
+from runtime.flow_section import PatternSet
+from tests.doubles.fake_answers import offset_fetch
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.mirror.test_policies import CONFIG
+from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+)
+from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from wire.net import open_cluster
+from wire.record_batch import Record, assign_offsets, build_batch
+
+
+@asynccontextmanager
+async def source_of(fake: FakeCluster) -> AsyncIterator[tuple[SourceGroups, FlowState, Links]]:
+    everything = PatternSet(include=(re.compile(".*"),), exclude=())
+    flow = FlowState(
+        config=replace(CONFIG, groups=everything, group_poll_interval_ms=10),
+        measurements=FlowMeasurements("f"),
+    )
+    async with open_cluster(fake.bootstrap, client_id="test") as cluster:
+        links = Links(
+            source_data=cluster,
+            source_groups=cluster,
+            source_admin=cluster,
+            target_data=cluster,
+            target_admin=cluster,
+        )
+        yield SourceGroups(flow), flow, links
+
+
+def commits(base: int, *groups: str) -> bytes:
+    """Return a batch of commits, of the offset at which each lies."""
+    batch = bytearray(
+        build_batch(
+            [
+                Record(
+                    place,
+                    1,
+                    encode_key(OffsetKey(group=group, topic="orders", partition=0)),
+                    encode_offset_value(OffsetValue(offset=base + place, commit_timestamp_ms=1)),
+                )
+                for place, group in enumerate(groups)
+            ]
+        )
+    )
+    assign_offsets(batch, base, 0)
+    return bytes(batch)
+
+
+def damaged(batch: bytes, at: int, byte: int) -> bytes:
+    return batch[:at] + bytes([byte]) + batch[at + 1 :]
+
+
+def offsets_of(groups: SourceGroups) -> dict[str, int]:
+    return {
+        group: one.offset for group, places in groups.positions.items() for one in places.values()
+    }
+
+
+GOOD, BAD, MORE = commits(0, "a", "b"), commits(2, "c", "d"), commits(4, "e")
+DAMAGES = {
+    "wrong checksum": damaged(BAD, 90, BAD[90] ^ 1),
+    "last offset under the wrong checksum": damaged(BAD, 26, 99),
+    "magic of another format": damaged(BAD, 16, 7),
+    "cut-off records": BAD[:8] + (len(BAD) - 12 - 5).to_bytes(4) + BAD[12:-5],
+}
+
+
+Stored = tuple[int, bytes]
+"""The offset behind a batch, and the batch."""
+
+
+def fetched(logs: Mapping[int, Sequence[Stored]], request: FetchRequest) -> FetchResponse:
+    """Answer as a broker that looks at nothing but where its batches end."""
+    [asked] = request.topics
+    return FetchResponse(
+        responses=(
+            FetchableTopicResponse(
+                topic_id=asked.topic_id,
+                partitions=tuple(
+                    FetchPartitionData(
+                        partition_index=one.partition,
+                        error_code=0,
+                        high_watermark=logs[one.partition][-1][0],
+                        records=b"".join(
+                            batch for end, batch in logs[one.partition] if end > one.fetch_offset
+                        ),
+                    )
+                    for one in asked.partitions
+                ),
+            ),
+        )
+    )
+
+
+@pytest.mark.parametrize("bad", DAMAGES.values(), ids=DAMAGES.keys())
+@pytest.mark.parametrize("behind", [((5, MORE),), ()], ids=["more follows", "nothing follows"])
+async def test_a_damaged_batch_is_counted_once_and_stepped_over(
+    bad: bytes, behind: Sequence[Stored]
+) -> None:
+    logs = {0: ((2, GOOD), (4, bad), *behind), 1: ((1, commits(0, "other")),)}
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        topic = fake.create_topic(OFFSETS_TOPIC, 0, 0)
+        for index, log in logs.items():
+            topic.partitions[index].end = log[-1][0]
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            return fetched(logs, request)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        reader = GroupReader(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.run)
+            with trio.fail_after(20):
+                while not reader.is_loaded:
+                    await groups.news.wait(1)
+            nursery.cancel_scope.cancel()
+        assert offsets_of(groups) == {"a": 0, "b": 1, "other": 0, **({"e": 4} if behind else {})}
+        assert flow.measurements.malformed[OFFSETS_TOPIC] == 1
+
+
+async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        for number, group in enumerate(("told", "refused")):
+            fake.offsets[group]["orders", 0] = number + 5
+        refusing = True
+
+        async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
+            answer: OffsetFetchResponse = offset_fetch(fake.brokers[0], header.api_version, request)
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED if refusing else ErrorCode.NONE
+            return OffsetFetchResponse(
+                groups=tuple(
+                    replace(one, error_code=code, topics=() if code else one.topics)
+                    if one.group_id == "refused"
+                    else one
+                    for one in answer.groups
+                )
+            )
+
+        fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
+        poller = GroupPoller(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run, lambda: True)
+            with trio.fail_after(20):
+                await groups.news.wait(20)
+                assert offsets_of(groups) == {"told": 5}
+                assert poller.is_loaded
+                assert "refused" in (poller.fault.text or "")
+                refusing = False
+                await groups.news.wait(20)
+                await groups.news.wait(20)
+            nursery.cancel_scope.cancel()
+        assert offsets_of(groups) == {"told": 5, "refused": 6}
+        assert poller.fault.text is None
+
+
+async def test_groups_of_every_type_that_has_positions_are_polled() -> None:
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        types = {"old": "", "one": "Classic", "two": "Consumer", "four": "Streams", "no": "Share"}
+        for group in types:
+            fake.offsets[group]["orders", 0] = 5
+
+        async def list_groups(_: RequestHeader, __: ListGroupsRequest) -> ListGroupsResponse:
+            listed = tuple(
+                ListedGroup(group_id=group, protocol_type="consumer", group_type=kind)
+                for group, kind in types.items()
+            )
+            return ListGroupsResponse(error_code=0, groups=listed)
+
+        fake.brokers[0].scripts[ListGroupsRequest.API_KEY] = list_groups
+        poller = GroupPoller(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run, lambda: True)
+            with trio.fail_after(20):
+                await groups.news.wait(20)
+            nursery.cancel_scope.cancel()
+        assert offsets_of(groups) == {"old": 5, "one": 5, "two": 5, "four": 5}
