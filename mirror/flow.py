@@ -126,6 +126,8 @@ class FlowRunner:
         while True:
             await zookeeper.wait_connected()
             await self._work(zookeeper)
+            if zookeeper.state is SessionState.CONNECTED:
+                await trio.sleep(RETRY_S)  # a node of ours is gone, or one makes no sense
 
     async def _contend(self, zookeeper: ZooKeeper) -> None:
         """Lead as soon as nobody else does; a leader's node that is gone ends its work."""

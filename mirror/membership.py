@@ -107,6 +107,9 @@ class Membership:
         self._rates = _Rates()
         self._fenced: set[str] = set()
         self._looked_s = 0.0
+        self._seen_zxid = -1
+        self._decided: tuple[object, ...] = ()
+        """What was known when the present version was found good."""
         self._bytes_per_s: dict[TopicPartition, float] = {}
 
     @property
@@ -180,7 +183,9 @@ class Membership:
                 self._see(node)
 
     def _see(self, node: Node | None) -> None:
-        assignment = Assignment() if node is None else Assignment.decode(node.data)
+        if node is None or node.modified_zxid <= self._seen_zxid:
+            return
+        assignment, self._seen_zxid = Assignment.decode(node.data), node.modified_zxid
         if assignment.version > self.assignment.version:
             self.assignment = assignment
             self._engine.share.show(assignment.version, assignment.of(self.name))
@@ -231,20 +236,32 @@ class Membership:
         node = await self._zookeeper.get(self._nodes.assignment)
         self._see(node)
         now = self.assignment
-        engine.flow.places |= {place for place, owner in now.owners.items() if owner in members}
+        if not self._decided:
+            # What was mirrored before we led is not forgotten because its topic is gone.
+            owned = now.owners.items()
+            engine.flow.places |= {place for place, owner in owned if owner in members}
         await engine.map_log.ensure_producer()
         for name, writer in to_fence(now, members).items():
             await self._fence(name, writer)
         self._look_at_rates(members)
+        flow = engine.flow
+        known = (
+            *(now.version, len(flow.places), self._looked_s),
+            *(tuple(sorted(self._fenced)), tuple(sorted(flow.to_begin_anew))),
+            *((name, member.confirmed) for name, member in sorted(members.items())),
+        )
+        if known == self._decided:
+            return
         step = next_assignment(
             now,
             members,
-            engine.flow.places,
+            flow.places,
             fenced=self._fenced,
             bytes_per_s=self._bytes_per_s,
-            pinned=dict.fromkeys(engine.flow.to_begin_anew, self.name),
+            pinned=dict.fromkeys(flow.to_begin_anew, self.name),
         )
         if step is None:
+            self._decided = known
             return
         if node is None:
             await self._zookeeper.create(self._nodes.assignment, step.encode(), make_parents=True)
