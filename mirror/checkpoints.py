@@ -247,6 +247,14 @@ class GroupSync:
             state = decision.value
             if decision is Leave.ALREADY_THERE:
                 state = WAITS if waits else SETTLED
+                if applied is None and current is not None and end is not None:
+                    # Another mirror's commit, or this one ended before the checkpoint was written.
+                    known = Position(
+                        source_offset=min(position.offset, end),
+                        target_offset=current,
+                        is_exact=not waits,
+                    )
+                    self._note_checkpoint(group, place, known, self._metadata(position.metadata))
             self._note_status(group, place, position.offset, current, state)
         return chosen
 
@@ -283,18 +291,7 @@ class GroupSync:
         known = self.groups.positions.get(group, {}).get(place)
         if code is ErrorCode.NONE:
             self._flow.measurements.group_commits += 1
-            topic, partition = place
-            self._log.note(
-                (group, topic, partition),
-                Checkpoint(
-                    group=group,
-                    topic=self._names.on_target(topic),
-                    partition=partition,
-                    upstream_offset=position.source_offset,
-                    downstream_offset=position.target_offset,
-                    metadata=one.metadata,
-                ),
-            )
+            self._note_checkpoint(group, place, position, one.metadata)
             if known is not None:
                 state = WAITS if known.offset > position.source_offset else SETTLED
                 self._note_status(group, place, known.offset, position.target_offset, state)
@@ -308,6 +305,22 @@ class GroupSync:
         if known is not None:
             state = Leave.GROUP_IS_ACTIVE.value if code in ACTIVE else f"refused: {code.name}"
             self._note_status(group, place, known.offset, one.before, state)
+
+    def _note_checkpoint(
+        self, group: str, place: TopicPartition, position: Position, metadata: str
+    ) -> None:
+        topic, partition = place
+        self._log.note(
+            (group, topic, partition),
+            Checkpoint(
+                group=group,
+                topic=self._names.on_target(topic),
+                partition=partition,
+                upstream_offset=position.source_offset,
+                downstream_offset=position.target_offset,
+                metadata=metadata,
+            ),
+        )
 
     def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
         """From now on positions with as much metadata are committed without it."""

@@ -12,6 +12,7 @@ import trio
 
 from mirror.check import CheckFailed, check
 from mirror.daemon import run_daemon
+from mirror.import_mm2 import import_mm2
 from mirror.order_commands import OrderFailed, pause, restart, resume
 from mirror.orders import How, OrderRefused, Scope
 from mirror.position_commands import Asked, LookFailed, offsets, translate
@@ -21,18 +22,22 @@ from mirror.status import StatusReport
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
 from mirror.supervisor import as_worker, supervise
+from mirror.take_over import take_over
 from mirror.topics_command import topics
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
+from runtime.properties import ConfigurationError as PropertiesWrong
 
 WATCH_S: Final = 1.0
 CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
 MAX_WORKERS: Final = 64
 BAD_INPUT: Final = 2
+WITNESS: Final = "127.0.0.1:2181"
 INTERRUPTED: Final = 130
 BAD_INPUTS: Final = (
     ConfigurationError,
+    PropertiesWrong,
     AddressInUse,
     CheckFailed,
     LookFailed,
@@ -71,6 +76,8 @@ def _flags_first(arguments: Sequence[str]) -> Sequence[str]:
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        if options.is_offline:
+            return import_mm2(options.file, zookeeper=options.zookeeper, write=options.write)
         command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
         return trio.run(command, load(options.file), options, strict_exception_groups=True)
     except* BAD_INPUTS as faults:
@@ -95,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="mirror", description="Copy topics and consumer positions from one cluster to another."
     )
     parser.add_argument("--verbose", action="store_true", help="log more")
+    parser.set_defaults(is_offline=False)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command, text in (
         ("run", _daemon, "run all flows of the file until stopped"),
@@ -183,6 +191,24 @@ def _add_position_commands(commands: "argparse._SubParsersAction[argparse.Argume
     sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
     sub.set_defaults(command=_rebuild_map)
     _add_common(sub)
+    _add_migration_commands(commands)
+
+
+def _add_migration_commands(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    text = "say a MirrorMaker 2 properties file in our words; what has none is listed"
+    sub = commands.add_parser("import-mm2", help=text, description=text)
+    sub.add_argument("file", type=Path, metavar="PROPERTIES", help="MirrorMaker's file")
+    sub.add_argument("--zookeeper", default=WITNESS, help=f"the witness (default: {WITNESS})")
+    sub.add_argument("--write", action="store_true", help="write PROPERTIES' name with .yaml")
+    sub.set_defaults(is_offline=True)
+    text = "go on where a MirrorMaker 2 has stopped: seed the offset map with its position"
+    sub = commands.add_parser("take-over", help=text, description=text)
+    sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
+    sub.add_argument("--offsets-topic", metavar="TOPIC", help="of its Connect worker, if not usual")
+    sub.set_defaults(command=_take_over)
+    _add_common(sub)
 
 
 def _add_common(sub: argparse.ArgumentParser) -> None:
@@ -203,6 +229,11 @@ async def _translate(configuration: Configuration, options: argparse.Namespace) 
 
 async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
     return await rebuild_map(configuration, options.flow, write=options.write)
+
+
+async def _take_over(configuration: Configuration, options: argparse.Namespace) -> int:
+    topic = options.offsets_topic
+    return await take_over(configuration, options.flow, topic=topic, write=options.write)
 
 
 async def _topics(configuration: Configuration, options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ writes; so the producer id is found again as well, and the mirror goes on where 
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -27,7 +27,7 @@ from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
-from wire.net import NetworkFault
+from wire.net import Cluster, NetworkFault
 from wire.net.operations import append, read_partition
 from wire.record_batch import (
     BatchHeader,
@@ -69,7 +69,7 @@ async def rebuild_map(configuration: Configuration, flow_name: str | None, *, wr
     Returns 0, or 1 if a partition could not be rebuilt. Raises LookFailed.
     """
     flow = pick_flow(configuration, flow_name)
-    await _refuse_beside_a_daemon(configuration, flow)
+    await refuse_beside_a_daemon(configuration, flow)
     clusters = configuration.clusters
     async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
         try:
@@ -78,7 +78,7 @@ async def rebuild_map(configuration: Configuration, flow_name: str | None, *, wr
             raise LookFailed(f"flow {flow.name}: {fault}") from fault
 
 
-async def _refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
+async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
     """Raise LookFailed if somebody runs the flow, or if that cannot be known."""
     coordination = configuration.coordination
     try:
@@ -131,7 +131,7 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     by_use = reversed(found.producers.most_common())
     found.records += [map_records.mirror_producer(producer) for producer, _ in by_use]
     if write:
-        await _write(flow, links, found.records)
+        await write_records(flow, links, found.records)
         sys.stdout.write(f"{len(found.records)} records: {map_topic_name(flow.source)}\n")
     else:
         sys.stdout.write("nothing was written: --write does\n")
@@ -195,23 +195,7 @@ async def _starts(
     links: Links, place: TopicPartition, source: LogEnds, written: Written, isolation_level: int
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
-    log = LogDigest()
-    reader = read_partition(
-        links.source_data, *place, source.start, source.end, isolation_level=isolation_level
-    )
-    aborted: object = None
-    committed = CommittedFilter(())
-    async for header, batch in reader:
-        if reader.aborted is not aborted:
-            aborted = reader.aborted
-            committed = CommittedFilter(
-                [
-                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
-                    for one in reader.aborted
-                ]
-            )
-        if not committed.is_left_out(header):
-            _digest(log, header, batch)
+    log = await read_records(links.source_data, place, source, isolation_level)
     starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
     records: list[MapRecord] = [
         map_records.piece_start(*place, source_start=source_start, target_start=target_start)
@@ -226,6 +210,42 @@ async def _starts(
     return records
 
 
+async def read_records(
+    cluster: Cluster, place: TopicPartition, ends: LogEnds, isolation_level: int
+) -> LogDigest:
+    """Return the records in a range of a log; raises CorruptBatch and NetworkFault.
+
+    Of the first and the last batch also those outside of the range.
+    """
+    log = LogDigest()
+    async for header, batch in data_batches(cluster, place, ends, isolation_level):
+        _digest(log, header, batch)
+    return log
+
+
+async def data_batches(
+    cluster: Cluster, place: TopicPartition, ends: LogEnds, isolation_level: int
+) -> AsyncIterator[tuple[BatchHeader, memoryview]]:
+    """Yield what a range of a log holds, without control batches and aborted transactions.
+
+    Read uncommitted, those are left in.
+    """
+    reader = read_partition(cluster, *place, ends.start, ends.end, isolation_level=isolation_level)
+    aborted: object = None
+    committed = CommittedFilter(())
+    async for header, batch in reader:
+        if reader.aborted is not aborted:
+            aborted = reader.aborted
+            committed = CommittedFilter(
+                [
+                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in reader.aborted
+                ]
+            )
+        if not committed.is_left_out(header):
+            yield header, batch
+
+
 def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
     """Add a batch's records: their times, keys, values and headers are what a mirror keeps."""
     if not crc_is_valid(batch):
@@ -234,7 +254,8 @@ def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
         log.add(head.offset, hash((head.timestamp_ms, head.tail)))
 
 
-async def _write(flow: FlowConfig, links: Links, records: Sequence[MapRecord]) -> None:
+async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRecord]) -> None:
+    """Append records to the flow's map; raises LookFailed."""
     topic = map_topic_name(flow.source)
     await ensure_topic(
         links.target_admin,

@@ -67,19 +67,22 @@ def align(source: Sequence[int], target: Sequence[int], *, source_has_its_first:
     """
     if not target:
         raise CannotAlign("the target holds no mirrored record")
-    places = list(_places(source, target, may_overhang=not source_has_its_first))
-    if not places:
+    found = list(places(source, target, may_overhang=not source_has_its_first))
+    if not found:
         raise CannotAlign("the target's records are not in the source's log in their order")
-    if len(places) > 1:
+    if len(found) > 1:
         raise CannotAlign(
             f"the target's {len(target)} records fit in more than one place: from record "
-            f"{places[0]} and from record {places[1]} of the source's log"
+            f"{found[0]} and from record {found[1]} of the source's log"
         )
-    return places[0]
+    return found[0]
 
 
-def _places(source: Sequence[int], target: Sequence[int], *, may_overhang: bool) -> Iterator[int]:
-    """Yield the places, latest first (Knuth, Morris and Pratt, from the logs' ends)."""
+def places(source: Sequence[int], target: Sequence[int], *, may_overhang: bool) -> Iterator[int]:
+    """Yield where ``target`` stands in ``source``, latest first.
+
+    As Knuth, Morris and Pratt, from the logs' ends.
+    """
     length = len(target)
     borders = _borders(target)
     matched = 0

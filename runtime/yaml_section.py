@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -224,6 +224,12 @@ class Section:
             shown = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or mapping"
             raise self.error(key, f"must be {kind}, not {shown}")
         return str(node.value)
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    """Return the text of a file that says this, keys in their order."""
+    text: str = yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=100)
+    return text
 
 
 def read_file(path: Path) -> Section:

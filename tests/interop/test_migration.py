@@ -1,0 +1,112 @@
+"""A real MirrorMaker 2 is stopped, and our mirror goes on where it was: every record once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.clusters import RunningCluster, run_cluster
+from tests.failover.sites import run_witness
+from tests.interop.peers import (
+    NEWEST_3,
+    NEWEST_4,
+    SAME_NAMES,
+    SINGLE_COPY,
+    MirrorMaker,
+    Site,
+)
+from tests.interop.sites import commit, committed, create_topic, end_of, read_committed, write
+from tests.mirror.daemon import run_mirror, wait_until
+
+pytestmark = pytest.mark.matrix(subject="Our mirror in the place of MirrorMaker")
+
+PARTITIONS = 2
+OWN_PORTS = "metrics: {mirror_port: 0, failover_port: 0, audit_port: 0}\n"
+
+
+def topic_exists(site: RunningCluster, topic: str) -> bool:
+    admin = AdminClient({"bootstrap.servers": site.bootstrap})
+    return topic in admin.list_topics(timeout=10).topics
+
+
+def run(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "mirror.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "policy", "topic", "how"),
+    [(NEWEST_4, {}, "dc1.orders", "killed"), (NEWEST_3, SAME_NAMES, "orders", "stopped")],
+    ids=["killed", "stopped"],
+)
+def test_no_record_is_lost_or_repeated_when_ours_replaces_mirror_maker(
+    version: str, policy: dict[str, str], topic: str, how: str, tmp_path: Path
+) -> None:
+    with (
+        run_cluster(tmp_path, name="dc1") as dc1,
+        run_cluster(tmp_path, name="dc2") as dc2,
+        run_witness(tmp_path / "witness") as witness,
+    ):
+        create_topic(dc1, "orders", PARTITIONS)
+        write(dc1, "orders", 0, 2_000)
+        theirs = MirrorMaker(
+            version=version,
+            folder=tmp_path / "mm2",
+            source=Site(alias="dc1", bootstrap=dc1.bootstrap),
+            target=Site(alias="dc2", bootstrap=dc2.bootstrap),
+            settings={**SINGLE_COPY, **policy, "topics": "orders"},
+        )
+        theirs.start()
+        try:
+
+            def copied() -> int:
+                return sum(len(read_committed(dc2, topic, index)) for index in range(PARTITIONS))
+
+            wait_until("MirrorMaker's copy", lambda: topic_exists(dc2, topic), 60)
+            wait_until("MirrorMaker's records", lambda: copied() == 2_000, 60)
+            (theirs.kill if how == "killed" else theirs.stop)()
+        finally:
+            theirs.kill()
+        write(dc1, "orders", 2_000, 500)
+        commit(dc1, "behind", "orders", 30)
+        commit(dc1, "ahead", "orders", end_of(dc1, "orders") - 10)
+
+        properties = tmp_path / "mm2" / "mm2.properties"
+        imported = run("import-mm2", "--write", "--zookeeper", witness, properties)
+        assert imported.returncode == 0, imported.stderr
+        file = properties.with_suffix(".yaml")
+        file.write_text(file.read_text() + OWN_PORTS)
+        takings = []
+
+        def is_taken() -> bool:
+            """A worker that was killed stays in its group for a while, and is heeded."""
+            takings.append(run("take-over", "--write", file))
+            return takings[-1].returncode == 0
+
+        wait_until("taken over", is_taken, 40)
+        assert all("stop it first" in refused.stderr for refused in takings[:-1])
+        assert takings[-1].stdout.count("orders-") == PARTITIONS
+        if how == "stopped":
+            assert "had committed" not in takings[-1].stdout
+        with run_mirror(file) as mirror:
+            for index in range(PARTITIONS):
+                mirror.wait_mirrored("orders", end_of(dc1, "orders", index), index)
+            write(dc1, "orders", 2_500, 500)
+            for index in range(PARTITIONS):
+                mirror.wait_mirrored("orders", end_of(dc1, "orders", index), index)
+            wait_until("group", lambda: committed(dc2, "ahead", topic) >= 0)
+            wait_until("group", lambda: committed(dc2, "behind", topic) >= 0)
+            assert mirror.log.count("ERROR") == 0
+        for index in range(PARTITIONS):
+            ours = [(key, value) for _, key, value in read_committed(dc2, topic, index)]
+            original = [(key, value) for _, key, value in read_committed(dc1, "orders", index)]
+            assert ours == original
+        assert committed(dc2, "ahead", topic) == committed(dc1, "ahead", "orders")
+        assert committed(dc2, "behind", topic) == 30
