@@ -225,7 +225,10 @@ class GroupSync:
         for place, position in positions.items():
             applied = self._log.applied.get((group, *place))
             current = there[place].offset if place in there else None
-            offset_map = self._flow.placed[place].offset_map
+            partition = self._flow.placed.get(place)
+            if partition is None:
+                continue  # gone while the target was asked
+            offset_map = partition.offset_map
             decision = decide(
                 offset_map,
                 GroupPosition(

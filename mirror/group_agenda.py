@@ -108,5 +108,7 @@ class Agenda:
             self._round_due -= 1
             if not self._round:
                 self._round = list(groups)
-            turns.append(self._round.pop())
+            group = self._round.pop()
+            if group in groups:
+                turns.append(group)
         return turns
