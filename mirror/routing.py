@@ -6,7 +6,7 @@ mirror wrote, which are known by their producer id. What is left out makes a hol
 gets the start of a new piece, to be durable before the data behind it is produced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from wire.record_batch import (
     BatchHeader,
     Buffer,
     CorruptBatch,
+    RecordHead,
     build_batch_from_heads,
     crc_is_valid,
     iterate_record_heads,
@@ -39,7 +40,8 @@ from wire.record_batch.header import (
     UNDER_CRC,
     batch_size,
 )
-from wire.record_batch.joining import MAX_RECORDS_EACH, join_batches
+from wire.record_batch.joining import JOINED_BYTES, MAX_RECORDS_EACH, join_batches
+from wire.record_batch.old_messages import MAGIC_AT, OLD_MAGICS, read_old_messages
 from wire.schema import Piece
 
 SEQUENCES: Final = 2**31
@@ -129,8 +131,11 @@ def route(
             size = batch_size(view, position)
             if size is None:
                 break
-            routing.take(view, position, size, committed)
-            position += size
+            if view[position + MAGIC_AT] in OLD_MAGICS:
+                position = routing.take_old(view, position)
+            else:
+                routing.take(view, position, size, committed)
+                position += size
     except CorruptBatch as fault:
         routing.corrupt = f"behind offset {routing.source}: {fault}"
     return routing.finish()
@@ -308,7 +313,8 @@ class _Routing:
             producer_epoch=self._producer.producer_epoch,
             base_sequence=self._target % SEQUENCES,
         )
-        self._append(header, parts, header.record_count, len(batch))
+        self.source = header.next_offset
+        self._append(parts, header.record_count, header.max_timestamp, len(batch))
 
     def _rebuild(self, header: BatchHeader, batch: memoryview) -> None:
         """Take a batch apart and number its records anew, without holes.
@@ -317,30 +323,38 @@ class _Routing:
         source's append times, which brokers refuse from a producer and which become the records'
         own.
         """
-        heads = [head for head in iterate_record_heads(batch) if head.offset >= self.source]
+        self._build(iterate_record_heads(batch), header.compression, header.next_offset)
+
+    def take_old(self, view: memoryview, position: int) -> int:
+        """Put messages of before Kafka 0.11 into a batch of today; return where they end."""
+        limit_bytes = JOINED_BYTES if self._joins else 0
+        old = read_old_messages(view, position, limit_bytes)
+        self._build(old.heads, old.compression, old.next_offset)
+        return old.stop
+
+    def _build(
+        self, found: Iterable[RecordHead], compression: Compression, next_offset: int
+    ) -> None:
+        heads = [head for head in found if head.offset >= self.source]
+        self.source = max(self.source, next_offset)
         if not heads:
-            self.source = header.next_offset
             return
         for place, head in enumerate(heads):
             self._announce(head.offset, self._target + place)
         rebuilt = build_batch_from_heads(
             heads,
-            compression=header.compression,
+            compression=compression,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.producer_epoch,
             base_sequence=self._target % SEQUENCES,
         )
         self._rebuilt += 1
-        self._append(header, (rebuilt,), len(heads), len(rebuilt))
+        newest = max(head.timestamp_ms for head in heads)
+        self._append((rebuilt,), len(heads), newest, len(rebuilt))
 
-    def _append(
-        self, header: BatchHeader, parts: tuple[Piece, ...], record_count: int, size: int
-    ) -> None:
-        self.source = header.base_offset + header.last_offset_delta + 1
-        self._forwards.append(
-            Forward(self._target, record_count, self.source, header.max_timestamp, size, parts)
-        )
-        self._target += record_count
+    def _append(self, parts: tuple[Piece, ...], count: int, newest: int, size: int) -> None:
+        self._forwards.append(Forward(self._target, count, self.source, newest, size, parts))
+        self._target += count
 
     def _announce(self, source: int, target: int) -> None:
         """Begin a piece here if a hole lies before; one in the place of another replaces it."""

@@ -31,7 +31,9 @@ def build_batch(records: Iterable[Record], **fields: Unpack[BatchFields]) -> byt
 
     Distances between offsets are kept, holes too; the place of the first is `base_offset`.
     """
-    heads = [RecordHead(record.offset, record.timestamp_ms, _tail(record)) for record in records]
+    heads = [
+        RecordHead(record.offset, record.timestamp_ms, encode_tail(record)) for record in records
+    ]
     return _build(heads, [head.offset - heads[0].offset for head in heads], fields)
 
 
@@ -78,7 +80,8 @@ def _build(heads: Sequence[RecordHead], deltas: Sequence[int], fields: BatchFiel
     return pack_header(header, payload) + payload
 
 
-def _tail(record: Record) -> bytes:
+def encode_tail(record: Record) -> bytes:
+    """Return key, value and headers as they stand behind a record's numbers."""
     parts = [_bytes(record.key), _bytes(record.value), varint(len(record.headers))]
     for name, value in record.headers:
         parts.append(_bytes(name.encode(errors="surrogateescape")))
