@@ -228,6 +228,7 @@ class _Import:
         if not self._flag("sync.topic.acls.enabled", flow, default=True):
             words["acls"] = "off"
         words["mirrormaker"] = self._own_topics(flow)
+        words |= self._isolation(source, flow)
         self._tell_of_groups(flow)
         return words
 
@@ -266,6 +267,19 @@ class _Import:
         }
         seconds = self._number("emit.heartbeats.interval.seconds", flow)
         return words if seconds is None else words | {"interval_ms": seconds * 1_000}
+
+    def _isolation(self, source: str, flow: str) -> Words:
+        """What MirrorMaker does unasked is not what it should: it copies aborted transactions."""
+        one = self._find("consumer.isolation.level", flow, source, f"{flow}.source", "source")
+        if one is None:
+            self._result.notes.append(
+                f"{self._place}: isolation.level: aborted transactions are mirrored there; here"
+                f" only with `isolation: read_uncommitted` ({flow})"
+            )
+            return {}
+        if one.value not in {"read_committed", "read_uncommitted"}:
+            raise one.wrong(f"{one.value!r} is no isolation level")
+        return {} if one.value == "read_committed" else {"isolation": one.value}
 
     def _tell_of_groups(self, flow: str) -> None:
         if not self._flag("sync.group.offsets.enabled", flow, default=False):

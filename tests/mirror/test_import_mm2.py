@@ -53,8 +53,9 @@ def test_a_short_file_gets_mirrormakers_defaults(tmp_path: Path) -> None:
         "coordination": {"zookeeper": "w:2181"},
         "failover": {"initial_active": "dc1"},
     }
-    assert [note.partition(": is off")[0] for note in notes] == [
-        "mm2.properties: sync.group.offsets.enabled"
+    assert [note.split(":")[1].strip() for note in notes] == [
+        "isolation.level",
+        "sync.group.offsets.enabled",
     ]
 
 
@@ -79,6 +80,7 @@ use.defaults.from = source
 sync.topic.acls.enabled = false
 emit.heartbeats.enabled = false
 offset-syncs.topic.location = target
+dc1.consumer.isolation.level = read_uncommitted
 tasks.max = 8
 dc2.producer.linger.ms = 20
 """,
@@ -100,10 +102,11 @@ dc2.producer.linger.ms = 20
         },
         "acls": "off",
         "mirrormaker": {"heartbeats": False, "offset_syncs": "target"},
+        "isolation": "read_uncommitted",
     }
     assert notes == [
-        "mm2.properties:24: tasks.max: has no counterpart here",
-        "mm2.properties:25: dc2.producer.linger.ms: has no counterpart here",
+        "mm2.properties:25: tasks.max: has no counterpart here",
+        "mm2.properties:26: dc2.producer.linger.ms: has no counterpart here",
     ]
 
 
@@ -148,6 +151,7 @@ dc1.ssl.endpoint.identification.algorithm =
         ("dc1->dc2.enabled = perhaps", ":6: dc1->dc2.enabled: 'perhaps' is neither"),
         ("topics = ord[ers", ":6: topics: 'ord[ers': "),
         ("replication.factor = -1", ":6: replication.factor: '-1' is not 1 or more"),
+        ("dc1.consumer.isolation.level = any", ":6: dc1.consumer.isolation.level: 'any' is no"),
         ("replication.factor = two", ":6: replication.factor: 'two' is not a whole number"),
         ("replication.policy.class = com.acme.Own", ":6: replication.policy.class: how com.acme"),
         ("clusters = dc1", ":6: clusters: needs two clusters"),
