@@ -48,6 +48,8 @@ class Snapshot:
     mirrored: Mapping[TopicPartition, int]
     is_prefixed: bool = False
     """Whether the flow gives topics other names on its target."""
+    is_active_active: bool = False
+    """Whether both sites are written to, whichever is active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +163,9 @@ def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
             reason=f"no flow from {snapshot.active} to {request.site} is configured,"
             f" so {request.site} has nothing to go on with"
         )
-    if snapshot.is_prefixed:
-        return Refusal(
-            reason=f"the flow {snapshot.flow} has `names: prefixed`: applications would find none"
-            f" of their topics in {request.site}; a promotion needs `names: identical`"
-        )
+    unfit = _unfit(snapshot)
+    if unfit is not None:
+        return Refusal(reason=f"the flow {snapshot.flow} has {unfit}")
     if snapshot.target.fault is not None:
         return Refusal(reason=f"{request.site} cannot take over: {snapshot.target.fault}")
     match request.kind:
@@ -175,6 +175,22 @@ def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
             return _whether_source_is_lost(snapshot.source, request)
         case _:
             assert_never(request.kind)
+
+
+def _unfit(snapshot: Snapshot) -> str | None:
+    """Return what of the flow's configuration a promotion cannot go with."""
+    if snapshot.is_prefixed:
+        return (
+            "`names: prefixed`: applications would find none of their topics in"
+            f" {snapshot.target.name if snapshot.target else ''}; a promotion needs"
+            " `names: identical`"
+        )
+    if snapshot.is_active_active:
+        return (
+            "`active_active: true`: both sites are written to, and a promotion closes one; take"
+            " that out of both flows first"
+        )
+    return None
 
 
 def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal | None:

@@ -96,6 +96,7 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         seen,
         flow=flow.name,
         is_prefixed=flow.is_prefixed,
+        is_active_active=flow.is_active_active,
         worker=None if worker is None else _describe(worker),
         source=views[flow.source],
         target=views[flow.target],

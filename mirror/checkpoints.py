@@ -79,6 +79,8 @@ class Chosen(NamedTuple):
 
 Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
 
+ARRIVALS_LOOK_MS: Final = 3_000
+
 
 class GroupSync:
     """Reads positions on the source and applies them on the target."""
@@ -98,6 +100,9 @@ class GroupSync:
         self._agenda: Final = Agenda(now_ms())
         self._refused_metadata = MAX_METADATA_BYTES + 1
         """Metadata of this many bytes is more than the target takes."""
+        self._arrivals = 0
+        """What was known of the other direction when all groups were looked at last."""
+        self._look_at_all_ms = 0
         self._applying = trio.Lock()
         self._is_loaded = False
 
@@ -158,11 +163,19 @@ class GroupSync:
             (place for place, one in partitions.items() if one.is_positioned),
             self._mirrored_end,
         )
-        for group in whole:
+        for group in (*whole, *self._behind_arrivals()):
             due.setdefault(group, set()).update(self.groups.positions[group])
         for group, places in self.groups.take_changed().items():
             due.setdefault(group, set()).update(places)
         return due
+
+    def _behind_arrivals(self) -> Iterable[str]:
+        """Return all groups when more is known of the other direction, every few seconds."""
+        now = now_ms()
+        if self._flow.arrivals == self._arrivals or now < self._look_at_all_ms:
+            return ()
+        self._arrivals, self._look_at_all_ms = self._flow.arrivals, now + ARRIVALS_LOOK_MS
+        return self.groups.positions
 
     def _mirrored_end(self, place: TopicPartition) -> int | None:
         partition = self._flow.placed.get(place)

@@ -44,7 +44,7 @@ class Duty:
     reason: str = ""
 
 
-def decide_duty(witnessed: Witnessed, *, source: str) -> Duty:
+def decide_duty(witnessed: Witnessed, *, source: str, is_active_active: bool = False) -> Duty:
     """Return the role that the witness allows a worker of a flow from ``source``.
 
     Out of the witness's reach nothing is written; once the session or a node of ours is lost,
@@ -54,23 +54,26 @@ def decide_duty(witnessed: Witnessed, *, source: str) -> Duty:
         return Duty(role=Role.NO_WITNESS, reason="the session with the witness is lost")
     if witnessed.session is SessionState.SUSPENDED:
         return Duty(role=Role.HELD, reason="the witness is out of reach")
-    forbidden = _forbidden(witnessed, source)
+    forbidden = _forbidden(witnessed, None if is_active_active else source)
     if forbidden is not None:
         return Duty(role=Role.PAUSED, reason=forbidden)
     return Duty(role=Role.RUNNING)
 
 
-def _forbidden(witnessed: Witnessed, source: str) -> str | None:
-    """Return why the flow must not run, although the witness answers."""
+def _forbidden(witnessed: Witnessed, source: str | None) -> str | None:
+    """Return why the flow must not run, although the witness answers.
+
+    Without ``source`` it runs whichever site is active: no promotion has a say in it.
+    """
     if witnessed.garbled is not None:
         return witnessed.garbled
-    if witnessed.command is not None and not witnessed.command.run:
+    if source is not None and witnessed.command is not None and not witnessed.command.run:
         return f"stopped by the failover of epoch {witnessed.command.epoch}"
     if witnessed.paused is not None:
         return witnessed.paused
     if witnessed.active is None:
         return "the witness does not say which site is active"
-    if witnessed.active.site != source:
+    if source is not None and witnessed.active.site != source:
         return f"{witnessed.active.site} is the active site, not the source {source}"
     return None
 

@@ -26,6 +26,7 @@ from mirror.measurements import FlowMeasurements
 from mirror.mirrormaker import MirrorMakerTopics
 from mirror.partition import MirroredPartition
 from mirror.positioning import Positioning
+from mirror.reached import ReachedKeeper
 from mirror.routing import Routed
 from mirror.share import Share
 from mirror.source import fetch_from
@@ -67,6 +68,7 @@ class Engine:
         await self._load()
         positioning = Positioning(self.flow, self._links, self.map_log)
         loops = LoopWatch(self.flow, self._links)
+        self.flow.meet = loops.look
         await self._retry(loops.look)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
@@ -77,6 +79,7 @@ class Engine:
             of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
+            nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
             self._loaded.set()

@@ -188,6 +188,7 @@ class FlowRunner:
                 paused=self._obedience.pause_of_flow,
             ),
             source=self.config.source,
+            is_active_active=self.config.is_active_active,
         )
         was = self.role
         self._be(duty.role, duty.reason)

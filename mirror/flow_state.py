@@ -1,7 +1,7 @@
 """What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,7 @@ from mirror.measurements import FlowMeasurements
 from mirror.orders import Orders
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.strangers import before_strangers
 from mirror.throttle import Throttle
 from offset_translation.map_records import MapState, TopicPartition
 from offset_translation.offset_map import OffsetMap
@@ -18,6 +19,8 @@ from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.flow_section import POLICIES, Policy
 from wire.net.errors import AuthenticationFailed, NetworkFault
+
+NO_PRODUCER_ID: Final = -1
 
 
 class Wakeup:
@@ -100,6 +103,14 @@ class FlowState:
     """The map of the other direction: what came into the source from the target."""
     loop_ids: frozenset[int] = frozenset()
     """Producer ids of mirrors that write into the source."""
+    natives: set[int] = field(default_factory=lambda: {NO_PRODUCER_ID})
+    """Producer ids on the source that are no mirror's; learned where both directions run."""
+    strangers: set[int] = field(default_factory=set)
+    """Producer ids of which that is not known yet: nothing behind their batches is routed."""
+    arrivals: int = 0
+    """Grows with what is learned of the other direction."""
+    meet: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Learns what strangers are; raises NetworkFault."""
 
     def interrupt(
         self, partition: MirroredPartition, reason: str, now_ms: int, *, at_once: bool = False
@@ -167,6 +178,13 @@ class FlowState:
         self.config = config
         self.fetch_more.wake()
         self.refresh.wake()
+
+    def known_part(self, records: memoryview) -> memoryview:
+        """Return what comes before the first batch of a stranger, who is to be met."""
+        known, stranger = before_strangers(records, self.natives, self.loop_ids)
+        if stranger is not None:
+            self.strangers.add(stranger)
+        return known
 
     def backward(self, place: TopicPartition) -> OffsetMap | None:
         """Return what came into a partition of the source from the target, if that is known."""

@@ -9,13 +9,16 @@ from typing import Final
 import trio
 
 from mirror.fault_note import FaultNote
-from mirror.flow_state import FlowState
+from mirror.flow_state import NO_PRODUCER_ID, FlowState
 from mirror.links import Links
 from mirror.tail_reader import TailReader, topic_exists
 from offset_translation.map_records import map_topic_name
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 3.0
+BOTH_WAYS_INTERVAL_S: Final = 0.5
+KNOWN_IDS: Final = 100_000
+"""So many producer ids are remembered; then all are asked for again."""
 
 
 class LoopWatch:
@@ -26,12 +29,15 @@ class LoopWatch:
         self._flow = flow
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
+        self._looking = trio.Lock()
         self.fault = FaultNote(f"{flow.config.name}: loops")
 
     async def run(self) -> None:
         """Look again every interval."""
         while True:
-            await trio.sleep(INTERVAL_S)
+            await trio.sleep(
+                BOTH_WAYS_INTERVAL_S if self._flow.config.is_active_active else INTERVAL_S
+            )
             try:
                 await self.look()
             except NetworkFault as fault:
@@ -40,8 +46,22 @@ class LoopWatch:
                 self.fault.clear()
 
     async def look(self) -> None:
-        """Read what is new; raises NetworkFault."""
+        """Read what is new, and tell mirrors from strangers by it; raises NetworkFault.
+
+        A mirror's id is in the map before its first batch is in a log: whoever has been met before
+        this look, and is not in the map after it, is no mirror.
+        """
+        async with self._looking:
+            met = frozenset(self._flow.strangers)
+            await self._read()
+            if len(self._flow.natives) > KNOWN_IDS:
+                self._flow.natives = {NO_PRODUCER_ID}
+            self._flow.natives |= met - self._flow.loop_ids
+            self._flow.strangers -= met
+
+    async def _read(self) -> None:
         if await topic_exists(self._links.source_admin, self._reader.topic):
             async for _, record in self._reader.read_new():
                 self._flow.arrived.replay(record.key, record.value)
+                self._flow.arrivals += 1
             self._flow.loop_ids = frozenset(self._flow.arrived.producer_ids)

@@ -77,6 +77,8 @@ class MirroredPartition:
         self.source_leader = -1
         self.target_leader = -1
         self.cursor: Cursor | None = None
+        self.new_runs: list[tuple[int, int]] = []
+        """(place, target offset) of runs that have shown and are not in the map topic yet."""
         self.attempt = 0
         """Grows with every interruption; answers to what was asked before are ignored."""
         self.queue: deque[tuple[Forward, int]] = deque()
@@ -111,13 +113,12 @@ class MirroredPartition:
         self.is_positioned = False
         """Whether the map has been told the target's log end since the start."""
         self.retry_at_ms = 0
-        self.failures = 0
-        """Interruptions without progress in between."""
+        self.failures = 0  # interruptions without progress in between
         self.refused_since_ms: int | None = None
         """Since when the target has called our sequences wrong, without any progress."""
         self._goal: _Goal | None = None
+        # Before this source offset is mirrored, progress changes neither state nor lag time.
         self._next_look = 0
-        """Before this source offset is mirrored, progress changes neither state nor lag time."""
 
     @property
     def state(self) -> PartitionState:
@@ -252,6 +253,14 @@ class MirroredPartition:
         for forward in forwards:
             self.queue.append((forward, arrived_ms))
             self.in_flight_bytes += forward.size
+
+    def displaced(self, forward: Forward, base_offset: int) -> None:
+        """Others have written before this batch, which lies further behind than was foretold."""
+        place = forward.target_base
+        self.offset_map.begin_run(place, base_offset)
+        self.offset_map.advance(base_offset)
+        self.new_runs.append((place, base_offset))
+        self.shift = base_offset - place
 
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""

@@ -16,10 +16,20 @@ from mirror.links import Links
 from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.reached import place_records
 from mirror.routing import Cursor
-from mirror.start_position import LogEnds, Start, Stop, decide_start, passing_over
-from offset_translation.map_records import TopicPartition, piece_start, run_start, withdrawal
+from mirror.start_position import LogEnds, Situation, Start, Stop, decide_start, passing_over
+from mirror.tails import Tails, read_tails
+from offset_translation.map_records import (
+    Reached,
+    ReachedKey,
+    TopicPartition,
+    piece_start,
+    run_start,
+    withdrawal,
+)
 from offset_translation.offset_map import OffsetMap
+from offset_translation.tail import Tail, TailGarbled
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from runtime.topic_names import TopicNames
@@ -51,6 +61,15 @@ class _Tried(NamedTuple):
             self.partition.state is PartitionState.POSITIONING
             and self.partition.attempt == self.attempt
         )
+
+
+class Found(NamedTuple):
+    """What both sites say of the partitions to be positioned."""
+
+    source: Ends
+    target: Ends
+    tails: Tails
+    """Of targets that others write to as well."""
 
 
 class Positioning:
@@ -99,7 +118,9 @@ class Positioning:
             source = await read_ends(self._links.source_admin, where)
             names = self._flow.config.names
             target = await read_target_ends(self._links.target_admin, names, where)
-            await self._begin(tries, source, target)
+            shared = [one.partition for one in tries if self._is_shared(one.partition)]
+            tails = await read_tails(self._links.target_data, shared, target, self._map_log)
+            await self._begin(tries, Found(source=source, target=target, tails=tails))
         except NetworkFault as fault:
             for one in tries:
                 if one.is_current:
@@ -112,17 +133,20 @@ class Positioning:
         else:
             partition.postpone(str(fault), now_ms())
 
-    async def _begin(self, tries: Sequence[_Tried], source: Ends, target: Ends) -> None:
+    async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
         decided: list[tuple[_Tried, Start | Stop]] = []
 
         def compose() -> list[MapRecord]:
-            decided[:] = self._decide_all(tries, source, target)
+            decided[:] = self._decide_all(tries, found)
             return [
                 record
                 for one, decision in decided
                 if isinstance(decision, Start)
-                for record in _map_records(one.partition, decision)
+                for record in (
+                    *_map_records(one.partition, decision),
+                    *self._reached_records(one.partition, decision, found),
+                )
             ]
 
         await self._map_log.write(compose)
@@ -133,25 +157,50 @@ class Positioning:
             partition = one.partition
             partition.is_positioned = True
             if isinstance(decision, Start):
-                ends = target[partition.topic, partition.index]
+                ends = found.target[partition.topic, partition.index]
                 assert isinstance(ends, LogEnds), "nothing is decided without the ends"
                 partition.offset_map.advance(ends.end)
                 partition.offset_map.reach(decision.target)
+                partition.new_runs.clear()
                 _note_left_out(partition, decision)
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
             else:
-                self._stop(partition, decision, target, now)
-            self._note_ends(partition, source, now)
+                self._stop(partition, decision, found.target, now)
+            self._note_ends(partition, found.source, now)
         self._flow.fetch_more.wake()
 
+    def _is_shared(self, partition: MirroredPartition) -> bool:
+        """Whether others write to the target partition, or did before the setting was changed."""
+        key = (partition.topic, partition.index)
+        return self._flow.config.is_active_active or key in self._map_log.state.reached
+
+    def _reached_records(
+        self, partition: MirroredPartition, start: Start, found: Found
+    ) -> list[MapRecord]:
+        """Tell how far a partition has come that others write to, or take back what was told."""
+        key = (partition.topic, partition.index)
+        if not self._is_shared(partition):
+            return []
+        tail = found.tails.get(key)
+        at = Reached(
+            place=start.target, target_end=start.target if start.run is None else start.run
+        )
+        runs: list[tuple[int, int]] = []
+        if isinstance(tail, Tail):
+            at, runs = tail.reached, [*partition.new_runs, *tail.runs]
+        records = place_records(partition, runs, at)
+        if self._flow.config.is_active_active:
+            return records
+        return [*records, withdrawal(ReachedKey(topic=key[0], partition=key[1]))]
+
     def _decide_all(
-        self, tries: Sequence[_Tried], source: Ends, target: Ends
+        self, tries: Sequence[_Tried], found: Found
     ) -> Iterable[tuple[_Tried, Start | Stop]]:
         for one in tries:
             partition = one.partition
             key = (partition.topic, partition.index)
-            source_ends, target_ends = source[key], target[key]
+            source_ends, target_ends = found.source[key], found.target[key]
             if not one.is_current:
                 continue
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
@@ -162,14 +211,19 @@ class Positioning:
                     partition.postpone(reason, now_ms())
                 self._flow.refresh.wake()
                 continue
-            decision = decide_start(
-                *key,
+            tail = found.tails.get(key)
+            if isinstance(tail, TailGarbled):
+                yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
+                continue
+            seen = Situation(
                 offset_map=partition.offset_map,
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
+                is_shared=self._flow.config.is_active_active,
+                tail=None if tail is None else tail.reached,
             )
-            yield one, self._by_policy(partition, decision)
+            yield one, self._by_policy(partition, decide_start(*key, seen))
 
     def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
         """Return what the other direction has brought into the source, as far as that is sure."""

@@ -232,6 +232,8 @@ class SourceFetcher:
                 self._forward(one.partition, routed, arrived_ms)
         if waiting:
             await self._forward_behind_holes(waiting, arrived_ms)
+        if self._flow.strangers:
+            await self._flow.meet()
         self._note_heard(asked, arrived_ms)
         return size
 
@@ -267,6 +269,8 @@ class SourceFetcher:
         is_all_readable = self._flow.config.reads_uncommitted or data.last_stable_offset < 0
         readable = data.high_watermark if is_all_readable else data.last_stable_offset
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
+        if self._flow.config.is_active_active and data.records is not None:
+            return self._flow.known_part(data.records)
         return data.records
 
     def _read_from(self, one: _Asked, replica: int, now: int) -> None:

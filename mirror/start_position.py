@@ -11,7 +11,7 @@ from uuid import UUID
 
 from mirror.partition_state import PartitionState
 from offset_translation.both_ways import first_own_record
-from offset_translation.map_records import PieceStartKey, RunStartKey, SealKey
+from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 
 NO_ID = UUID(int=0)
@@ -66,6 +66,10 @@ class Situation:
     target: LogEnds
     arrived: OffsetMap | None = None
     """What the other direction has brought into the source, bounded; None: nothing is known."""
+    is_shared: bool = False
+    """Both directions run at once: that others write to the target is as it should be."""
+    tail: Reached | None = None
+    """How far a target that is or was shared is mirrored; None where the log's end tells."""
 
     @property
     def taken_until(self) -> int | None:
@@ -78,21 +82,12 @@ class Situation:
         return self.offset_map.mirrored_until(max(self.taken_until or 0, self.target.start))
 
 
-def decide_start(
-    topic: str,
-    partition: int,
-    *,
-    offset_map: OffsetMap,
-    source: LogEnds,
-    target: LogEnds,
-    arrived: OffsetMap | None = None,
-) -> Start | Stop:
-    """Return where to go on, or why not. An empty target begins anew whatever the map says.
-
-    ``arrived`` maps what came from the target into the source, and is sealed.
-    """
+def decide_start(topic: str, partition: int, seen: Situation) -> Start | Stop:
+    """Return where to go on, or why not. An empty target begins anew whatever the map says."""
+    offset_map, target = seen.offset_map, seen.target
     offset_map.advance(target.end)
-    seen = Situation(offset_map=offset_map, source=source, target=target, arrived=arrived)
+    if seen.tail is not None:
+        offset_map.reach(seen.tail.place)
     beyond = offset_map.beyond()
     keys: list[Withdrawn] = [
         *(PieceStartKey(topic=topic, partition=partition, target_start=p) for p in beyond.pieces),
@@ -124,7 +119,8 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
     offset_map, source, target = seen.offset_map, seen.source, seen.target
     begin = first_own_record(position, seen.arrived)
     sealed_at = offset_map.sealed_at
-    own = sealed_at is not None and sealed_at < target.end
+    own_from = sealed_at if seen.tail is None else seen.tail.target_end
+    own = own_from is not None and own_from < target.end and not seen.is_shared
     start = Start(
         source=begin,
         target=offset_map.place_end,
@@ -168,7 +164,7 @@ def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | St
     if target.start < target.end:
         start = Start(source=begin, target=0, announce=True, withdraw=withdraw, run=target.end)
         is_taken = seen.taken_until is not None and target.end <= seen.taken_until
-        return start if is_taken else _diverged(seen, start)
+        return start if is_taken or seen.is_shared else _diverged(seen, start)
     is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
     return Start(source=begin, target=target.end, announce=not is_known, withdraw=withdraw)
 

@@ -230,7 +230,9 @@ class _Line:
             self._flow.position_more.wake()
         elif appended.error_code:
             self._refuse(partition, forward, appended, now)
-        elif appended.base_offset != forward.target_base + partition.shift:
+        elif appended.base_offset != forward.target_base + partition.shift and not (
+            self._displace(partition, forward, appended.base_offset)
+        ):
             self._diverge(partition, forward, appended.base_offset, now)
         else:
             partition.acknowledged(forward, now)
@@ -238,6 +240,15 @@ class _Line:
             settled.bytes += size
             settled.arrived_ms[arrived_ms] += 1
             settled.max_timestamps[forward.max_timestamp] += 1
+
+    def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
+        """Take note of where a batch lies behind records of others, where those may be."""
+        may_be = self._flow.config.is_active_active and (
+            base_offset > forward.target_base + partition.shift
+        )
+        if may_be:
+            partition.displaced(forward, base_offset)
+        return may_be
 
     def _release(self, item: _Item) -> None:
         partition, _, forward, _ = item

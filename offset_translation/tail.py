@@ -6,6 +6,7 @@ A mirror's batches are known by their producer id, and their sequences are their
 
 from typing import Final
 
+from offset_translation.map_records import Reached
 from offset_translation.offset_map import OffsetMap
 
 SEQUENCES: Final = 2**31
@@ -27,6 +28,11 @@ class Tail:
         self._shift = offset_map.runs.end_of(place) - place
         self.has_seen = False
 
+    @property
+    def reached(self) -> Reached:
+        """How far it is mirrored, and where that ends."""
+        return Reached(place=self.place, target_end=self.place + self._shift)
+
     def take(self, base_offset: int, base_sequence: int, record_count: int) -> None:
         """Take the mirror's next batch; raises TailGarbled if it cannot be the next one.
 
@@ -46,16 +52,11 @@ class Tail:
         self.has_seen = True
 
 
-def is_where_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> bool:
-    """Whether nobody else has written between the map's last run and this batch of the mirror's.
+def place_if_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> int | None:
+    """Return the place of a mirror's batch before which nobody else has written since the last run.
 
-    For those who look for a later place to begin at: everything before such a batch is known.
+    None if others have, or if the map's last run is not the last any more.
     """
-    _, shift = last_shift(offset_map)
-    return (base_offset - shift) % SEQUENCES == base_sequence
-
-
-def last_shift(offset_map: OffsetMap) -> tuple[int, int]:
-    """Return the place of the last run and what lies there before each place: foreign records."""
     place, target = offset_map.runs.last_before(offset_map.target_end)
-    return place, target - place
+    found = base_offset - (target - place)
+    return found if found >= place and found % SEQUENCES == base_sequence else None

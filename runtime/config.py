@@ -110,6 +110,14 @@ def load(path: Path) -> Configuration:
     flows = tuple(read_flow(section, clusters) for section in top.sections("flows"))
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
+    both_ways = {(flow.source, flow.target) for flow in flows if flow.is_active_active}
+    for source, target in sorted(both_ways):
+        if (target, source) not in both_ways:
+            raise top.error(
+                "flows",
+                f"{source}->{target} has `active_active: true`, and no flow from {target} to "
+                f"{source} has it",
+            )
     configuration = Configuration(
         clusters=clusters,
         flows=flows,

@@ -150,6 +150,8 @@ class FlowConfig:
     """Topics are called `<source><separator><topic>` on the target, as MirrorMaker does it."""
     separator: str = DEFAULT_SEPARATOR
     mirrormaker: MirrorMakerConfig = MirrorMakerConfig()
+    is_active_active: bool = False
+    """The flow runs whichever site is active, and others write to its target topics as well."""
     reads_uncommitted: bool = False
     """Records of open and of aborted transactions are mirrored too, as plain records."""
     client_rack: str | None = None
@@ -252,7 +254,12 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         mirrormaker=_mirrormaker(section.section("mirrormaker", required=False)),
         reads_uncommitted=section.choice("isolation", ISOLATIONS, ISOLATIONS[0]) == ISOLATIONS[1],
         client_rack=section.optional_string("client_rack"),
+        is_active_active=section.boolean("active_active", default=False),
     )
+    if flow.is_active_active and flow.is_prefixed:
+        raise section.error(
+            "active_active", "with `names: prefixed` there is nothing to say it for"
+        )
     section.finish()
     return _without_heartbeats(flow)
 

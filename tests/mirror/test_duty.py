@@ -14,6 +14,7 @@ def duty(
     active: ActiveSite | None = DC1,
     command: FlowCommand | None = None,
     garbled: str | None = None,
+    both: bool = False,
 ) -> Duty:
     witnessed = Witnessed(
         session=session,
@@ -22,7 +23,15 @@ def duty(
         command=command,
         garbled=garbled,
     )
-    return decide_duty(witnessed, source="dc1")
+    return decide_duty(witnessed, source="dc1", is_active_active=both)
+
+
+def test_where_both_sites_are_written_to_both_directions_run() -> None:
+    stopped = FlowCommand(epoch=1, run=False)
+    assert duty(active=ActiveSite(site="dc2", epoch=1), command=stopped, both=True).role is (
+        Role.RUNNING
+    )
+    assert duty(SessionState.SUSPENDED, both=True).role is Role.HELD
 
 
 def test_a_flow_without_a_command_runs_from_the_active_site() -> None:

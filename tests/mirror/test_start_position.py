@@ -6,13 +6,14 @@ from mirror.partition_state import PartitionState
 from mirror.start_position import (
     NO_ID,
     LogEnds,
+    Situation,
     Start,
     Stop,
     decide_start,
     is_recreated,
     passing_over,
 )
-from offset_translation.map_records import PieceStartKey, SealKey
+from offset_translation.map_records import PieceStartKey, Reached, SealKey
 from offset_translation.offset_map import OffsetMap
 
 
@@ -20,9 +21,11 @@ def decide(offset_map: OffsetMap, source: tuple[int, int], target: tuple[int, in
     return decide_start(
         "t",
         0,
-        offset_map=offset_map,
-        source=LogEnds(start=source[0], end=source[1]),
-        target=LogEnds(start=target[0], end=target[1]),
+        Situation(
+            offset_map=offset_map,
+            source=LogEnds(start=source[0], end=source[1]),
+            target=LogEnds(start=target[0], end=target[1]),
+        ),
     )
 
 
@@ -138,10 +141,12 @@ def decide_back(
     return decide_start(
         "t",
         0,
-        offset_map=offset_map,
-        source=LogEnds(start=source[0], end=source[1]),
-        target=LogEnds(start=target[0], end=target[1]),
-        arrived=came,
+        Situation(
+            offset_map=offset_map,
+            source=LogEnds(start=source[0], end=source[1]),
+            target=LogEnds(start=target[0], end=target[1]),
+            arrived=came,
+        ),
     )
 
 
@@ -201,3 +206,34 @@ def test_a_tail_that_the_target_has_lost_is_sent_again_and_never_its_own_records
     assert isinstance(decision, Start)
     assert (decision.target, decision.run) == (10, 22)
     assert {type(key).__name__ for key in decision.withdraw} == {"RunStartKey"}
+
+
+def test_a_shared_target_goes_on_where_its_tail_says_whatever_others_have_written() -> None:
+    for is_shared, run in ((True, None), (False, 30)):
+        offset_map = OffsetMap.from_starts([(0, 0)], 0)
+        offset_map.begin_run(6, 9)
+        came = arrived([(3, 0)], (30, 12), 40)
+        decision = decide_start(
+            "t",
+            0,
+            Situation(
+                offset_map=offset_map,
+                source=LogEnds(start=0, end=40),
+                target=LogEnds(start=0, end=30),
+                arrived=came,
+                is_shared=is_shared,
+                tail=Reached(place=8, target_end=11),
+            ),
+        )
+        assert isinstance(decision, Start)
+        assert (decision.source, decision.target, decision.run) == (12, 8, run)
+
+
+def test_a_target_that_has_records_of_its_own_is_no_trouble_while_both_directions_run() -> None:
+    seen = Situation(
+        offset_map=OffsetMap(),
+        source=LogEnds(start=2, end=9),
+        target=LogEnds(start=0, end=5),
+        is_shared=True,
+    )
+    assert decide_start("t", 0, seen) == Start(source=2, target=0, announce=True, run=5)

@@ -70,6 +70,16 @@ def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
             "    target: dc2\n    separator: /",
             ":8: flows[0].separator: '/' cannot be part of a topic's name",
         ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    active_active: true",
+            ":6: flows: dc1->dc2 has `active_active: true`, and no flow from dc2 to dc1 has it",
+        ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    names: prefixed\n    active_active: true",
+            ":9: flows[0].active_active: with `names: prefixed` there is nothing to say it for",
+        ),
         ("    target: dc2", "    ? [target]\n    : dc2", ":7: flows[0]: a key must be a text"),
         ("    target: dc2", "    target: dc9", ":7: flows[0].target: unknown cluster 'dc9'; there"),
         ("    target: dc2", "    target: dc1", ":7: flows[0].target: is the source too: 'dc1'"),

@@ -1,0 +1,43 @@
+"""Batches of producers of which it is not known yet whether they are mirrors. Pure.
+
+While both directions run, the other mirror may begin to write into our source at any moment. Its id
+is in its map before its first batch is in a log, but we have read that map some time before.
+"""
+
+from collections.abc import Container
+from typing import Final, NamedTuple
+
+from wire.record_batch import CorruptBatch
+from wire.record_batch.header import HEADER, HEADER_BYTES, MAGIC, batch_size
+
+WRITER: Final = 9
+"""The place of the producer id among the header's fields."""
+MAGIC_AT: Final = 3
+
+
+class Known(NamedTuple):
+    """The part of a chunk whose writers are all known, and who comes behind it."""
+
+    records: memoryview
+    stranger: int | None
+
+
+def before_strangers(records: memoryview, *sets: Container[int]) -> Known:
+    """Return what comes before the first batch of a producer that none of the sets has.
+
+    What cannot be read as a batch is left to those who check it.
+    """
+    position = 0
+    while len(records) - position >= HEADER_BYTES:
+        fields = HEADER.unpack_from(records, position)
+        writer = fields[WRITER]
+        if fields[MAGIC_AT] == MAGIC and not any(writer in known for known in sets):
+            return Known(records[:position], writer)
+        try:
+            size = batch_size(records, position)
+        except CorruptBatch:
+            break  # routing comes to it, and says so
+        if size is None:
+            break
+        position += size
+    return Known(records, None)

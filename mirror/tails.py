@@ -1,0 +1,104 @@
+"""Where a partition goes on that others write to as well: read off the batches of its tail."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.map_log import MapLog
+from mirror.partition import MirroredPartition
+from mirror.start_position import LogEnds
+from offset_translation.map_records import Reached, TopicPartition
+from offset_translation.offset_map import OffsetMap
+from offset_translation.tail import Tail, TailGarbled, place_if_expected
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.operations import read_partition
+
+AT_ONCE: Final = 8
+
+Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled]
+
+
+async def read_tails(
+    cluster: Cluster,
+    partitions: Iterable[MirroredPartition],
+    target: Mapping[TopicPartition, LogEnds | ErrorCode],
+    map_log: MapLog,
+) -> Tails:
+    """Read what lies behind the last place that the map tells; raises NetworkFault.
+
+    A partition of which nothing was ever announced has no tail yet.
+    """
+    tails: Tails = {}
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def read(partition: MirroredPartition, ends: LogEnds) -> None:
+        place = (partition.topic, partition.index)
+        async with limit:
+            tails[place] = await _read(
+                cluster,
+                partition,
+                ends,
+                map_log.state.reached.get(place),
+                map_log.producer.producer_id,
+            )
+
+    async with trio.open_nursery() as nursery:
+        for partition in partitions:
+            ends = target[partition.topic, partition.index]
+            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
+                nursery.start_soon(read, partition, ends)
+    return tails
+
+
+async def _read(
+    cluster: Cluster,
+    partition: MirroredPartition,
+    ends: LogEnds,
+    reached: Reached | None,
+    producer_id: int,
+) -> Tail | TailGarbled:
+    """Return the partition's tail, or what is wrong with it."""
+    offset_map, where = partition.offset_map, (partition.target_topic, partition.index)
+    offset_map.advance(ends.end)
+    begin = begin_at(offset_map, reached, ends.end)
+    tail = Tail(offset_map, begin.place)
+    async for header, _ in read_partition(cluster, *where, ends.end - 1, ends.end):
+        if header.producer_id == producer_id and not header.is_control:
+            place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
+            if place is not None and place >= begin.place:
+                tail.place = place
+                tail.take(header.base_offset, header.base_sequence, header.last_offset_delta + 1)
+                return tail
+    try:
+        start = max(begin.target_end, ends.start)
+        async for header, _ in read_partition(cluster, *where, start, ends.end):
+            is_ours = header.producer_id == producer_id and not header.is_control
+            if is_ours and header.base_offset >= begin.target_end:
+                tail.take(header.base_offset, header.base_sequence, header.last_offset_delta + 1)
+        if not tail.has_seen and ends.start > begin.target_end:
+            return TailGarbled(
+                f"the target begins at {ends.start}: what was mirrored to offset "
+                f"{begin.target_end} and behind cannot be told any more"
+            )
+    except TailGarbled as garbled:
+        return garbled
+    return tail
+
+
+def begin_at(offset_map: OffsetMap, reached: Reached | None, log_end: int) -> Reached:
+    """Return the last place that the map is sure of, of those that the log still has."""
+    place, target = max(offset_map.runs.last_before(log_end), _first(offset_map))
+    sealed_at = offset_map.sealed_at
+    if sealed_at is not None and sealed_at >= target:
+        place, target = offset_map.place_end, sealed_at
+    if reached is not None and reached.place >= place and reached.target_end <= log_end:
+        return reached
+    return Reached(place=place, target_end=target)
+
+
+def _first(offset_map: OffsetMap) -> tuple[int, int]:
+    """Return where the oldest piece begins, on a target that had no records of its own before."""
+    place = offset_map.first_place
+    return place, offset_map.runs.start_of(place)
