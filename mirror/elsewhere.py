@@ -83,4 +83,4 @@ class Elsewhere:
                 )
                 one.is_positioned = True
                 flow.elsewhere[place] = one
-            one.offset_map.advance(end)
+            self._map_log.state.advance({place: end})
