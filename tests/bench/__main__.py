@@ -34,6 +34,7 @@ from tests.bench.mirrors import (
     run_latency,
     run_relay_alone,
     run_rereading,
+    warm_up_mirrored,
 )
 from tests.bench.page import publish
 from tests.bench.plans import RUNS, Extent, Plan, plan_for
@@ -146,15 +147,16 @@ class Bench:
             if stage is None:
                 self._without_apache(folder)
                 return
+            warm_up_mirrored(stage, ledger)
             with ledger.timed("catching up"):
                 for workload in plan.catching_up:
                     run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
                     self.save()
             with ledger.timed("latency"):
-                run_latency(stage, plan.rates, plan.steady_systems, plan.steady_rounds, ledger)
+                run_latency(stage, plan.rates, plan.steady_systems, plan.latency_rounds, ledger)
             with ledger.timed("kills"):
                 for kill in plan.kills:
-                    run_killing(stage, kill, plan.steady_systems, plan.steady_rounds, ledger)
+                    run_killing(stage, kill, plan.steady_systems, plan.kill_rounds, ledger)
 
     def _without_apache(self, folder: Path) -> None:
         """Run what needs no Apache Kafka: the relay, and ours between bundled brokers."""

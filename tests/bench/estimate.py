@@ -7,19 +7,21 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
+from tests.bench.brokers import PASSES as BROKER_PASSES
 from tests.bench.draining import ROUND_TRIPS_MS, DrainPlan
 from tests.bench.draining import SYSTEMS as DRAINERS
 from tests.bench.latency import WARM_UP_S, Rate
+from tests.bench.mirrors import PASSES, WARM_UP_PASSES
 from tests.bench.plans import Plan
 from tests.bench.replicated import ReplicatedPlan
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
-from tests.bench.workloads import Part, Workload
+from tests.bench.workloads import BASE, Part, Workload
 
 STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
-START_S: Final[Mapping[str, float]] = {OURS: 3, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
+START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
 """From the command to the first record, and cleaning up."""
-MB_S: Final[Mapping[str, float]] = {OURS: 150, MM2_DEFAULT: 40, MM2_TUNED: 55, RELAY: 1000}
+MB_S: Final[Mapping[str, float]] = {OURS: 300, MM2_DEFAULT: 100, MM2_TUNED: 130, RELAY: 1000}
 """Over all workloads; small records and single ones take longer and have less data."""
 FILL_MB_S: Final = 150.0
 KILL_S: Final = 45.0
@@ -27,7 +29,7 @@ KILL_S: Final = 45.0
 REREAD_S: Final = 120.0
 """All systems at once; the slowest translates once in 60 s, at worst twice that."""
 BROKER_S: Final = 15.0
-BROKER_MB_S: Final = 250.0
+BROKER_MB_S: Final = 700.0
 REPLICATED_S: Final = 35.0
 """Three brokers, started and warmed up, and the clients' own starts."""
 REPLICATED_MB_S: Final = 60.0
@@ -57,22 +59,24 @@ def told_time(plan: Plan, parts: Sequence[Part]) -> str:
 
 
 def _mirror(plan: Plan) -> float:
-    runs, steady_runs = plan.rounds.runs, plan.steady_rounds.runs
     catching_up = sum(
-        _fill(workload) + runs * sum(_copy(workload, system) for system in plan.catching_up_systems)
+        _catch_up(workload, plan.catching_up_systems, plan.rounds.runs)
         for workload in plan.catching_up
     )
-    on_bundled = sum(_fill(workload) + runs * _copy(workload, OURS) for workload in plan.on_bundled)
+    on_bundled = sum(_catch_up(workload, (OURS,), plan.rounds.runs) for workload in plan.on_bundled)
     rates = sum(map(_rate, plan.rates))
-    latency = rates + steady_runs * sum(START_S[each] + rates for each in plan.steady_systems)
-    kills = steady_runs * sum(KILL_S + kill.after_s for kill in plan.kills)
-    stages = STAGE_S * (2 if plan.on_bundled else 1)
+    starts = sum(START_S[each] + rates for each in plan.steady_systems)
+    latency = rates + plan.latency_rounds.runs * starts
+    kills = plan.kill_rounds.runs * sum(KILL_S + kill.after_s for kill in plan.kills)
+    stages = STAGE_S * (2 if plan.on_bundled else 1) + WARM_UP_PASSES * _copy(BASE, OURS)
     return stages + catching_up + on_bundled + latency + kills
 
 
 def _broker(plan: Plan) -> float:
-    each = sum(2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads)
-    each += BROKER_S + sum(map(_rate, plan.brokers.rates))
+    each = BROKER_PASSES * sum(
+        2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads
+    )
+    each += BROKER_S + BROKER_PASSES * sum(map(_rate, plan.brokers.rates))
     return 2 * plan.brokers.rounds.runs * each
 
 
@@ -82,12 +86,15 @@ def _replicated(plan: ReplicatedPlan) -> float:
 
 
 def _drain(plan: DrainPlan) -> float:
-    copies = sum(
-        _fill(workload)
-        + plan.rounds.runs * sum(ONE_CORE * _copy(workload, each) for each in DRAINERS)
-        for workload in plan.workloads
+    copies = ONE_CORE * sum(
+        _catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads
     )
     return len(ROUND_TRIPS_MS) * (STAGE_S + copies)
+
+
+def _catch_up(workload: Workload, systems: Sequence[str], runs: int) -> float:
+    each = sum(PASSES.get(system, 1) * _copy(workload, system) for system in systems)
+    return _fill(workload) + runs * each
 
 
 def _fill(workload: Workload) -> float:

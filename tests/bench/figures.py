@@ -67,6 +67,15 @@ def throughput(samples: Sequence[Sample], *, records: int, value_bytes: int) -> 
     )
 
 
+def typical(found: Sequence[Throughput]) -> Throughput:
+    """Return the median of each figure of at least one pass."""
+    return Throughput(
+        mb_s=median(each.mb_s for each in found),
+        cpu_s_per_gib=median(each.cpu_s_per_gib for each in found),
+        peak_resident_mb=median(each.peak_resident_mb for each in found),
+    )
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that at least this share of all values does not exceed."""
     ordered = sorted(values)

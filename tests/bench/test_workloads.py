@@ -7,6 +7,7 @@ from tests.bench.plans import QUICK_S, Extent, plan_for
 from tests.bench.results import MM2_DEFAULT, OURS
 from tests.bench.workloads import (
     BASE,
+    DATA_BYTES,
     DEFAULT_PARTS,
     GIB,
     KIB,
@@ -45,9 +46,9 @@ def test_every_combination_has_a_name_and_a_topic_of_its_own() -> None:
 
 def test_a_workload_is_whole_batches_in_every_partition() -> None:
     assert BASE.records_per_batch == 16
-    assert BASE.batches_per_partition == GIB // (16 * KIB * 12)
+    assert BASE.batches_per_partition == DATA_BYTES // (16 * KIB * 12)
     assert BASE.records == BASE.batches_per_partition * 16 * 12
-    assert GIB * 0.99 < BASE.value_bytes <= GIB
+    assert DATA_BYTES * 0.99 < BASE.value_bytes <= DATA_BYTES
 
 
 def test_a_batch_of_one_record_holds_one_whatever_its_size() -> None:
@@ -69,7 +70,7 @@ def test_tiny_batches_move_less_data() -> None:
     by_name = {each.name: each for each in one_at_a_time()}
     assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == GIB // 8
     assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 250_000_000
-    assert by_name["10 KiB, none, batch 16 KiB, 12p"].data_bytes == 384 * MIB
+    assert by_name["10 KiB, none, batch 16 KiB, 12p"].data_bytes == DATA_BYTES
 
 
 def test_everyone_comes_first_once() -> None:
@@ -112,7 +113,7 @@ def test_the_quick_plan_leaves_time_to_start_clusters_within_five_minutes() -> N
 
 
 def test_the_disk_must_hold_the_largest_workload_on_both_sides() -> None:
-    assert disk_mb(one_at_a_time()) > 2 * GIB // MIB
+    assert disk_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
 
 
 def test_the_full_plan_is_estimated_at_three_quarters_of_an_hour() -> None:

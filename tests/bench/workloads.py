@@ -19,8 +19,8 @@ ONE_RECORD: Final = 0
 BATCH_BYTES: Final = (ONE_RECORD, 16 * KIB, 100 * KIB)
 PARTITIONS: Final = (1, 12, 120)
 
-VARIED_BYTES: Final = 384 * MIB
-"""What a workload moves that differs from the base: enough for some seconds of everybody."""
+DATA_BYTES: Final = 512 * MIB
+"""What is mirrored: enough for some seconds of everybody."""
 MOST_RECORDS: Final = 2_500_000
 MOST_BATCHES: Final = 131_072
 """Where records or batches, not bytes, are what takes the time."""
@@ -50,7 +50,7 @@ class Workload:
     codec: Compression = Compression.NONE
     batch_bytes: int = 16 * KIB
     partitions: int = 12
-    data_bytes: int = GIB
+    data_bytes: int = DATA_BYTES
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ def one_at_a_time(base: Workload = BASE) -> list[Workload]:
     varied += [replace(base, batch_bytes=value) for value in BATCH_BYTES]
     varied += [replace(base, partitions=value) for value in PARTITIONS]
     others = [each for each in dict.fromkeys(varied) if each != base]
-    return [base, *(fitted(replace(each, data_bytes=VARIED_BYTES)) for each in others)]
+    return [base, *(fitted(each) for each in others)]
 
 
 def every_combination(base: Workload = BASE) -> list[Workload]:
@@ -109,7 +109,6 @@ def every_combination(base: Workload = BASE) -> list[Workload]:
                 codec=codec,
                 batch_bytes=batch,
                 partitions=partitions,
-                data_bytes=VARIED_BYTES,
             )
         )
         for record, codec, batch, partitions in product(
