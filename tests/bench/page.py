@@ -81,17 +81,18 @@ checkpoints and group sync each second |
   nobody's start counts.
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
-  timed, are done by all systems at once.
+  timed, are done by all systems at once. What a system is done with in a second or two (ours, the
+  relay, a single broker) it does three times in a round, and the median counts.
 - Latency is from the moment a record was due to be sent until a consumer of the target has it;
   a late answer does not delay the records behind it.
 - Records twice and records read again are counts, and ours is meant to be 0. Then the ratio is 0,
   whatever the other one's count is, which is a matter of luck between 0 and its bound; where the
   other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
   after the mirror has come to rest, so what was written since the last sync is not in it.
-- Brokers sync no disk and have worked a little before. A single one is written and read by this
-  harness with ready-made batches, and latency is from the producer to a consumer. "3 brokers, rf 3"
-  are written and read by librdkafka with acks=all and two in-sync replicas at least; "written only"
-  is the time until a record is acknowledged.
+- Brokers sync no disk and have worked before: five mirrored passes make Java compile what matters.
+  A single one is written and read by this harness with ready-made batches, and latency is from the
+  producer to a consumer. "3 brokers, rf 3" are written and read by librdkafka with acks=all and two
+  in-sync replicas at least; "written only" is the time until a record is acknowledged.
 - Memory is that of the brokers' own processes, all three together where there are three: Apache
   Kafka's hold its controllers, ours have a ZooKeeper beside them (about 90 MB).
 - "one core": the mirror may use one processor only, brokers and harness use all. "80 ms away": the
