@@ -4,9 +4,7 @@ The real `Partition` on logs that are lists, a controller of a few lines, and me
 late, twice or never. A crash takes the process, not its files.
 """
 
-from collections import deque
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -14,75 +12,23 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from broker.log.config import LogConfig
 from broker.log.results import AppendResult
-from broker.replication.in_sync import IsrChange, IsrRules
+from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.partition import ALL_IN_SYNC, Partition, Surroundings
 from broker.replication.truncation import (
-    Divergence,
     UnknownEpoch,
     find_divergence,
     truncation_offset,
 )
 from tests.broker.replication.clocks import HandClock
-from tests.broker.replication.list_log import Entry, ListLog
+from tests.broker.replication.list_log import ListLog
+from tests.broker.replication.messages import Asked, Broker, Fate, Fetch, Fetched
 from tests.broker.rig import batch
 from wire.errors import ErrorCode
 
 BROKERS = (0, 1, 2)
 LAG_TIME_MAX_MS = 10
 MOST_FETCHED = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """A follower's request: from where on, and what it knows of its own history."""
-
-    leader: int
-    leader_epoch: int
-    offset: int
-    last_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The leader's answer to it."""
-
-    to: Fetch
-    entries: tuple[Entry, ...] = ()
-    high_watermark: int = 0
-    divergence: Divergence | None = None
-    ends_at: int | None = None
-    """For a follower that is out of range: where the leader's log ends."""
-
-
-class Fate(Enum):
-    """What becomes of a request for an ISR."""
-
-    ANSWERED = "it arrives and is answered"
-    LOST = "it never arrives"
-    ANSWER_LOST = "it arrives, and its answer does not"
-    LATE = "the leader gives it up, and it is still on its way"
-
-
-@dataclass(slots=True)
-class Asked:
-    """One copy of a request for an ISR, on its way to the controller."""
-
-    number: int
-    change: IsrChange
-    is_awaited: bool = True
-
-
-@dataclass(slots=True)
-class Broker:
-    """One process and its files; `partition` is None while it is down."""
-
-    log: ListLog
-    saved_high_watermark: int = 0
-    partition: Partition | None = None
-    inbox: deque[Leadership] = field(default_factory=deque)
-    request: Fetch | None = None
-    answer: Fetched | None = None
 
 
 class Replicas(RuleBasedStateMachine):

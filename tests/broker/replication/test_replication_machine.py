@@ -8,7 +8,8 @@ import pytest
 from hypothesis import settings
 
 from broker.replication.partition import ALL_IN_SYNC
-from tests.broker.replication.replicas import BROKERS, LAG_TIME_MAX_MS, Fate, Replicas
+from tests.broker.replication.messages import Fate
+from tests.broker.replication.replicas import BROKERS, LAG_TIME_MAX_MS, Replicas
 
 TestReplicas = Replicas.TestCase
 TestReplicas.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
