@@ -1,5 +1,7 @@
-"""Heartbeats and offset syncs between two bundled clusters."""
+"""Heartbeats and offset syncs between two bundled clusters, and a promotion that leaves them be."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,14 @@ def records_of(sites: Sites, site: str, topic: str) -> list[Record]:
 
 
 @pytest.mark.integration
-def test_heartbeats_arrive_and_offset_syncs_follow_the_mirror(tmp_path: Path) -> None:
+def test_heartbeats_arrive_offset_syncs_follow_and_a_promotion_leaves_both_be(
+    tmp_path: Path,
+) -> None:
     more = "mirrormaker: {heartbeats: true, offset_syncs: source, interval_ms: 200}"
     with run_sites(tmp_path / "sites") as sites:
         create_topic(sites.dc1, "beaten")
         produce(sites.dc1, "beaten", range(20))
-        with run_mirror(configure(sites, tmp_path, "beaten", more)) as mirror:
+        with run_mirror(configure(sites, tmp_path, ".*", more)) as mirror:
             mirror.wait_mirrored("heartbeats", 3)
             mirror.wait_mirrored("beaten", 20)
 
@@ -35,6 +39,15 @@ def test_heartbeats_arrive_and_offset_syncs_follow_the_mirror(tmp_path: Path) ->
             produce(sites.dc1, "beaten", range(20, 25))
             wait_until("the next sync", lambda: last_sync() == (24, 24))
             assert mirror.status()["faults"] == []
+            promoted = subprocess.run(
+                [sys.executable, "-m", "failover.cli", "promote", "dc2", str(mirror.configuration)],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert promoted.returncode == 0, promoted.stderr
+            assert "moves    1 topics, 1 partitions" in promoted.stdout
         there = records_of(sites, "dc2", "dc1.heartbeats")
         beats = [heartbeat.decode(r.key or b"", r.value or b"") for r in there]
         assert {(one.source, one.target) for one in beats} == {("dc1", "dc2")}
