@@ -197,6 +197,19 @@ def test_the_cluster_and_its_brokers_are_described(tools: Tools, bundled: Runnin
     assert f"advertised.listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
 
 
+def test_a_broker_has_settings_of_its_own_until_they_are_taken_back(tools: Tools) -> None:
+    entity = ("--entity-type", "brokers", "--entity-name", "0")
+    tools.run(CONFIGS, "--alter", *entity, "--add-config", "log.retention.ms=1234567")
+    said = tools.run(CONFIGS, "--describe", *entity)
+    assert "log.retention.ms=1234567" in said
+    assert (
+        "{DYNAMIC_BROKER_CONFIG:log.retention.ms=1234567, "
+        "DEFAULT_CONFIG:log.retention.ms=604800000}"
+    ) in said
+    tools.run(CONFIGS, "--alter", *entity, "--delete-config", "log.retention.ms")
+    assert "log.retention.ms" not in tools.run(CONFIGS, "--describe", *entity)
+
+
 def test_log_folders_are_described(tools: Tools, bundled: RunningCluster) -> None:
     topic = tools.create("sized", partitions=1)
     tools.produce(topic, 60)
