@@ -5,7 +5,7 @@ The hot path adds to them for every batch; a counter of prometheus_client takes 
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,7 +76,7 @@ class FlowMeasurements:
     malformed: Counter[str] = field(default_factory=Counter)
 
     def note_acknowledged(
-        self, now_ms: int, arrived_ms: Counter[int], max_timestamps: Counter[int]
+        self, now_ms: int, arrived_ms: Mapping[int, int], max_timestamps: Mapping[int, int]
     ) -> None:
         """Take what the batches of an answer took here, and how old their newest records are."""
         for time_ms, batches in arrived_ms.items():

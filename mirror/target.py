@@ -6,8 +6,9 @@ refused or lies at other offsets, and where to go on is read off the log once al
 """
 
 import logging
-from collections import Counter, deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 import trio
@@ -76,14 +77,18 @@ class _Request:
         self._line.lose(self._items, fault)
 
 
+_counts = partial(defaultdict[int, int], int)
+"""A Counter does the same, but in Python, and one is made for each answer."""
+
+
 @dataclass(slots=True)
 class _Settled:
     """What of one answer was acknowledged; counted here, because the counters are far away."""
 
     records: int = 0
     bytes: int = 0
-    arrived_ms: Counter[int] = field(default_factory=Counter)
-    max_timestamps: Counter[int] = field(default_factory=Counter)
+    arrived_ms: defaultdict[int, int] = field(default_factory=_counts)
+    max_timestamps: defaultdict[int, int] = field(default_factory=_counts)
 
 
 class TargetWriter:
