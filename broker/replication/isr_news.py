@@ -23,8 +23,9 @@ class IsrNews:
 
     def note_changed(self, partition: str, before: frozenset[int], after: frozenset[int]) -> None:
         """Take in that a partition has another ISR."""
-        first, _ = self.changed.get(partition, (before, after))
-        self.changed[partition] = (first, after)
+        first, _ = self.changed.pop(partition, (before, after))
+        if first != after:
+            self.changed[partition] = (first, after)
 
     def note_refused(self, partition: str, error: ErrorCode) -> None:
         """Take in that a partition was not given the ISR that its leader wants."""
@@ -49,7 +50,7 @@ def _changes(changed: dict[str, tuple[frozenset[int], frozenset[int]]]) -> str:
     lost = Counter(broker for before, after in changed.values() for broker in before - after)
     counts = [f"broker {broker} joined {gained[broker]}" for broker in sorted(gained)]
     counts += [f"broker {broker} left {lost[broker]}" for broker in sorted(lost)]
-    return f"{_names(changed)} changed: {', '.join(counts) or 'and are as they were'}"
+    return f"{_names(changed)} changed: {', '.join(counts)}"
 
 
 def _names(partitions: Collection[str]) -> str:

@@ -51,6 +51,11 @@ class Options:
     progress_s: float = PROGRESS_S
     """After the last fault; a machine that is busy with other tests needs longer."""
 
+    @property
+    def group_s(self) -> float:
+        """The same for the group that shares the logs."""
+        return 2 * self.progress_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -105,7 +110,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
                 nursery.start_soon(inject, cluster, planned, note)
         quiet_s = monotonic()
         progress.follow()
-        with trio.move_on_after(options.progress_s):
+        with trio.move_on_after(options.group_s):
             await _wait_progress(progress, group, quiet_s)
         seconds = monotonic() - began_s
         for name in (*PRODUCERS, *CONSUMERS):
@@ -119,7 +124,10 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             await cluster.stop(name, signal.SIGTERM)
     story = story_of(read_events(sorted(options.folder.glob("*.jsonl"))))
     logs = frozenset(f"{TOPIC}-{index}" for index in range(PARTITIONS))
-    offences = check(story, Promises(logs=logs, progress_within_s=options.progress_s))
+    promises = Promises(
+        logs=logs, progress_within_s=options.progress_s, group_within_s=options.group_s
+    )
+    offences = check(story, promises)
     offences += check_group(story)
     if options.factor > 1:
         offences += replicas.compare(options.folder, cluster.brokers, logs)
@@ -167,6 +175,7 @@ def report(result: Result, options: Options) -> Iterator[str]:
     acked = len(result.story.acked)
     yield f"  {acked} records acknowledged, {acked / result.seconds:.0f} a second"
     yield f"  {len(result.story.refused)} given up by producers, {_longest_gap(result.story)}"
+    yield f"  {_group_says(result.story)}"
     for name in result.died:
         yield f"  {name} ended by itself"
     for offence in result.offences[:50]:
@@ -175,6 +184,15 @@ def report(result: Result, options: Options) -> Iterator[str]:
         yield f"  ... {len(result.offences)} offences"
     kept = "PASSED" if not result.offences and not result.died else "FAILED"
     yield f"{kept}: 0 lost, 0 duplicates" if kept == "PASSED" else kept
+
+
+def _group_says(story: Story) -> str:
+    given = [(read.log, read.offset) for read in story.reads if read.in_group]
+    again = len(given) - len(set(given))
+    return (
+        f"the group was given {len(given)} records, {again} of them again; it committed "
+        f"{len(story.committed)} times and took logs over {len(story.took)} times"
+    )
 
 
 def _longest_gap(story: Story) -> str:

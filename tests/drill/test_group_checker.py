@@ -102,7 +102,7 @@ def test_an_answer_that_was_asked_for_before_a_commit_may_be_older() -> None:
 
 def test_the_group_makes_progress_whoever_of_it_does() -> None:
     fault = Fault(at_s=3.0, ended_s=14.5, what="kill m0")
-    promises = Promises(logs=frozenset())
+    promises = Promises(logs=frozenset(), group_within_s=15.0)
     assert check(story_of([*GOOD, fault]), promises) == []
     nothing_more = [*GOOD, replace(fault, ended_s=20.0)]
     assert [str(offence) for offence in check(story_of(nothing_more), promises)] == [

@@ -31,6 +31,9 @@ def test_a_partition_that_changed_twice_is_told_from_its_first_state_to_its_last
     news.note_changed("t-0", ALL, frozenset({0, 1}))
     news.note_changed("t-0", frozenset({0, 1}), frozenset({0}))
     assert news.take() == "ISR: t-0 [0] instead of [0, 1, 2]"
+    news.note_changed("t-0", ALL, frozenset({0, 1}))
+    news.note_changed("t-0", frozenset({0, 1}), ALL)
+    assert not news, "it is as it was"
 
 
 def test_refusals_are_told_by_their_reason() -> None:
