@@ -25,6 +25,7 @@ from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.metadata import TopicView
 from wire.net.operations import commit_group_offsets, fetch_offsets_of
+from wire.net.retries import LEADER_MOVED, code_of
 from wire.record_batch import iterate_batches, iterate_records
 
 TOPIC: Final = "bench-fresh"
@@ -197,6 +198,9 @@ async def _watch(target: Cluster, arrivals: Arrivals) -> None:
         )
         for topic in answer.responses:
             for data in topic.partitions:
+                if code_of(data.error_code) in LEADER_MOVED:
+                    await trio.sleep(LOOK_S)  # its leader does not know of it yet
+                    continue
                 if data.error_code != ErrorCode.NONE:
                     raise RunFailed(f"{OFFSETS_TOPIC}-{data.partition_index}: {data.error_code}")
                 assert isinstance(data.records, memoryview), "as it came off the wire"
