@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from mirror.flow_state import FlowState
 from mirror.measurements import FlowMeasurements
@@ -18,8 +17,6 @@ from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.config import load
 from wire.net.errors import ConnectionClosed
-
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 FILE = """\
 clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
@@ -80,6 +77,7 @@ class Stage:
 
 async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
     tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     stage = Stage.of(tmp_path)
     share, flow = stage.share, stage.flow
@@ -111,6 +109,7 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
 
 async def test_of_several_versions_seen_meanwhile_the_last_counts(
     tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     stage = Stage.of(tmp_path)
     async with trio.open_nursery() as nursery:
