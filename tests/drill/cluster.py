@@ -45,8 +45,11 @@ class Process:
     command: list[str]
     log: Path
     child: subprocess.Popen[bytes] | None = None
+    is_wanted: bool = False
+    """Whether it is to run: one that is just being ended has not died by itself."""
 
     def start(self) -> None:
+        self.is_wanted = True
         with self.log.open("ab") as sink:
             self.child = subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=sink, stderr=sink
@@ -118,6 +121,7 @@ class Cluster:
         process = self.processes[name]
         if process.child is None:
             return
+        process.is_wanted = False
         self.links.pids.pop(process.pid, None)
         for child in _children(process.pid):
             _signal(child, how)
@@ -136,7 +140,7 @@ class Cluster:
         return [
             name
             for name, process in self.processes.items()
-            if process.child is not None and process.child.poll() is not None
+            if process.is_wanted and process.child is not None and process.child.poll() is not None
         ]
 
 
