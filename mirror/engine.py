@@ -32,6 +32,7 @@ from mirror.share import Share
 from mirror.source import fetch_from
 from mirror.target import TargetWriter
 from mirror.topics import Discovery
+from mirror.trimming import MapTrimmer
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from wire.net.errors import AuthenticationFailed, NetworkFault
@@ -80,6 +81,7 @@ class Engine:
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
             nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
+            nursery.start_soon(MapTrimmer(self.flow, self._links, self.map_log).run)
             nursery.start_soon(self._follow_leaders)
             self.is_started = True
             self._loaded.set()

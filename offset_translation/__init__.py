@@ -4,6 +4,7 @@ For applications that keep offsets themselves: feed ``MapState`` the records of 
 it the target's log ends, ask ``translate``. docs/positions.md has the whole of it.
 """
 
+from offset_translation.both_ways import translate_both_ways
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import (
@@ -22,5 +23,6 @@ __all__ = [
     "map_topic_name",
     "translate",
     "translate_back",
+    "translate_both_ways",
     "translate_clamped",
 ]

@@ -13,6 +13,8 @@ with an int16 kind, values with an int16 version (0):
                             value: int64 target_start
     kind 5  reached         key: string topic, int32 partition
                             value: int64 place, int64 target_end
+    kind 6  trimmed         key: string topic, int32 partition
+                            value: int64 place: pieces and runs before it are forgotten
 
 A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
 what was written before there were any means the same.
@@ -52,6 +54,7 @@ class Kind(IntEnum):
     SOURCE_TOPIC = 3
     RUN_START = 4
     REACHED = 5
+    TRIMMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,14 @@ class ReachedKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrimmedKey:
+    """Before which place of a partition nothing is kept; in one stroke, unlike withdrawals."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorProducerKey:
     """A producer id that a mirror has used on this cluster."""
 
@@ -104,7 +115,13 @@ class SourceTopicKey:
 
 
 MapKey: TypeAlias = (
-    PieceStartKey | SealKey | MirrorProducerKey | SourceTopicKey | RunStartKey | ReachedKey
+    PieceStartKey
+    | SealKey
+    | MirrorProducerKey
+    | SourceTopicKey
+    | RunStartKey
+    | ReachedKey
+    | TrimmedKey
 )
 
 
@@ -158,6 +175,12 @@ def reached(topic: str, partition: int, at: Reached) -> tuple[bytes, bytes]:
     return key, struct.pack(">hqq", VALUE_VERSION, at.place, at.target_end)
 
 
+def trimmed(topic: str, partition: int, place: int) -> tuple[bytes, bytes]:
+    """Return key and value that forget what lies before a place."""
+    key = encode_key(TrimmedKey(topic=topic, partition=partition))
+    return key, struct.pack(">hq", VALUE_VERSION, place)
+
+
 def mirror_producer(producer: MirrorProducer) -> tuple[bytes, bytes]:
     """Return key and value that keep the mirror's producer id."""
     key = MirrorProducerKey(producer_id=producer.producer_id)
@@ -191,9 +214,9 @@ def encode_key(key: MapKey) -> bytes:
         case RunStartKey(topic=topic, partition=partition, place=place):
             tail = put_string(topic) + struct.pack(">iq", partition, place)
             return struct.pack(">h", Kind.RUN_START) + tail
-        case ReachedKey(topic=topic, partition=partition):
-            tail = put_string(topic) + struct.pack(">i", partition)
-            return struct.pack(">h", Kind.REACHED) + tail
+        case ReachedKey(topic=topic, partition=index) | TrimmedKey(topic=topic, partition=index):
+            kind = Kind.REACHED if isinstance(key, ReachedKey) else Kind.TRIMMED
+            return struct.pack(">h", kind) + put_string(topic) + struct.pack(">i", index)
         case _:
             assert_never(key)
 
@@ -222,6 +245,8 @@ def decode_key(buffer: bytes) -> MapKey:
             )
         case Kind.REACHED:
             key = ReachedKey(topic=cursor.string(), partition=cursor.integer(4))
+        case Kind.TRIMMED:
+            key = TrimmedKey(topic=cursor.string(), partition=cursor.integer(4))
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
     cursor.finish()
@@ -240,7 +265,7 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
         raise MalformedRecord(f"unknown version {version} of a map record's value")
     field: int | UUID | Reached
     match key:
-        case PieceStartKey() | SealKey() | RunStartKey():
+        case PieceStartKey() | SealKey() | RunStartKey() | TrimmedKey():
             field = cursor.integer(8)
         case MirrorProducerKey():
             field = cursor.integer(2)
@@ -320,6 +345,8 @@ class MapState:
                 self._map(topic, partition).begin_run(place, target)
             case ReachedKey(topic=topic, partition=partition), Reached() as reached_at:
                 self.reached[topic, partition] = reached_at
+            case TrimmedKey(topic=topic, partition=partition), int(place):
+                self._map(topic, partition).forget_before(place)
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
                 self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
                 self.producer_ids.add(producer_id)
@@ -341,6 +368,8 @@ class MapState:
                 self._map(topic, partition).withdraw_run(place)
             case ReachedKey(topic=topic, partition=partition):
                 self.reached.pop((topic, partition), None)
+            case TrimmedKey():
+                pass  # what is forgotten stays so
             case MirrorProducerKey(producer_id=producer_id):
                 self.producer_ids.discard(producer_id)
                 if self.producer is not None and self.producer.producer_id == producer_id:

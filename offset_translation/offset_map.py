@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from offset_translation.runs import InconsistentPiece, Runs
 
-__all__ = ["Beyond", "InconsistentPiece", "OffsetMap", "Piece"]
+__all__ = ["Beyond", "InconsistentPiece", "Obsolete", "OffsetMap", "Piece"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,17 @@ class Beyond(NamedTuple):
     """Places."""
     seals: tuple[int, ...]
     """Target offsets."""
+
+
+class Obsolete(NamedTuple):
+    """What is not needed any more, as its records are gone on both sides."""
+
+    place: int
+    """Before it nothing need be known."""
+    pieces: tuple[int, ...]
+    """Places."""
+    runs: tuple[int, ...]
+    """Places."""
 
 
 class OffsetMap:
@@ -159,11 +170,10 @@ class OffsetMap:
         """Say that exactly the places before this one are on the target; the rest is foreign."""
         self._place_end = place_end
 
-    def trim(self, source_log_start: int, target_log_start: int) -> tuple[int, ...]:
-        """Drop the pieces that lie wholly below both log starts; return their places.
+    def obsolete(self, source_log_start: int, target_log_start: int) -> Obsolete:
+        """Return the pieces that lie wholly below both log starts, and the runs before them.
 
-        The last piece at or below the target's end always stays: it is the position. The returned
-        ones may be withdrawn from the durable map, oldest first.
+        The last piece at or below the target's end always stays: it is the position.
         """
         last = self._stop() - 1
         keep = 0
@@ -173,10 +183,23 @@ class OffsetMap:
             if self._runs.end_of(end) > target_log_start or source_end > source_log_start:
                 break
             keep += 1
-        trimmed = tuple(self._place[:keep])
-        del self._source[:keep]
-        del self._place[:keep]
-        return trimmed
+        place = self._place[keep] if keep else self.first_place
+        runs = self._runs.before(place) if keep else ()
+        return Obsolete(place=place, pieces=tuple(self._place[:keep]), runs=runs)
+
+    def forget_before(self, place: int) -> None:
+        """Drop the pieces that begin before this place, and the runs that end before it."""
+        index = bisect_left(self._place, place)
+        del self._source[:index]
+        del self._place[:index]
+        self._runs.forget_before(place)
+
+    def trim(self, source_log_start: int, target_log_start: int) -> tuple[int, ...]:
+        """Drop what is obsolete; return the places of the pieces that were dropped."""
+        found = self.obsolete(source_log_start, target_log_start)
+        if found.pieces:
+            self.forget_before(found.place)
+        return found.pieces
 
     # --- what it says ------------------------------------------------------------------------
 

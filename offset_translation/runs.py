@@ -89,6 +89,12 @@ class Runs:
         """Return the places of the runs that no place from this one on is in."""
         return tuple(self._place[: max(0, bisect_right(self._place, place) - 1)])
 
+    def forget_before(self, place: int) -> None:
+        """Drop the runs that no place from this one on is in."""
+        count = len(self.before(place))
+        del self._place[:count]
+        del self._target[:count]
+
     def within(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Yield (place, target offset, count) of each run's part of the places [first, end)."""
         while first < end:

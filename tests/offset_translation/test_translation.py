@@ -5,6 +5,14 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offset_translation.map_records import (
+    MapState,
+    PieceStartKey,
+    decode_key,
+    piece_start,
+    trimmed,
+    withdrawal,
+)
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import (
     NotYet,
@@ -123,6 +131,38 @@ def test_trimming_forgets_only_what_is_gone_on_both_sides(
             after = translate_clamped(trimmed, source_offset)
             assert after is not None
             assert after.target_offset == before
+
+
+@given(mirrored_logs(), st.integers(0, 1500), st.integers(0, 60))
+def test_a_replayed_trim_says_the_same_as_the_map_that_was_trimmed(
+    log: tuple[int, list[int], int, int], source_log_start: int, target_log_start: int
+) -> None:
+    """In one stroke, with the pieces before it withdrawn or not, compacted away or not."""
+    live = build(log)
+    found = live.obsolete(source_log_start, target_log_start)
+    starts = [piece_start("t", 0, source_start=s, target_start=p) for s, p in live_starts(log)]
+    state = MapState()
+    for key, value in (*starts, trimmed("t", 0, found.place)):
+        state.replay(key, value)
+    for place in found.pieces:
+        gone = PieceStartKey(topic="t", partition=0, target_start=place)
+        state.replay(*withdrawal(gone))
+    compacted = MapState()
+    for key, value in starts:
+        decoded = decode_key(key)
+        assert isinstance(decoded, PieceStartKey)
+        if decoded.target_start not in found.pieces:
+            compacted.replay(key, value)
+    live.trim(source_log_start, target_log_start)
+    for replayed in (state, compacted):
+        replayed.advance({("t", 0): live.target_end})
+        assert replayed.rejected == []
+        assert list(replayed.maps["t", 0].pieces()) == list(live.pieces())
+
+
+def live_starts(log: tuple[int, list[int], int, int]) -> list[tuple[int, int]]:
+    """The boundaries of a map, holes at its end included."""
+    return [(piece.source_start, piece.target_start) for piece in build(log).pieces()]
 
 
 def test_an_empty_partition_translates_to_zero() -> None:
