@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.integration.test_faults import live_brokers, produce_all, read_all, until
@@ -93,13 +94,14 @@ def test_what_lies_on_a_dead_folder_is_led_elsewhere_and_follows_when_it_is_back
     overrides = {
         "zookeeper.session.timeout.ms": "3000",
         "default.replication.factor": "2",
+        "auto.create.topics.enable": "false",
         "auto.leader.rebalance.enable": "false",
     }
     with run_cluster(tmp_path, brokers=2, overrides=overrides) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         second = tmp_path / "second"
         restart_with(cluster, admin, f"{cluster.data}/broker-1/logs,{second}")
-        create(admin, "t", [1, 0], [1, 0])
+        until(lambda: is_created(admin, "t"))
         sent = [b"%d" % number for number in range(200)]
         assert len(produce_all(cluster.bootstrap, "t", sent)) == 200
         until(lambda: len(list(second.glob("t-*"))) == 1)
@@ -130,6 +132,15 @@ def restart_with(cluster: RunningCluster, admin: AdminClient, log_dirs: str) -> 
     properties.write_text("\n".join([*kept, f"log.dirs={log_dirs}", ""]))
     cluster.start_broker(1)
     until(lambda: live_brokers(admin) == 2)
+
+
+def is_created(admin: AdminClient, topic: str) -> bool:
+    """Create a topic on both brokers; not yet while they look for a new controller."""
+    try:
+        create(admin, topic, [1, 0], [1, 0])
+    except KafkaException:
+        return len(partitions_of(admin, topic)) == 2
+    return True
 
 
 def in_sync(admin: AdminClient) -> list[list[int]]:
