@@ -268,3 +268,17 @@ def test_sequences_that_begin_again_at_zero_are_followed() -> None:
     tail.take(last, last, 2)
     tail.take(last + 3, 0, 4)
     assert (tail.place, tail.runs) == (2**31 + 4, [(2**31, last + 3)])
+
+
+def test_behind_a_failover_the_way_back_is_exact_although_the_first_flow_rests() -> None:
+    """dc1's 0..13 are dc2's 0..9; dc2 went on with 10..24, which dc1 has at 14..28."""
+    backward = OffsetMap.from_starts([(0, 0), (6, 2)], 10)
+    backward.seal(14, 10)
+    backward.advance(25)
+    forward = OffsetMap.from_starts([(10, 0)], 0)
+    forward.begin_run(0, 14)
+    forward.advance(29)
+    for position, expected in ((0, 0), (2, 6), (9, 13), (10, 14), (17, 21), (25, 29)):
+        found = translate_both_ways(forward, backward, position)
+        assert found is not None
+        assert (found.target_offset, found.is_exact) == (expected, True)
