@@ -26,7 +26,7 @@ CHUNK: Final = 500
 VALUES: Final = 200
 """Different ones: as many as lie in a few batches."""
 TRICKLE_PER_S: Final = 1000
-WARM_UP_S: Final = 5.0
+WARM_UP_S: Final = 20.0
 TIMEOUT_S: Final = 120
 PATIENCE_S: Final = 30.0
 
@@ -125,21 +125,23 @@ class Answers:
 def trickle(task: Task) -> dict[str, float]:
     """Write single records at a rate for so many seconds; from being due to being acknowledged."""
     producer = _producer(task, {"linger.ms": 0})
-    values = _values()
-    warm_up, answers = Answers(), Answers()
+    _send_at_rate(producer, task.topic, WARM_UP_S)  # what piles up on cold brokers is waited for
+    latencies_ms = _send_at_rate(producer, task.topic, task.count)
+    return {"p50": percentile(latencies_ms, 0.5), "p99": percentile(latencies_ms, 0.99)}
+
+
+def _send_at_rate(producer: Producer, topic: str, seconds: float) -> list[float]:
+    """Write for so long, and wait for what is under way; raises RunFailed."""
+    values, answers = _values(), Answers()
     began = monotonic()
-    for number in range(int((WARM_UP_S + task.count) * TRICKLE_PER_S)):
+    for number in range(int(seconds * TRICKLE_PER_S)):
         due = began + number / TRICKLE_PER_S
         while (early := due - monotonic()) > 0:
             producer.poll(early)
-        taker = warm_up if due < began + WARM_UP_S else answers
-        producer.produce(task.topic, values[number % VALUES], on_delivery=taker.to(due))
+        producer.produce(topic, values[number % VALUES], on_delivery=answers.to(due))
     if producer.flush(PATIENCE_S) or answers.errors:
         raise RunFailed(f"not acknowledged: {answers.errors[:1]}")
-    return {
-        "p50": percentile(answers.latencies_ms, 0.5),
-        "p99": percentile(answers.latencies_ms, 0.99),
-    }
+    return answers.latencies_ms
 
 
 def _producer(task: Task, settings: Mapping[str, Any] | None = None) -> Producer:

@@ -6,8 +6,9 @@ WHAT is produce, consume, read, member or positions. It ends when its standard i
 producer waits for what is still on its way, a member of the group until that has read everything.
 """
 
+import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -100,16 +101,34 @@ def _noting(task: Task, number: int) -> Callable[[KafkaError | None, Message], N
 
 
 def consume(task: Task) -> None:
-    """Read everything as it comes; one whose name begins with `re` begins again and again."""
+    """Read everything as it comes; one whose name begins with `re` reads much of it again.
+
+    Of what it has been given before it writes down what differs, and one record at a time of the
+    rest: that it is being served.
+    """
     consumer = _consumer(task)
     rereads = task.name.startswith("re")
     again_s = monotonic() + REREAD_EVERY_S
+    known: dict[tuple[str, int], str] = {}
     while not task.is_over():
-        _take(task, consumer.consume(500, 0.1), is_final=False)
+        given = [_read(task, one) for one in _whole(task, consumer.consume(500, 0.1))]
+        for number, read in enumerate(given):
+            place = (read.log, read.offset)
+            if number == 0 or known.get(place) != read.content:
+                task.note(read)
+            known[place] = read.content
         if rereads and monotonic() > again_s:
-            consumer.assign(_everything(task))
+            consumer.assign(_from_somewhere(task, known))
             again_s = monotonic() + REREAD_EVERY_S
     consumer.close()
+
+
+def _from_somewhere(task: Task, known: Collection[tuple[str, int]]) -> list[TopicPartition]:
+    ends = dict(sorted(known))
+    return [
+        TopicPartition(task.topic, index, random.randint(0, ends.get(task.log(index), 0)))
+        for index in range(task.partitions)
+    ]
 
 
 def read(task: Task) -> None:
@@ -119,7 +138,8 @@ def read(task: Task) -> None:
     positions = dict.fromkeys(range(task.partitions), 0)
     deadline_s = monotonic() + FINAL_READ_S
     while any(positions[index] < ends[index] for index in ends) and monotonic() < deadline_s:
-        for message in _take(task, consumer.consume(1_000, 0.2), is_final=True):
+        for message in _whole(task, consumer.consume(1_000, 0.2)):
+            task.note(_read(task, message, is_final=True))
             positions[message.partition() or 0] = (message.offset() or 0) + 1
     consumer.close()
     left = {index: end for index, end in ends.items() if positions[index] < end}
@@ -159,26 +179,22 @@ def _everything(task: Task) -> list[TopicPartition]:
     return [TopicPartition(task.topic, index, OFFSET_BEGINNING) for index in range(task.partitions)]
 
 
-def _take(task: Task, messages: list[Message], *, is_final: bool) -> list[Message]:
-    at_s = monotonic()
-    taken = []
-    for message in messages:
-        error = message.error()
-        if error is not None:
-            sys.stderr.write(f"{task.name}: {at_s:.3f} {error}\n")
-            continue
-        taken.append(message)
-        task.note(
-            Read(
-                at_s=at_s,
-                who=task.name,
-                log=task.log(message.partition()),
-                offset=message.offset() or 0,
-                content=content_of(message.value()),
-                is_final=is_final,
-            )
-        )
-    return taken
+def _whole(task: Task, messages: list[Message]) -> list[Message]:
+    """Return the records, without what are errors."""
+    for error in filter(None, (message.error() for message in messages)):
+        sys.stderr.write(f"{task.name}: {monotonic():.3f} {error}\n")
+    return [message for message in messages if message.error() is None]
+
+
+def _read(task: Task, message: Message, *, is_final: bool = False) -> Read:
+    return Read(
+        at_s=monotonic(),
+        who=task.name,
+        log=task.log(message.partition()),
+        offset=message.offset() or 0,
+        content=content_of(message.value()),
+        is_final=is_final,
+    )
 
 
 DOES: Final = {

@@ -109,7 +109,6 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
                 nursery.start_soon(group.change, absences, note)
                 nursery.start_soon(inject, cluster, planned, note)
         quiet_s = monotonic()
-        progress.follow()
         with trio.move_on_after(options.group_s):
             await _wait_progress(progress, group, quiet_s)
         seconds = monotonic() - began_s
@@ -161,6 +160,7 @@ async def _wait_progress(progress: Progress, group: Group, quiet_s: float) -> No
         return len(taken) == PARTITIONS and all(served) and any(shared)
 
     progress.also(group.names)
+    progress.skip()
     while not is_seen():
         await trio.sleep(POLL_S)
         progress.follow()
