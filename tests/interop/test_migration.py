@@ -41,6 +41,21 @@ def run(*words: str | Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def mirror_with(theirs: MirrorMaker, topic: str, target: RunningCluster, how: str) -> None:
+    """Let MirrorMaker copy the 2,000 records that there are, and end it."""
+
+    def copied() -> int:
+        return sum(len(read_committed(target, topic, index)) for index in range(PARTITIONS))
+
+    theirs.start()
+    try:
+        wait_until("MirrorMaker's copy", lambda: topic_exists(target, topic), 60)
+        wait_until("MirrorMaker's records", lambda: copied() == 2_000, 60)
+        (theirs.kill if how == "killed" else theirs.stop)()
+    finally:
+        theirs.kill()
+
+
 @pytest.mark.parametrize(
     ("version", "policy", "topic", "how"),
     [(NEWEST_4, {}, "dc1.orders", "killed"), (NEWEST_3, SAME_NAMES, "orders", "stopped")],
@@ -63,17 +78,7 @@ def test_no_record_is_lost_or_repeated_when_ours_replaces_mirror_maker(
             target=Site(alias="dc2", bootstrap=dc2.bootstrap),
             settings={**SINGLE_COPY, **policy, "topics": "orders"},
         )
-        theirs.start()
-        try:
-
-            def copied() -> int:
-                return sum(len(read_committed(dc2, topic, index)) for index in range(PARTITIONS))
-
-            wait_until("MirrorMaker's copy", lambda: topic_exists(dc2, topic), 60)
-            wait_until("MirrorMaker's records", lambda: copied() == 2_000, 60)
-            (theirs.kill if how == "killed" else theirs.stop)()
-        finally:
-            theirs.kill()
+        mirror_with(theirs, topic, dc2, how)
         write(dc1, "orders", 2_000, 500)
         commit(dc1, "behind", "orders", 30)
         commit(dc1, "ahead", "orders", end_of(dc1, "orders") - 10)
