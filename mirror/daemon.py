@@ -117,7 +117,7 @@ def is_ready(runners: list[FlowRunner]) -> bool:
 
 
 def _is_flow_ready(runner: FlowRunner) -> bool:
-    if runner.role in {Role.STANDBY, Role.PAUSED}:
+    if runner.role is Role.PAUSED:
         return True
     engine = runner.engine
     if runner.role is not Role.RUNNING or engine is None or runner.membership is None:

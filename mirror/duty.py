@@ -12,7 +12,6 @@ class Role(Enum):
 
     STARTING = "starting"
     NO_WITNESS = "no witness"
-    STANDBY = "standby"
     RUNNING = "running"
     HELD = "held"
     PAUSED = "paused"
