@@ -90,6 +90,10 @@ class Engine:
         """Return when partitions can be taken."""
         await self._loaded.wait()
 
+    async def wait_leading(self) -> None:
+        """Return when this worker leads; until its end it does."""
+        await self._leading.wait()
+
     def lead(self) -> None:
         """Do from now on what one worker does for all."""
         self.flow.leads = True

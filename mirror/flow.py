@@ -14,7 +14,7 @@ import trio
 
 from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
 from mirror.engine import Engine
-from mirror.flow_state import Wakeup
+from mirror.flow_state import Request
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
 from mirror.membership import Membership, Nodes, NoMember
@@ -73,7 +73,7 @@ class FlowRunner:
         self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
         self._obedience = Obedience(flow.name, self._paths.orders(flow.source, flow.target))
-        self._changed = Wakeup()
+        self._changed = Request()
         self._working: trio.CancelScope | None = None
         self._ended = trio.Event()
         self.membership: Membership | None = None

@@ -12,7 +12,7 @@ from mirror.orders import Orders
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.strangers import before_strangers
-from mirror.throttle import Throttle
+from mirror.throttle import WHOLE, Portion, Throttle
 from offset_translation.map_records import MapState, TopicPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
@@ -96,8 +96,12 @@ class FlowState:
     """Every partition of the flow that has been seen, whoever mirrors it."""
     elsewhere: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
     """Known to the worker that leads: how far others have mirrored theirs."""
+    gone_elsewhere: dict[TopicPartition, int] = field(default_factory=dict)
+    """Known to the worker that leads: where the last records of others' deleted topics lie."""
     leads: bool = False
     """Whether this worker shapes the target's topics and translates group positions."""
+    portion: Portion = WHOLE
+    """What part of the throttle's rates is this worker's."""
     throttle: Throttle = field(init=False)
     arrived: MapState = field(default_factory=MapState)
     """The map of the other direction: what came into the source from the target."""
@@ -174,10 +178,15 @@ class FlowState:
     def take_config(self, config: FlowConfig) -> None:
         """Go on with other settings, of those that may change while the flow runs."""
         if config.throttle != self.config.throttle:
-            self.throttle = Throttle(config.throttle, now_ms())
+            self.throttle = Throttle(config.throttle, now_ms(), self.portion)
         self.config = config
         self.fetch_more.wake()
         self.refresh.wake()
+
+    def take_portion(self, portion: Portion) -> None:
+        """Throttle to another part of the rates."""
+        self.portion = portion
+        self.throttle.take(portion, now_ms())
 
     def known_part(self, records: memoryview) -> memoryview:
         """Return what comes before the first batch of a stranger, who is to be met."""

@@ -2,7 +2,8 @@
 
 What was deleted by mistake, or with the whole source, must not take its last copy along. So a
 topic goes only after a grace time of looking, if nothing but this flow has written to it, and if
-most of what is mirrored is still on the source.
+most of what is mirrored is still on the source. Where several workers have its partitions, each
+tells the one that leads where its last record lies (mirror.handover.Member).
 """
 
 import logging
@@ -13,9 +14,11 @@ from mirror.admin import TopicRefused, delete_topic
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
+from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.positioning import read_target_ends
 from mirror.start_position import LogEnds
+from offset_translation.map_records import TopicPartition
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 
@@ -75,8 +78,27 @@ class GoneTopics:
             _LOG.warning("%s: %s", name, refused)
             return
         _LOG.warning("%s: %s was deleted on the source, and now on the target", name, topic)
-        for place, partition in self._flow.partitions.items():
-            if place[0] == topic:
+        self._note_deleted({topic}, now)
+
+    def hear_of_deleted(self, target: ClusterView, now: int) -> None:
+        """Take note of what the worker that leads has deleted."""
+        if self._flow.config.delete_gone_after_ms is None:
+            return
+        names = self._flow.config.names
+        self._note_deleted(
+            {
+                partition.topic
+                for partition in self._flow.partitions.values()
+                if partition.state is PartitionState.SOURCE_GONE
+                and partition.status.reason != DELETED
+                and not _exists(target, names.on_target(partition.topic))
+            },
+            now,
+        )
+
+    def _note_deleted(self, topics: Collection[str], now: int) -> None:
+        for partition in self._flow.partitions.values():
+            if partition.topic in topics:
                 partition.offset_map.advance(0)
                 partition.stop(PartitionState.SOURCE_GONE, DELETED, now)
 
@@ -89,16 +111,38 @@ class GoneTopics:
         places = {(topic, index) for index in target.topics[names.on_target(topic)].partitions}
         found = await read_target_ends(self._links.target_admin, names, places)
         for place, ends in found.items():
-            partition = self._flow.partitions.get(place)
             if not isinstance(ends, LogEnds):
                 return f"partition {place[1]}: {ends.name}"
-            if partition is None or not partition.is_positioned:
-                return f"this daemon has not mirrored partition {place[1]}"
-            if partition.state is not PartitionState.SOURCE_GONE:
-                return f"partition {place[1]}: {partition.state.value}"
-            if partition.offset_map.target_end != ends.end or partition.offset_map.is_sealed:
+            partition = self._flow.partitions.get(place)
+            end = self._flow.gone_elsewhere.get(place)
+            if partition is not None:
+                if partition.state is not PartitionState.SOURCE_GONE:
+                    return f"partition {place[1]}: {partition.state.value}"
+                end = written_end(partition)
+            if end is None:
+                return f"no daemon that runs has mirrored partition {place[1]}"
+            if end != ends.end:
                 return f"partition {place[1]} holds records that this flow has not written"
         return None
+
+
+def written_end(partition: MirroredPartition) -> int | None:
+    """Return the target offset behind the last record of a partition that is gone.
+
+    None where this run cannot tell, or is not done; a sealed map says nothing of what came later.
+    """
+    is_known = partition.is_positioned and partition.is_settled
+    if partition.state is not PartitionState.SOURCE_GONE or not is_known:
+        return None
+    return None if partition.offset_map.is_sealed else partition.offset_map.target_end
+
+
+def gone_ends(flow: FlowState) -> dict[TopicPartition, int]:
+    """Return what this worker tells of its partitions that are gone, where they may be deleted."""
+    if flow.config.delete_gone_after_ms is None:
+        return {}
+    ends = ((place, written_end(one)) for place, one in flow.partitions.items())
+    return {place: end for place, end in ends if end is not None}
 
 
 def due(

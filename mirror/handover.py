@@ -34,6 +34,8 @@ class Member:
     confirmed: int = 0
     """The last version whose partitions it has, and no others."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    gone: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of its partitions that the source has no more: the target offset behind its last record."""
 
     def encode(self) -> bytes:
         """Return the JSON of the node, compressed."""
@@ -44,6 +46,7 @@ class Member:
                 "writer": [self.writer.producer_id, self.writer.producer_epoch],
                 "confirmed": self.confirmed,
                 "rates": rates,
+                "gone": [[*place, end] for place, end in sorted(self.gone.items())],
             }
         )
 
@@ -58,6 +61,10 @@ class Member:
                 confirmed=int(found["confirmed"]),
                 bytes_per_s={
                     (str(topic), int(index)): float(rate) for topic, index, rate in found["rates"]
+                },
+                gone={
+                    (str(topic), int(index)): int(end)
+                    for topic, index, end in found.get("gone", ())
                 },
             )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
@@ -85,6 +92,11 @@ class Assignment:
     def of(self, member: str) -> frozenset[TopicPartition]:
         """Return what a worker has."""
         return frozenset(place for place, owner in self.owners.items() if owner == member)
+
+    @property
+    def mirrored_by(self) -> dict[TopicPartition, str]:
+        """Return who mirrors each partition now; who has to let go does so until it has."""
+        return {**self.owners, **{place: one.holder for place, one in self.leaving.items()}}
 
     @property
     def holders(self) -> frozenset[str]:

@@ -13,7 +13,9 @@ from typing import Final
 import trio
 
 from mirror.engine import Engine
+from mirror.gone_topics import gone_ends
 from mirror.handover import Assignment, Member, next_assignment, to_fence
+from mirror.throttle import portion_of
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.config import FlowConfig
 from runtime.tasks import background_tasks
@@ -162,6 +164,7 @@ class Membership:
             writer=self._engine.map_log.writer,
             confirmed=self._engine.share.confirmed,
             bytes_per_s=self._rates.known,
+            gone=gone_ends(self._engine.flow),
         )
 
     async def _join(self) -> None:
@@ -188,6 +191,7 @@ class Membership:
         assignment, self._seen_zxid = Assignment.decode(node.data), node.modified_zxid
         if assignment.version > self.assignment.version:
             self.assignment = assignment
+            self._engine.flow.take_portion(portion_of(self.name, assignment.mirrored_by))
             self._engine.share.show(assignment.version, assignment.of(self.name))
 
     async def _tell(self) -> None:
@@ -213,16 +217,16 @@ class Membership:
                 told = telling
 
     async def _lead(self) -> None:
-        """While we lead, look whether the assignment is to change."""
+        """When we lead, look whether the assignment is to change."""
+        await self._engine.wait_leading()
         flow = self._engine.flow
         async with self._zookeeper.watch_children(self._nodes.workers) as changes:
             while True:
-                if flow.leads:
-                    try:
-                        await self._step()
-                    except (NetworkFault, BadVersion, NodeExists, ZooKeeperUnreachable) as fault:
-                        _LOG.debug("%s: assignment: %s", flow.config.name, fault)
-                        await trio.sleep(RETRY_S)
+                try:
+                    await self._step()
+                except (NetworkFault, BadVersion, NodeExists, ZooKeeperUnreachable) as fault:
+                    _LOG.debug("%s: assignment: %s", flow.config.name, fault)
+                    await trio.sleep(RETRY_S)
                 is_busy = bool(self.assignment.leaving) or not self.is_placed
                 with trio.move_on_after(HANDING_OVER_S if is_busy else LOOK_S):
                     await changes.receive()
@@ -289,6 +293,12 @@ class Membership:
             if node is not None:
                 members[name] = Member.decode(node.data)
         self.members = members
+        self._engine.flow.gone_elsewhere = {
+            place: end
+            for name, member in members.items()
+            if name != self.name
+            for place, end in member.gone.items()
+        }
         return members
 
     def _look_at_rates(self, members: Mapping[str, Member]) -> None:

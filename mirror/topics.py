@@ -97,6 +97,7 @@ class Discovery:
         else:
             target = await self._links.target_admin.metadata(refresh=True)
             await self._map_log.catch_up()
+            self._gone.hear_of_deleted(target, now_ms())
         self._seen = wanted, target
         self._flow.places |= {
             (topic.name, index) for topic in wanted.values() for index in topic.partitions

@@ -69,7 +69,7 @@ def _class_path() -> str:
 
 def _configuration(data: Path, host: str, port: int) -> str:
     return (
-        "tickTime=1000\ninitLimit=10\nsyncLimit=5\nminSessionTimeout=2000\n"
+        "tickTime=250\ninitLimit=10\nsyncLimit=5\nminSessionTimeout=2000\n"
         "maxSessionTimeout=60000\nmaxClientCnxns=0\nadmin.enableServer=false\n"
         "4lw.commands.whitelist=ruok,srvr,mntr\nautopurge.purgeInterval=1\n"
         "autopurge.snapRetainCount=3\n"

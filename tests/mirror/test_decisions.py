@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from mirror.status import PartitionReport
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -201,20 +202,30 @@ def test_a_topic_deleted_on_the_source_goes_after_a_while_unless_others_wrote_to
     sites: Sites, tmp_path: Path
 ) -> None:
     for topic in ("leaves", "theirs", "stays-1", "stays-2", "stays-3"):
-        create_topic(sites.dc1, topic)
-        produce(sites.dc1, topic, range(3))
+        create_topic(sites.dc1, topic, 2)
+        for index in (0, 1):
+            produce(sites.dc1, topic, range(3), index)
     grace = "delete_gone_topics_after_ms: 1000"
     file = configure(sites, tmp_path, "leaves|theirs|stays.*", grace)
     dc1, dc2 = admin_of(sites.dc1), admin_of(sites.dc2)
-    with run_mirror(file) as mirror:
+    with run_mirror(file, "a") as one, run_mirror(file, "b") as other:
+
+        def lines(topic: str) -> list[PartitionReport]:
+            reports = [*one.status()["partitions"], *other.status()["partitions"]]
+            return [line for line in reports if line["topic"] == topic]
+
+        def is_mirrored_by_both(topic: str) -> bool:
+            ends = [line["mirrored_source_end"] for line in lines(topic)]
+            return ends == [3, 3] and len(one.status()["partitions"]) == 5
+
         for topic in ("leaves", "theirs", "stays-3"):
-            mirror.wait_mirrored(topic, 3)
+            wait_until(f"{topic} mirrored", lambda: is_mirrored_by_both(topic))  # noqa: B023
         produce(sites.dc2, "theirs", [9])
         for done in dc1.delete_topics(["leaves", "theirs"]).values():
             done.result(20)
         wait_until("gone", lambda: "leaves" not in dc2.list_topics(timeout=20).topics)
         kept = "theirs is gone from the source, but kept: partition 0 holds records that"
-        wait_until("kept", lambda: kept in mirror.log)
-        line = mirror.wait_state("leaves", "source gone")
-        assert line["reason"] == "the topic was deleted on both sides"
+        wait_until("kept", lambda: kept in one.log + other.log)
+        told = "the topic was deleted on both sides"
+        wait_until("told", lambda: [line["reason"] for line in lines("leaves")] == [told] * 2)
         assert {"theirs", "stays-1"} <= dc2.list_topics(timeout=20).topics.keys()

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from mirror.flow_state import FlowState
-from mirror.gone_topics import DELETED, LEAST_GRACE_MS, GoneTopics, due
+from mirror.gone_topics import AGAIN_MS, DELETED, LEAST_GRACE_MS, GoneTopics, due, gone_ends
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
@@ -88,6 +88,35 @@ async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, 
                 if not topic.startswith("stays"):
                     partition.stop(PartitionState.SOURCE_GONE, "gone", 1)
             yield GoneTopics(flow, links, map_log), flow, target
+
+
+async def test_what_others_have_mirrored_goes_by_their_word() -> None:
+    async with flow_after_a_deletion() as (gone, flow, target):
+        there = await target.metadata(refresh=True)
+        stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
+        source = replace(there, topics=stays)
+        told = {place: end for place, end in gone_ends(flow).items() if place[0] == "leaves"}
+        assert told == {("leaves", 0): 2}
+        for topic in ("leaves", "theirs"):
+            del flow.partitions[topic, 0]
+        await gone.look(source, there, 1_000)
+        await gone.look(source, there, 1_000 + LEAST_GRACE_MS)
+        assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
+        flow.gone_elsewhere = {**told, ("theirs", 0): 2}
+        await gone.look(source, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        left = (await target.metadata(refresh=True)).topics
+        assert there.topics.keys() - left.keys() == {"leaves"}
+
+
+async def test_who_does_not_lead_hears_of_a_deletion() -> None:
+    async with flow_after_a_deletion() as (gone, flow, target):
+        there = await target.metadata(refresh=True)
+        gone.hear_of_deleted(there, 5)
+        assert flow.partitions["leaves", 0].status.reason == "gone"
+        others = {name: view for name, view in there.topics.items() if name != "leaves"}
+        gone.hear_of_deleted(replace(there, topics=others), 5)
+        assert flow.partitions["leaves", 0].status.reason == DELETED
+        assert flow.partitions["theirs", 0].status.reason == "gone"
 
 
 async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:

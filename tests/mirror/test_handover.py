@@ -123,7 +123,9 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
 
 def test_what_a_member_says_of_itself_survives_its_node() -> None:
     writer = MirrorProducer(producer_id=7, producer_epoch=1)
-    said = Member(info=INFO, writer=writer, confirmed=3, bytes_per_s={("t", 2): 4096.0})
+    said = Member(
+        info=INFO, writer=writer, confirmed=3, bytes_per_s={("t", 2): 4096.0}, gone={("g", 0): 3}
+    )
     assert Member.decode(said.encode()) == said
 
 
