@@ -36,6 +36,7 @@ from tests.bench.mirrors import (
     run_rereading,
     warm_up_mirrored,
 )
+from tests.bench.neighbours import watched
 from tests.bench.page import publish
 from tests.bench.plans import RUNS, Extent, Plan, plan_for
 from tests.bench.processes import cpu_and_memory
@@ -82,7 +83,10 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
     began = monotonic()
     say(f"{options.extent.value}: {told_time(plan, parts)} on two quiet processors")
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder,
+        watched(ledger.neighbours, Path(folder) / "neighbours"),
+    ):
         for part in parts:
             with ledger.timed(f"part {part.value}"):
                 bench.run(part, Path(folder) / part.value)

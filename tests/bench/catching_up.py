@@ -1,5 +1,6 @@
 """A mirror that starts before a full topic: how fast it copies it, and what that costs."""
 
+from time import monotonic
 from typing import Final
 
 import trio
@@ -29,7 +30,12 @@ def catch_up(stage: Stage, system: str, workload: Workload, ledger: Ledger) -> T
     try:
         mirror.start()
         samples = ledger.run(watch, stage.target, topic, workload, mirror.pid)
-        return throughput(samples, records=workload.records, value_bytes=workload.value_bytes)
+        return throughput(
+            samples,
+            records=workload.records,
+            value_bytes=workload.value_bytes,
+            calm=ledger.neighbours.calm(samples[0].at_s, samples[-1].at_s),
+        )
     except ProcessGone as gone:
         words = mirror.log.splitlines() or ["nothing"]
         raise RunFailed(f"the mirror ended by itself; it last said: {words[-1]}") from gone
@@ -51,7 +57,7 @@ async def watch(
                 cpu_s, resident = cpu_and_memory(pid)
                 samples.append(
                     Sample(
-                        at_s=trio.current_time(),
+                        at_s=monotonic(),
                         records=records,
                         cpu_s=cpu_s,
                         resident_bytes=resident,

@@ -3,15 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 from statistics import median
 from typing import Final
 
+from tests.bench.calm import ALWAYS, Span, is_within, share_of
 from tests.bench.workloads import GIB
 
 MEGABYTE: Final = 1_000_000
 STEADY_FROM: Final = 0.1
 """The first tenth is start-up: connections, topic creation, the first compiled code."""
+NEAR_ONES: Final = 3
+NEAR: Final = 0.1
+LEAST_CALM: Final = 0.1
+"""With less than this share of a run undisturbed, all of it counts."""
 
 
 class TooFewSamples(ValueError):
@@ -35,6 +41,8 @@ class Throughput:
     mb_s: float
     cpu_s_per_gib: float
     peak_resident_mb: float
+    calm_share: float = 1.0
+    """How much of the run nobody else slowed down: what the first two are taken from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,24 +54,31 @@ class Spread:
     maximum: float
 
 
-def throughput(samples: Sequence[Sample], *, records: int, value_bytes: int) -> Throughput:
-    """Return the figures between the first tenth and the end. Raises TooFewSamples.
+def throughput(
+    samples: Sequence[Sample], *, records: int, value_bytes: int, calm: Sequence[Span] = ALWAYS
+) -> Throughput:
+    """Return the figures of what is calm between the first tenth and the end.
 
     Both systems are judged by the same window, so that neither a slow start nor a cheap one
-    counts: a daemon runs for months.
+    counts: a daemon runs for months. Raises TooFewSamples.
     """
     steady = [sample for sample in samples if sample.records >= records * STEADY_FROM]
     last = next((place for place, each in enumerate(steady) if each.records >= records), None)
     if last is None or last == 0:
         raise TooFewSamples(f"{len(steady)} of {len(samples)} samples after the first tenth")
-    first, end = steady[0], steady[last]
-    if end.cpu_s == first.cpu_s:
+    window = steady[: last + 1]
+    share = share_of(calm, window[0].at_s, window[-1].at_s)
+    spans = calm if share >= LEAST_CALM else ALWAYS
+    pairs = [(a, b) for a, b in pairwise(window) if is_within(spans, a.at_s, b.at_s)]
+    moved = sum(b.records - a.records for a, b in pairs) * value_bytes / records
+    cpu_s = sum(b.cpu_s - a.cpu_s for a, b in pairs)
+    if not (moved and cpu_s):
         raise TooFewSamples("it took no processor time")
-    moved = (end.records - first.records) * value_bytes / records
     return Throughput(
-        mb_s=moved / MEGABYTE / (end.at_s - first.at_s),
-        cpu_s_per_gib=(end.cpu_s - first.cpu_s) / (moved / GIB),
+        mb_s=moved / MEGABYTE / sum(b.at_s - a.at_s for a, b in pairs),
+        cpu_s_per_gib=cpu_s / (moved / GIB),
         peak_resident_mb=max(sample.resident_bytes for sample in samples) / MEGABYTE,
+        calm_share=share,
     )
 
 
@@ -73,7 +88,15 @@ def typical(found: Sequence[Throughput]) -> Throughput:
         mb_s=median(each.mb_s for each in found),
         cpu_s_per_gib=median(each.cpu_s_per_gib for each in found),
         peak_resident_mb=median(each.peak_resident_mb for each in found),
+        calm_share=median(each.calm_share for each in found),
     )
+
+
+def is_settled(values: Sequence[float]) -> bool:
+    """Return whether three values lie near the median of all: one more would hardly move it."""
+    middle = median(values) if values else 0.0
+    off = sorted(abs(value - middle) for value in values)
+    return len(values) >= NEAR_ONES and off[NEAR_ONES - 1] <= NEAR * middle
 
 
 def percentile(values: Sequence[float], share: float) -> float:

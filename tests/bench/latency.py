@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final, TypeAlias
 
 import trio
 
-from tests.bench.figures import percentile
+from tests.bench.calm import ALWAYS, Span, is_within, share_of
+from tests.bench.figures import LEAST_CALM, percentile
+from tests.bench.ledger import Ledger
 from tests.bench.results import MIRROR_P50, MIRROR_P99
 from tests.bench.served import Served, create_topic
 from tests.bench.stage import Stage
@@ -45,6 +48,8 @@ class Latency:
 
     p50: float
     p99: float
+    calm_share: float = 1.0
+    """How much of the time nobody else slowed down: the records that were sent then count."""
 
 
 @contextmanager
@@ -71,8 +76,26 @@ def mirror_for_rates(
         stage.clean()
 
 
-async def measure(rate: Rate, source: Place, target: Place) -> Latency:
+def measure(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Latency:
     """Send at the rate into one topic, read the other, and return the percentiles."""
+    stream, numbers, ahead_s = ledger.run(_stream, rate, source, target)
+    sent = [at - ahead_s for at in stream.sent_at]
+    calm = ledger.neighbours.calm(sent[numbers[0]], sent[numbers[-1]])
+    return percentiles(stream, numbers, [(start + ahead_s, end + ahead_s) for start, end in calm])
+
+
+def percentiles(stream: Stream, numbers: range, calm: Sequence[Span] = ALWAYS) -> Latency:
+    """Return those of these records, as far as they were sent in calm, in the stream's clock."""
+    sent = stream.sent_at
+    share = share_of(calm, sent[numbers[0]], sent[numbers[-1]])
+    spans = calm if share >= LEAST_CALM else ALWAYS
+    counted = {each for each in numbers if is_within(spans, sent[each], sent[each])}
+    taken = stream.latencies_ms(counted)
+    return Latency(p50=percentile(taken, 0.5), p99=percentile(taken, 0.99), calm_share=share)
+
+
+async def _stream(rate: Rate, source: Place, target: Place) -> tuple[Stream, range, float]:
+    """Return what became of the records, which of them count, and how far trio's clock is ahead."""
     stream = Stream(record_bytes=rate.record_bytes, per_batch=rate.per_batch)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(receive, stream, *target)
@@ -84,5 +107,4 @@ async def measure(rate: Rate, source: Place, target: Place) -> Latency:
         numbers = range(first, len(stream.sent_at))
         await wait_arrived(stream, numbers, ARRIVES_S)
         nursery.cancel_scope.cancel()
-    taken = stream.latencies_ms(numbers)
-    return Latency(p50=percentile(taken, 0.5), p99=percentile(taken, 0.99))
+    return stream, numbers, trio.current_time() - monotonic()

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 
 from tests.bench.figures import TooFewSamples, spread
 from tests.bench.machine import ROOT
+from tests.bench.neighbours import Neighbours
 from tests.bench.processes import ProcessGone
 from tests.bench.results import UNITS, Measured, NotRun, Place
 from tests.clusters import ClusterFailed
@@ -63,6 +64,7 @@ class Ledger:
     """The harness's own cost, by what was looked at."""
     ends_at: float = inf
     """On the monotonic clock: no run begins later."""
+    neighbours: Neighbours = field(default_factory=Neighbours)
     _own_shares: list[float] = field(default_factory=list)
 
     def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:
@@ -71,7 +73,8 @@ class Ledger:
             place = Place(bench=bench, workload=workload, system=system)
             self.measured.append(Measured(place=place, run=run, value=value))
         told = ", ".join(f"{value:.4g} {UNITS[bench]}" for (_, bench), value in values.items())
-        say(f"  {system:<12} {told}")
+        calm = "" if self.neighbours.last is None else f"  ({self.neighbours.last:.0%} calm)"
+        say(f"  {system:<12} {told}{calm}")
 
     def miss(self, system: str, cells: Iterable[Cell], why: BaseException) -> None:
         """Take the reason why a run gave nothing for these cells."""
@@ -150,6 +153,9 @@ class Ledger:
             shares = spread(self._own_shares)
             self.harness["own share of one processor, median"] = round(shares.median, 3)
             self.harness["own share of one processor, max"] = round(shares.maximum, 3)
+        if self.neighbours.share is not None:
+            calm = round(self.neighbours.share, 3)
+            self.harness["share of measured time that neighbours left alone"] = calm
         for what, value in self.harness.items():
             say(f"harness: {what}: {value:g}")
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from tests.bench.calm import calmest
 from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
 from tests.bench.catching_up import catch_up, figures
 from tests.bench.figures import Throughput, typical
@@ -27,7 +28,15 @@ from tests.bench.ledger import (
 )
 from tests.bench.relay import run_relay
 from tests.bench.rereading import LAGS, Reread, lag_name, reread_after_failover
-from tests.bench.results import DUPLICATES, MIRROR_P50, MIRROR_P99, OURS, RELAY, REREAD
+from tests.bench.results import (
+    DUPLICATES,
+    MIRROR_P50,
+    MIRROR_P99,
+    OURS,
+    RELAY,
+    REREAD,
+    is_settled,
+)
 from tests.bench.rounds import Rounds, all_at_once, in_turns
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage
@@ -60,13 +69,16 @@ def run_catching_up(
                 return run_relay(stage.folder / "relay", workload, ledger)
             return catch_up(stage, system, workload, ledger)
 
+        def settled() -> Throughput:
+            return calmest(once, lambda found: found.calm_share)
+
         def run() -> Mapping[Cell, float]:
-            return figures(row, typical([once() for _ in range(PASSES.get(system, 1))]))
+            return figures(row, typical([settled() for _ in range(PASSES.get(system, 1))]))
 
         return ledger.try_run(system, turn, cells(row, CATCH_UP_BENCHES), run)
 
     with ledger.guard(systems, cells(row, CATCH_UP_BENCHES)), _filled(stage, workload):
-        in_turns(row, systems, rounds, attempt)
+        in_turns(row, systems, rounds, attempt, lambda: is_settled(ledger.measured, row))
 
 
 def warm_up_mirrored(stage: Stage, ledger: Ledger) -> None:
@@ -113,14 +125,17 @@ def run_latency(
             ledger.miss(system, all_rates, fault)
         return not any(map(is_unavailable, faults))
 
+    def settled() -> bool:
+        return all(is_settled(ledger.measured, rate.name) for rate in rates)
+
     with ledger.guard(systems, all_rates):
         for rate in rates:
             _measure_without_mirror(stage, rate, ledger)
-        in_turns("latency", systems, rounds, attempt)
+        in_turns("latency", systems, rounds, attempt, settled)
 
 
 def _latency(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Mapping[Cell, float]:
-    found = ledger.run(measure, rate, source, target)
+    found = calmest(lambda: measure(rate, source, target, ledger), lambda each: each.calm_share)
     return {(rate.name, MIRROR_P50): found.p50, (rate.name, MIRROR_P99): found.p99}
 
 
@@ -163,7 +178,7 @@ def _measure_without_mirror(stage: Stage, rate: Rate, ledger: Ledger) -> None:
     """Note what of every latency is the harness and one broker."""
     create_topic(stage.source, DIRECT, 1)
     at_source = (stage.source, DIRECT)
-    direct = trio.run(measure, rate, at_source, at_source)
+    direct = measure(rate, at_source, at_source, ledger)
     ledger.harness[f"without a mirror, {rate.name}, p50 ms"] = round(direct.p50, 2)
     ledger.harness[f"without a mirror, {rate.name}, p99 ms"] = round(direct.p99, 2)
     stage.clean()

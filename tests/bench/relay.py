@@ -6,7 +6,9 @@ the batches of a workload, and measures it as a mirror is measured.
 
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import trio
@@ -28,10 +30,16 @@ LIMIT_S: Final = 120
 
 def run_relay(folder: Path, workload: Workload, ledger: Ledger) -> Throughput:
     """Relay a workload's batches over loopback and return the figures per value byte."""
-    return ledger.run(_run_relay, folder, workload)
+    samples, records = ledger.run(_run_relay, folder, workload)
+    return throughput(
+        samples,
+        records=records,
+        value_bytes=records * workload.record_bytes,
+        calm=ledger.neighbours.calm(samples[0].at_s, samples[-1].at_s),
+    )
 
 
-async def _run_relay(folder: Path, workload: Workload) -> Throughput:
+async def _run_relay(folder: Path, workload: Workload) -> tuple[list[Sample], int]:
     folder.mkdir(parents=True, exist_ok=True)
     chunk, records_each = chunk_of(workload)
     repeats = -(-LEAST_WIRE_BYTES // len(chunk))
@@ -54,28 +62,19 @@ async def _run_relay(folder: Path, workload: Workload) -> Throughput:
         await source.aclose()
         await target.aclose()
     records = repeats * records_each
-    return throughput(
-        [
-            Sample(
-                at_s=look.at_s,
-                records=look.records * records // (repeats * len(chunk)),
-                cpu_s=look.cpu_s,
-                resident_bytes=look.resident_bytes,
-            )
-            for look in samples
-        ],
-        records=records,
-        value_bytes=records * workload.record_bytes,
-    )
+    by_record = [
+        replace(look, records=look.records * records // (repeats * len(chunk))) for look in samples
+    ]
+    return by_record, records
 
 
 async def _take(sink: trio.SocketStream, wanted: int, pid: int) -> list[Sample]:
     """Take so many bytes, and look at the relay now and then; `records` are bytes here."""
     samples: list[Sample] = []
-    taken, due = 0, trio.current_time()
+    taken, due = 0, monotonic()
     while taken < wanted:
         taken += len(await sink.receive_some(CHUNK_BYTES))
-        now = trio.current_time()
+        now = monotonic()
         if now >= due or taken == wanted:
             due = now + LOOK_S
             cpu_s, resident = cpu_and_memory(pid)

@@ -1,9 +1,10 @@
 """What was measured, and build/bench.json made of it. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tests.bench import figures
 from tests.bench.figures import spread
 
 OURS: Final = "ours"
@@ -107,6 +108,13 @@ def is_not_run(row: Mapping[str, Any]) -> bool:
     return isinstance(row["median"], str)
 
 
+def is_settled(measured: Sequence[Measured], workload: str) -> bool:
+    """Return whether further rounds of this workload would hardly move any of its ratios."""
+    values = _by_place(each for each in measured if each.place.workload == workload)
+    others = [place for place in values if place.system != OURS]
+    return all(figures.is_settled(_quotients(values, other)) for other in others)
+
+
 def _by_place(measured: Iterable[Measured]) -> dict[Place, dict[int, float]]:
     values: dict[Place, dict[int, float]] = {}
     for each in measured:
@@ -154,12 +162,7 @@ def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]
     for ours in sorted(mine, key=_order_of(values)):
         for system in SYSTEMS:
             other = Place(bench=ours.bench, workload=ours.workload, system=system)
-            quotients = [
-                value / values[other][run]
-                for run, value in values[ours].items()
-                if system != OURS and values.get(other, {}).get(run)
-            ]
-            if quotients:
+            if system != OURS and (quotients := _quotients(values, other)):
                 found.append(
                     {
                         "bench": ours.bench,
@@ -170,6 +173,13 @@ def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]
                     }
                 )
     return found
+
+
+def _quotients(values: Mapping[Place, Mapping[int, float]], other: Place) -> list[float]:
+    """Return ours against another, for each run of both in which the other is not 0."""
+    ours = values.get(replace(other, system=OURS), {})
+    theirs = values.get(other, {})
+    return [value / theirs[run] for run, value in ours.items() if theirs.get(run)]
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:

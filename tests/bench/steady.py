@@ -1,6 +1,6 @@
 """Records at a steady rate on one side, and when each of them is seen on the other."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,7 +55,7 @@ class Stream:
         self.seen.append((number, now_s))
         self.arrived.add(number)
 
-    def latencies_ms(self, numbers: range) -> list[float]:
+    def latencies_ms(self, numbers: Container[int]) -> list[float]:
         """Return how long each of these records took that came out."""
         return [1000 * (at - self.sent_at[place]) for place, at in self.seen if place in numbers]
 

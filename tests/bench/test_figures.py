@@ -41,6 +41,16 @@ def test_what_a_mirror_does_behind_the_last_record_does_not_count() -> None:
     assert found.cpu_s_per_gib == pytest.approx(1 / 0.9)
 
 
+def test_only_what_nobody_else_slowed_down_counts_unless_that_is_too_little() -> None:
+    samples = [sample(at, 100 * at, 2.0 * at if at <= 5 else at + 5) for at in range(1, 11)]
+    found = throughput(samples, records=1000, value_bytes=GIB, calm=[(5.0, 10.0)])
+    assert found.calm_share == pytest.approx(5 / 9)
+    assert found.cpu_s_per_gib == pytest.approx(10)
+    hardly = throughput(samples, records=1000, value_bytes=GIB, calm=[(9.5, 10.0)])
+    assert hardly.calm_share < 0.1
+    assert hardly.cpu_s_per_gib == throughput(samples, records=1000, value_bytes=GIB).cpu_s_per_gib
+
+
 @pytest.mark.parametrize(
     "samples",
     [
