@@ -78,7 +78,8 @@ class LedPartition(Protocol):
     async def wait_committed(self, offset: int) -> None:
         """Wait until the high watermark is beyond `offset`, that is: the record there is safe.
 
-        The caller owns the timeout. Raises NotLeader when leadership is lost meanwhile.
+        The caller owns the timeout. Raises NotLeader when leadership is lost meanwhile, and
+        StorageError when the disk fails.
         """
 
 

@@ -197,6 +197,7 @@ class BrokerNode:
         """Let the controller know of failed log folders; without ZooKeeper, at the next look."""
         if failed <= self._announced_failures:
             return
+        self.partitions.folders_failed()
         try:
             await self.store.announce_log_dir_failure(self.broker_id)
         except ZooKeeperFault as fault:

@@ -77,9 +77,12 @@ class Registration:
     async def is_present(self, epoch: int) -> bool:
         """Say whether who names this epoch speaks of the present registration, or a newer one.
 
-        A controller hears of a registration before its broker does, and one that was deposed
-        speaks of an earlier life. Waits until there is one.
+        A controller hears of a registration before its broker does, and one that was deposed, or a
+        request that was long under way, speaks of an earlier life (KIP-380). Waits until there is
+        a registration. Who names none, as before KIP-380, is believed.
         """
+        if epoch == UNKNOWN_BROKER_EPOCH:
+            return True
         await self._registered.wait()
         return epoch >= self.epoch
 

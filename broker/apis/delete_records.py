@@ -41,10 +41,13 @@ class Deletion:
         try:
             await partition.wait_low_watermark(self.offset)
         except NotLeader:
-            return replace(
-                self.answer, low_watermark=-1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
-            )
+            return self._refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        except StorageError:
+            return self._refused(ErrorCode.KAFKA_STORAGE_ERROR)
         return replace(self.answer, low_watermark=partition.low_watermark)
+
+    def _refused(self, error: ErrorCode) -> DeleteRecordsPartitionResult:
+        return replace(self.answer, low_watermark=-1, error_code=error)
 
 
 async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:

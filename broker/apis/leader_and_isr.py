@@ -25,8 +25,13 @@ _LOG = logging.getLogger(__name__)
 
 
 async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrResponse:
-    """Take the partitions over, unless a newer controller has spoken already."""
+    """Take the partitions over, unless a newer controller has spoken already.
+
+    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
+    """
     partitions = call.node.partitions
+    if not await call.node.is_registered_as(request.broker_epoch):
+        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     if not partitions.obeys(request.controller_epoch):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     _refuse_illegal(request)
@@ -35,11 +40,11 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
     except ZooKeeperFault as error:
         _LOG.warning("settings of topics cannot be read: %s", error)
         return LeaderAndIsrResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    if not partitions.obeys(request.controller_epoch):
+        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     partitions.broker_epoch = request.broker_epoch
     if request.type == FULL:
-        is_meant = await call.node.is_registered_as(request.broker_epoch)
-        if is_meant and partitions.obeys(request.controller_epoch):
-            partitions.set_strays_aside(_assigned(request))
+        partitions.set_strays_aside(_assigned(request))
     partitions.known_leaders |= {
         leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders
     }

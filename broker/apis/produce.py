@@ -67,6 +67,8 @@ class Promise:
                 await self.partition.wait_committed(self.last_offset, reign=self.reign)
             except NotLeader:
                 return _failed(self.answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            except StorageError as error:
+                return _failed(self.answer.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             else:
                 return self.kept
         return _failed(self.answer.index, ErrorCode.REQUEST_TIMED_OUT)

@@ -10,8 +10,13 @@ from wire.messages.stop_replica import (
 
 
 async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse:
-    """Stop each partition named, unless a newer controller has spoken already."""
+    """Stop each partition named, unless a newer controller has spoken already.
+
+    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
+    """
     partitions = call.node.partitions
+    if not await call.node.is_registered_as(request.broker_epoch):
+        return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=())
     if not partitions.obeys(request.controller_epoch):
         return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=())
     response = StopReplicaResponse(

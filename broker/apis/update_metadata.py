@@ -19,7 +19,12 @@ _LOG = logging.getLogger(__name__)
 
 
 async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataResponse:
-    """Replace what is known, unless a newer controller has spoken already."""
+    """Replace what is known, unless a newer controller has spoken already.
+
+    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
+    """
+    if not await call.node.is_registered_as(request.broker_epoch):
+        return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     if not call.node.partitions.obeys(request.controller_epoch):
         return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     for topic in request.topic_states:

@@ -68,7 +68,8 @@ class Seat:
     async def wait_safe(self, offset: int, timeout_ms: int) -> ErrorCode:
         """Wait until the record at `offset` would survive a failover.
 
-        NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`.
+        NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`
+        or when the disk fails.
         """
         if offset < self.partition.high_watermark:
             return ErrorCode.NONE
@@ -77,6 +78,6 @@ class Seat:
                 await self.partition.wait_committed(offset)
         except NotLeader:
             return ErrorCode.NOT_COORDINATOR
-        except trio.TooSlowError:
+        except (trio.TooSlowError, StorageError):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE

@@ -51,6 +51,10 @@ class ReadableLog:
         """Refuse when the folder is offline; take it offline when the disk fails."""
         return self._directory.guard(self.folder)
 
+    def refuse_if_offline(self) -> None:
+        """Raise StorageError when the log's folder has failed."""
+        self._directory.refuse_if_offline()
+
     @property
     def size_bytes(self) -> int:
         """All segments' bytes, indexes not counted."""

@@ -358,8 +358,8 @@ class Partition(Replica):
     async def wait_committed(self, offset: int, *, reign: int | None = None) -> None:
         """Wait until the record at `offset`, written in this `reign`, is committed.
 
-        Raises NotLeader. A new epoch of the same leader does not end the wait: nobody else has
-        written in between.
+        Raises NotLeader, and StorageError when the log's folder fails. A new epoch of the same
+        leader does not end the wait: nobody else has written in between.
         """
         if reign is None:
             reign = self.reign
@@ -370,11 +370,15 @@ class Partition(Replica):
             while self.is_led_here and self.reign == reign:
                 if self._high_watermark > offset:
                     return
+                self.log.refuse_if_offline()
                 await wakeup.wait()
         raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")
 
     async def wait_low_watermark(self, offset: int) -> None:
-        """Wait until every living replica's log starts at `offset` or behind. Raises NotLeader."""
+        """Wait until every living replica's log starts at `offset` or behind.
+
+        Raises NotLeader, and StorageError when the log's folder fails.
+        """
         wakeup = Wakeup()
         self._low_watermark_waits.add(wakeup)
         try:
@@ -382,6 +386,7 @@ class Partition(Replica):
                 while self.is_led_here:
                     if self.low_watermark >= offset:
                         return
+                    self.log.refuse_if_offline()
                     await wakeup.wait()
         finally:
             self._low_watermark_waits.discard(wakeup)

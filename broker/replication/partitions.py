@@ -244,6 +244,12 @@ class Partitions:
         for partition in self._held.values():
             partition.reconsider()
 
+    def folders_failed(self) -> None:
+        """Wait no longer for what lies on failed folders."""
+        for place, partition in self._held.items():
+            if self._logs.may_be_offline(*place):
+                partition.folder_failed()
+
     async def look_after_isrs(self, interval_s: float) -> None:
         """Let leaders drop followers that lag, until cancelled."""
         while True:

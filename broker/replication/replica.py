@@ -106,6 +106,10 @@ class Replica:
         for watcher in self._watchers:
             watcher.changed()
 
+    def folder_failed(self) -> None:
+        """Let all who wait find that the log's folder has failed."""
+        self._tell_changed()
+
     @contextmanager
     def waking(self, wakeup: Wakeup) -> Iterator[None]:
         """Wake `wakeup` whenever the high watermark or the leadership moves."""

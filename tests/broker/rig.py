@@ -111,7 +111,7 @@ class LoneNode:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     async def is_registered_as(self, broker_epoch: int) -> bool:
-        return broker_epoch >= self.registered_epoch
+        return broker_epoch == -1 or broker_epoch >= self.registered_epoch
 
     async def know_topics(self, _: object) -> None:
         """Have no settings of their own."""

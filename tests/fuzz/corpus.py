@@ -112,6 +112,8 @@ class Corpus:
         low, high = _BITS[kind]
         if name == "acks":
             return self._luck.choice((-1, -1, 1, 0, 2))
+        if name == "broker_epoch":  # others are refused before anything is looked at
+            return self._luck.choice((-1, -1, -1, 0, high))
         if self._luck.random() < 0.05:
             return self._luck.choice((low, high, self._luck.randint(low, high)))
         return max(low, min(high, self._luck.choice(SMALL)))

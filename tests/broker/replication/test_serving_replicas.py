@@ -1,5 +1,6 @@
 """A leader and a follower as clients and other brokers see them, over real sockets."""
 
+import errno
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -293,6 +294,32 @@ async def test_who_deletes_records_learns_that_leadership_was_lost_meanwhile(
         assert only(await follower.ask(with_log_start(by_follower(1), 0))).log_start_offset == 1
         rig.node.lead(0, leader=FOLLOWER, epoch=7)
         assert deleted(await admin.receive()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_who_waits_for_followers_learns_that_the_disk_has_failed(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as admin,
+        rig.connect() as producer,
+        rig.connect() as follower,
+    ):
+        rig.node.metadata.set_brokers(
+            0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
+        )
+        lead_with_follower(rig, isr=(0,))
+        await admin.ask(produce(batch(b"a"), acks=1))
+        await follower.ask(with_log_start(by_follower(1), 0))
+        await admin.send(deletion(1))
+        await producer.send(produce(batch(b"b")))
+        held = rig.node.partitions.get("t", 0)
+        assert held is not None
+        while held.log_start_offset < 1 or held.log_end_offset < 2:
+            await trio.lowlevel.checkpoint()
+        rig.node.logs.blame(held.log, OSError(errno.EIO, "planted"))
+        rig.node.partitions.folders_failed()
+        with trio.fail_after(5):
+            assert deleted(await admin.receive()) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+            assert outcome(await producer.receive()) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
 async def test_a_throttled_follower_out_of_sync_waits_while_too_much_went(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ async def test_only_a_full_word_for_this_life_of_the_broker_sets_aside(tmp_path:
         folder = logs.live_folders[0]
         await controller.ask(told)
         rig.node.registered_epoch = 10
-        await controller.ask(replace(told, type=FULL))
+        answer = await controller.ask(replace(told, type=FULL))
+        assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
         assert strays(folder) == []
         rig.node.registered_epoch = 9
         await controller.ask(replace(told, type=FULL))
