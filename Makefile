@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
-	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] | make fuzz [SEED=n] [FRAMES=n]"
+	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n]"
 
 setup: .venv/.installed
 
@@ -51,8 +51,9 @@ profile: setup
 	@$(BIN)/python -m tests.bench.flames $(WHAT)
 
 # Three brokers under faults from a seed; prints it, so that SEED=n repeats what was found.
+# PARTITIONS=2000: how long starts take and how soon leaders move, held against their bars.
 drill: setup
-	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
+	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
 
 # More than 100,000 mutated requests; a part of them in `make test`.
 fuzz: setup

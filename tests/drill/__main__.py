@@ -1,4 +1,7 @@
-"""`python -m tests.drill [--seed N] [--seconds N]`: exit status 0 kept, 1 offences, 2 no drill."""
+"""`python -m tests.drill [--seed N] [--seconds N]`: exit status 0 kept, 1 offences, 2 no drill.
+
+With `--partitions N` no faults are drawn: starts and moves of leaders are measured instead.
+"""
 
 import argparse
 import random
@@ -10,7 +13,7 @@ from typing import TypeVar
 
 import trio
 
-from tests.drill import mirror_drill
+from tests.drill import many_partitions, mirror_drill
 from tests.drill.cluster import DrillFailed
 from tests.drill.drill import Options, drill, report
 
@@ -27,13 +30,15 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=400, help="records a second per producer")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--mirror", action="store_true", help="drill the mirror instead")
+    parser.add_argument("--partitions", type=int, help="measure so many instead")
     given = parser.parse_args()
     folder = given.folder.absolute() / str(given.seed)
     shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(f"drill SEED={given.seed} SECONDS={given.seconds:g}\n")
-    sys.stdout.flush()
+    if given.partitions is None:
+        sys.stdout.write(f"drill SEED={given.seed} SECONDS={given.seconds:g}\n")
+        sys.stdout.flush()
     try:
-        lines, is_kept = (_mirror if given.mirror else _brokers)(given, folder)
+        lines, is_kept = _kind(given)(given, folder)
     except DrillFailed as fault:
         sys.stderr.write(f"drill: {fault}; see {folder}\n")
         return 2
@@ -43,6 +48,20 @@ def main() -> int:
         return 1
     shutil.rmtree(folder)
     return 0
+
+
+def _kind(
+    given: argparse.Namespace,
+) -> Callable[[argparse.Namespace, Path], tuple[list[str], bool]]:
+    if given.partitions is not None:
+        return _many
+    return _mirror if given.mirror else _brokers
+
+
+def _many(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    figures = _run(lambda: many_partitions.drill_many(folder, given.partitions))
+    lines = many_partitions.report(figures, given.partitions)
+    return lines, not any(figure.is_missed for figure in figures)
 
 
 def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

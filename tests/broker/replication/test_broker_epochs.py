@@ -60,7 +60,7 @@ DEPOSES = LeaderAndIsrRequest(
 FORGETS = UpdateMetadataRequest(
     controller_id=7, controller_epoch=1, topic_states=(), live_brokers=()
 )
-ORDERS = [STOPS, DEPOSES, FORGETS]
+ORDERS: list[Any] = [STOPS, DEPOSES, FORGETS]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)
