@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE ?= 1
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
-	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n]"
+	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
 setup: .venv/.installed
 
@@ -55,9 +55,10 @@ profile: setup
 drill: setup
 	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
 
-# More than 100,000 mutated requests; a part of them in `make test`.
+# More than 100,000 mutated requests; a part of them in `make test`. EACH=100000: so many at every API.
 fuzz: setup
-	@FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz
+	@$(if $(EACH),exec $(BIN)/python -m tests.fuzz --each $(EACH) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY));) \
+	FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz
 
 format: setup
 	$(BIN)/ruff check --fix .

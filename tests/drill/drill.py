@@ -1,5 +1,6 @@
 """One drill: a cluster, its clients, faults from a seed, and the verdict on what happened."""
 
+import math
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -176,6 +177,7 @@ def report(result: Result, options: Options) -> Iterator[str]:
     yield f"  {acked} records acknowledged, {acked / result.seconds:.0f} a second"
     yield f"  {len(result.story.refused)} given up by producers, {_longest_gap(result.story)}"
     yield f"  {_group_says(result.story)}"
+    yield f"  every log took records {_recovery_s(result.story):.1f} s after the last fault"
     for name in result.died:
         yield f"  {name} ended by itself"
     for offence in result.offences[:50]:
@@ -193,6 +195,16 @@ def _group_says(story: Story) -> str:
         f"the group was given {len(given)} records, {again} of them again; it committed "
         f"{len(story.committed)} times and took logs over {len(story.took)} times"
     )
+
+
+def _recovery_s(story: Story) -> float:
+    """Return how long after the last fault the last log was acknowledged a record again."""
+    quiet_s = max((fault.ended_s for fault in story.faults), default=0.0)
+    first_s: dict[str, float] = {}
+    for ack in story.acked:
+        if ack.at_s > quiet_s:
+            first_s[ack.log] = min(first_s.get(ack.log, math.inf), ack.at_s)
+    return max(first_s.values(), default=math.inf) - quiet_s
 
 
 def _longest_gap(story: Story) -> str:

@@ -30,7 +30,7 @@ STARTED_WITHIN_S: Final = 20.0
 MOVED_WITHIN_S: Final = 5.0
 PATIENCE_S: Final = 60.0
 ANSWER_S: Final = 5.0
-LOOK_EVERY_S: Final = 0.1
+LOOK_EVERY_S: Final = 0.25
 NAME: Final = "many"
 SETTINGS: Final = {"default.replication.factor": "3", "auto.create.topics.enable": "false"}
 

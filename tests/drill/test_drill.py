@@ -16,7 +16,7 @@ SEED = int(os.environ.get("DRILL_SEED", "1060"))
 async def test_brokers_under_faults_lose_nothing_double_nothing_and_change_nothing(
     tmp_path: Path,
 ) -> None:
-    options = Options(seed=SEED, seconds=SECONDS, folder=tmp_path / "drill", progress_s=60.0)
+    options = Options(seed=SEED, seconds=SECONDS, folder=tmp_path / "drill")
     result = await drill(options)
     said = "\n".join(report(result, options))
     assert result.offences == [], said
