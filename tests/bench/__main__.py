@@ -42,7 +42,7 @@ from tests.bench.plans import RUNS, Extent, Plan, plan_for
 from tests.bench.processes import cpu_and_memory
 from tests.bench.replicated import run_replicated
 from tests.bench.rereading import LAGS, lag_name
-from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
+from tests.bench.results import DUPLICATES, MM2_TUNED, OURS, RELAY, REREAD, report, was_cut_short
 from tests.bench.stage import Stage, apache_stage, bundled_stage
 from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, disk_mb, parse_parts
 
@@ -151,7 +151,8 @@ class Bench:
             if stage is None:
                 self._without_apache(folder)
                 return
-            warm_up_mirrored(stage, ledger)
+            others = () if self.extent is Extent.QUICK else (MM2_TUNED,)
+            warm_up_mirrored(stage, ledger, others)
             with ledger.timed("catching up"):
                 for workload in plan.catching_up:
                     run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)

@@ -81,12 +81,12 @@ def run_catching_up(
         in_turns(row, systems, rounds, attempt, lambda: is_settled(ledger.measured, row))
 
 
-def warm_up_mirrored(stage: Stage, ledger: Ledger) -> None:
-    """Let both clusters serve a mirror until they are as fast as they get."""
+def warm_up_mirrored(stage: Stage, ledger: Ledger, others: Sequence[str] = ()) -> None:
+    """Let both clusters serve ours until they are as fast as they get, and others once each."""
     try:
         with _filled(stage, BASE):
-            for _ in range(WARM_UP_PASSES):
-                catch_up(stage, OURS, BASE, ledger)
+            for system in (*[OURS] * WARM_UP_PASSES, *others):
+                catch_up(stage, system, BASE, ledger)
     except Exception as fault:
         if not is_expected(fault):
             raise

@@ -83,7 +83,7 @@ checkpoints and group sync each second |
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
   timed, are done by all systems at once. What a system is done with in a second or two (ours, the
   relay, a single broker) it does three times in a round, and the median counts. Three rounds are
-  taken, and up to two more where the ratios of three do not lie within 10 % of their median.
+  taken, and one or two more where the ratios of three do not lie within 10 % of their median.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Only what was measured while no processor was slowed

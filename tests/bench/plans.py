@@ -28,10 +28,10 @@ from tests.bench.workloads import (
 from wire.compression import Compression
 
 RUNS: Final = 3
-MOST_RUNS: Final = 5
+MOST_RUNS: Final = 4
 """Where three differ: mostly in what Java's compiler made of the same program."""
-LATENCY_RUNS: Final = 4
-MOST_LATENCY_RUNS: Final = 6
+LATENCY_RUNS: Final = 3
+MOST_LATENCY_RUNS: Final = 5
 """The slowest hundredth of a few seconds is what one hiccup of the machine changes most."""
 MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
 
