@@ -66,7 +66,7 @@ class MapFollower:
         """Read the target's ends, then what is new in the map.
 
         Without `places` all that the map knows. Raises NetworkFault, SiteUnclear when the map
-        holds something that makes no sense.
+        contradicts itself.
         """
         if places is None:
             await self._read()
@@ -112,8 +112,9 @@ class MapFollower:
                     if record.offset >= self._next:
                         self._state.replay(record.key, record.value)
             self._next = header.next_offset
-        if self._state.rejected:
-            raise SiteUnclear(f"{self._target.name} {self._topic}: {self._state.rejected[0]}")
+        # What others have written there the mirror counts; here it says nothing.
+        if self._state.contradictions:
+            raise SiteUnclear(f"{self._target.name} {self._topic}: {self._state.contradictions[0]}")
 
     async def _append(self, records: Sequence[KeyValue]) -> None:
         stamp = now_ms()

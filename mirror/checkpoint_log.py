@@ -51,14 +51,15 @@ class CheckpointLog:
             replication_factor=self._replication_factor,
             configs={"cleanup.policy": "compact"},
         )
-        async for _, record in TailReader(self._target, self.topic).read_new():
+        reader = TailReader(self._target, self.topic, damaged=self._odd.note)
+        async for _, record in reader.read_new():
             self._replay(record)
 
     def _replay(self, record: Record) -> None:
-        if record.key is None or record.value is None:
+        if record.value is None:
             return
         try:
-            one = checkpoint.decode(record.key, record.value)
+            one = checkpoint.decode(record.key or b"", record.value)
         except MalformedRecord as fault:
             self._odd.note(f"offset {record.offset}: {fault}")
             return

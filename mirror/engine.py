@@ -24,6 +24,7 @@ from mirror.loops import LoopWatch
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
 from mirror.mirrormaker import MirrorMakerTopics
+from mirror.odd_records import OddRecords
 from mirror.partition import MirroredPartition
 from mirror.positioning import Positioning
 from mirror.reached import ReachedKeeper
@@ -33,6 +34,7 @@ from mirror.source import fetch_from
 from mirror.target import TargetWriter
 from mirror.topics import Discovery
 from mirror.trimming import MapTrimmer
+from offset_translation.map_records import map_topic_name
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from wire.net.errors import AuthenticationFailed, NetworkFault
@@ -47,7 +49,12 @@ class Engine:
     def __init__(self, config: FlowConfig, links: Links, measurements: FlowMeasurements) -> None:
         """Make the parts; ``run`` starts them."""
         self.flow = FlowState(config=config, measurements=measurements)
-        self.map_log = MapLog(links.target_admin, config.source, config.replication_factor)
+        self.map_log = MapLog(
+            links.target_admin,
+            config.source,
+            config.replication_factor,
+            OddRecords(measurements, map_topic_name(config.source)),
+        )
         self.groups = GroupSync(self.flow, links)
         self.discovery = Discovery(self.flow, links, self.map_log)
         self.acls = AclWatch(self.flow, links)

@@ -7,13 +7,13 @@ announced can be read to the end. What the topic says does not depend on order, 
 again is harmless.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 import trio
 
 from mirror.admin import ensure_topic
+from mirror.odd_records import OddRecords
 from mirror.routing import SEQUENCES
 from mirror.tail_reader import TailReader
 from offset_translation import map_records
@@ -26,8 +26,6 @@ from wire.net.errors import NetworkFault
 from wire.net.operations import append, read_partition
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch, parse_header
-
-_LOG = logging.getLogger(__name__)
 
 MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
@@ -51,11 +49,18 @@ class MapUnwritable(NetworkFault):
 class MapLog:
     """The map topic of one flow."""
 
-    def __init__(self, target: Cluster, source_name: str, replication_factor: int | None) -> None:
-        """Know where the topic is; ``load`` reads it."""
+    def __init__(
+        self,
+        target: Cluster,
+        source_name: str,
+        replication_factor: int | None,
+        odd: OddRecords | None = None,
+    ) -> None:
+        """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense."""
         self.topic: Final = map_records.map_topic_name(source_name)
         self.state = MapState()
         self._target = target
+        self._odd = odd
         self._replication_factor = replication_factor
         self._reader = TailReader(target, self.topic)
         self._writer: MirrorProducer | None = None
@@ -216,5 +221,6 @@ class MapLog:
                 last = header.base_sequence + header.last_offset_delta
                 self._next_sequence = (last + 1) % SEQUENCES
         self._is_unsure = False
-        for rejected in self.state.rejected[seen:]:
-            _LOG.warning("%s: a record makes no sense and is left out: %s", self.topic, rejected)
+        if self._odd is not None:
+            for rejected in self.state.rejected[seen:]:
+                self._odd.note(rejected)

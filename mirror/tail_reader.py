@@ -1,6 +1,6 @@
 """Read a small internal topic of one partition: all of it at first, then what is new each time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from wire.errors import ErrorCode
@@ -16,11 +16,19 @@ class TopicUnreadable(NetworkFault):
 class TailReader:
     """Remembers how far it has read."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        """Begin at the start of the log."""
+    def __init__(
+        self, cluster: Cluster, topic: str, *, damaged: Callable[[str], None] | None = None
+    ) -> None:
+        """Begin at the start of the log.
+
+        ``damaged`` is told of batches that are damaged, once of each, and they are passed over;
+        without it they are a fault, for who must not miss a record.
+        """
         self.topic: Final = topic
         self.next_offset = 0
         self._cluster = cluster
+        self._damaged = damaged
+        self._stepped_to = -1
 
     async def read_new(self) -> AsyncIterator[tuple[BatchHeader, Record]]:
         """Yield the records up to the end that the log has now; raises NetworkFault.
@@ -34,23 +42,39 @@ class TailReader:
             if isinstance(found, ErrorCode):
                 raise TopicUnreadable(f"{self.topic}: {found.name}")
         first = max(start, self.next_offset)
-        async for header, batch in read_partition(self._cluster, self.topic, 0, first, end):
-            if not header.is_control:
-                for record in self._records(header, batch):
-                    if record.offset >= first:
-                        yield header, record
+        reader = read_partition(self._cluster, self.topic, 0, first, end)
+        while True:
+            at = reader.position
+            try:
+                header, batch = await anext(reader)
+                records = _records(header, batch)
+            except StopAsyncIteration:
+                break
+            except CorruptBatch as fault:
+                self._pass_over(at, fault)
+                # Where it ends is under the checksum that failed: the next batch says so, or the
+                # broker, by not sending it again.
+                reader.position = at + 1
+                continue
+            for record in records:
+                if record.offset >= first:
+                    yield header, record
             self.next_offset = header.next_offset
         self.next_offset = max(self.next_offset, end)
 
-    def _records(self, header: BatchHeader, batch: memoryview) -> list[Record]:
-        """Return the records of a batch; a damaged one must not be taken for an empty one."""
-        if not crc_is_valid(batch):
-            raise TopicUnreadable(f"{self.topic}: damaged batch at offset {header.base_offset}")
-        try:
-            return list(iterate_records(batch))
-        except CorruptBatch as fault:
-            at = f"{self.topic}: batch at offset {header.base_offset}"
-            raise TopicUnreadable(f"{at}: {fault}") from fault
+    def _pass_over(self, at: int, fault: CorruptBatch) -> None:
+        if self._damaged is None:
+            raise TopicUnreadable(f"{self.topic}: damaged batch at offset {at}: {fault}") from fault
+        if at != self._stepped_to:
+            self._damaged(f"damaged batch at offset {at}: {fault}")
+        self._stepped_to = at + 1
+
+
+def _records(header: BatchHeader, batch: memoryview) -> list[Record]:
+    """Return the records of a batch; raises CorruptBatch."""
+    if not crc_is_valid(batch):
+        raise CorruptBatch(0, "wrong checksum")
+    return [] if header.is_control else list(iterate_records(batch))
 
 
 async def topic_exists(cluster: Cluster, topic: str) -> bool:

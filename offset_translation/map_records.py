@@ -299,6 +299,8 @@ class MapState:
         """Every producer id a mirror has used on this cluster; what carries one is mirrored."""
         self.rejected: list[str] = []
         """What was wrong with the records that could not be understood; they are left out."""
+        self.contradictions: list[str] = []
+        """Of those, the ones that are a map's records, but cannot be true together with others."""
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
         """Apply one record; one that makes no sense is noted in ``rejected`` and left out."""
@@ -308,8 +310,11 @@ class MapState:
                 self._withdraw(decoded)
             else:
                 self._apply(decoded, decode_value(decoded, value))
-        except (MalformedRecord, InconsistentPiece) as error:
+        except MalformedRecord as error:
             self.rejected.append(str(error))
+        except InconsistentPiece as error:
+            self.rejected.append(str(error))
+            self.contradictions.append(str(error))
 
     def advance(self, target_ends: Mapping[TopicPartition, int]) -> None:
         """Tell every map the log end of its target partition.

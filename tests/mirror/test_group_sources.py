@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import trio
 
+from mirror.checkpoints import GroupSync
 from mirror.flow_state import FlowState
 from mirror.group_offsets import GroupReader
 from mirror.group_polling import GroupPoller
@@ -140,6 +141,40 @@ async def test_a_damaged_batch_is_counted_once_and_stepped_over(
             nursery.cancel_scope.cancel()
         assert offsets_of(groups) == {"a": 0, "b": 1, "other": 0, **({"e": 4} if behind else {})}
         assert flow.measurements.malformed[OFFSETS_TOPIC] == 1
+
+
+async def test_where_the_topic_may_not_be_read_positions_are_polled_until_it_may() -> None:
+    log = {0: ((2, GOOD),)}
+    is_allowed = False
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        fake.create_topic(OFFSETS_TOPIC, 0).partitions[0].end = 2
+        fake.offsets["polled"]["orders", 0] = 9
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer = fetched(log, request)
+            if is_allowed:
+                return answer
+            [topic] = answer.responses
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused = tuple(replace(one, error_code=code, records=b"") for one in topic.partitions)
+            return replace(answer, responses=(replace(topic, partitions=refused),))
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        sync = GroupSync(flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sync.reader.run)
+            nursery.start_soon(sync.poller.run, lambda: sync.reader.refusal is not None)
+            with trio.fail_after(20):
+                while not sync.poller.is_loaded:
+                    await sync.groups.news.wait(1)
+                assert offsets_of(sync.groups) == {"polled": 9}
+                assert sync.origin == "polled: no right to read __consumer_offsets"
+                is_allowed = True
+                while not sync.reader.is_loaded:
+                    await sync.groups.news.wait(1)
+            nursery.cancel_scope.cancel()
+        assert sync.origin == OFFSETS_TOPIC
+        assert offsets_of(sync.groups)["b"] == 1
 
 
 async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:

@@ -1,5 +1,6 @@
 """Positions that are odd, and records that are none: passed over while everything else goes on."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from offset_translation import map_topic_name
 from tests.clusters import RunningCluster, run_cluster
 from tests.failover.sites import Sites, create_topic, produce, read_all, run_witness
-from tests.mirror.daemon import configure, run_mirror, wait_until
+from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
 from tests.mirror.test_positions import delete_records, delete_topic
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
 from wire.errors import ErrorCode
@@ -25,6 +27,9 @@ from wire.record_batch import Record, build_batch
 pytestmark = pytest.mark.integration
 
 RECORDS = 20
+RECORDS_AT = 61
+"""Where a batch's records begin."""
+FOREIGN = build_batch([Record(0, 1, b"?", b"?"), Record(1, 1, b"", b"?")])
 LONG = "m" * 5_000
 """Metadata that dc1 takes and dc2 does not."""
 
@@ -125,10 +130,28 @@ def test_odd_positions_are_brought_over_and_foreign_records_passed_over(
         assert mirror.stop() == 0
     # A mirror that starts with a checkpoint of the partition that is gone does as well.
     delete_topic(sites.dc2, "odd-gone")
+    internal = (map_topic_name("dc1"), "dc1.checkpoints.internal")
+    for topic in internal:
+        append_batches(sites.dc2, topic, [FOREIGN])
+    damage_first_batch(sites.dc2, "dc1.checkpoints.internal")
     with run_mirror(configure(sites, tmp_path, "odd.*"), "again") as mirror:
         commit(sites.dc1, "chatty", "odd", 18)
         wait_stored(sites, "chatty", "odd", 18)
+        for topic, count in zip(internal, (2.0, 3.0), strict=True):
+            malformed = f'mirror_malformed_records_total{{flow="dc1->dc2",topic="{topic}"}} {count}'
+            assert malformed in mirror.metrics()
+            assert len(re.findall(rf"{topic}: .* left out; further ones are", mirror.log)) == 1
         assert mirror.stop() == 0
+
+
+def damage_first_batch(cluster: RunningCluster, topic: str) -> None:
+    """Change a byte of the records, as a failing disk does."""
+    [segment] = cluster.data.rglob(f"{topic}-0/*.log")
+    with segment.open("r+b") as log:
+        log.seek(RECORDS_AT + 4)
+        [byte] = log.read(1)
+        log.seek(RECORDS_AT + 4)
+        log.write(bytes([byte ^ 1]))
 
 
 def stored_at(sites: Sites, topic: str) -> int | None:
