@@ -27,9 +27,11 @@ from mirror.links import Links
 from mirror.odd_records import OddRecords
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from mirror.target_side import commit_on_target, positions_on_target
+from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.map_records import TopicPartition
+from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
@@ -79,7 +81,8 @@ class Chosen(NamedTuple):
 
 Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
 
-ARRIVALS_LOOK_MS: Final = 3_000
+ARRIVALS_REST: Final = 10
+"""Between looks at all positions, this many times as long as a look takes."""
 
 
 class GroupSync:
@@ -101,8 +104,8 @@ class GroupSync:
         self._refused_metadata = MAX_METADATA_BYTES + 1
         """Metadata of this many bytes is more than the target takes."""
         self._arrivals = 0
-        """What was known of the other direction when all groups were looked at last."""
-        self._look_at_all_ms = 0
+        """What was known of the other direction when positions were held against it last."""
+        self._look_at_arrivals_ms = 0
         self._applying = trio.Lock()
         self._is_loaded = False
 
@@ -163,19 +166,37 @@ class GroupSync:
             (place for place, one in partitions.items() if one.is_positioned),
             self._mirrored_end,
         )
-        for group in (*whole, *self._behind_arrivals()):
+        for group in whole:
             due.setdefault(group, set()).update(self.groups.positions[group])
+        for group, place in self._behind_arrivals():
+            due.setdefault(group, set()).add(place)
         for group, places in self.groups.take_changed().items():
             due.setdefault(group, set()).update(places)
         return due
 
-    def _behind_arrivals(self) -> Iterable[str]:
-        """Return all groups when more is known of the other direction, every few seconds."""
+    def _behind_arrivals(self) -> Iterable[tuple[str, TopicPartition]]:
+        """Return what lies further on now that more is known of the other direction.
+
+        A group that has moved on by itself, or is at work there, has its own time.
+        """
         now = now_ms()
-        if self._flow.arrivals == self._arrivals or now < self._look_at_all_ms:
+        if self._flow.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
             return ()
-        self._arrivals, self._look_at_all_ms = self._flow.arrivals, now + ARRIVALS_LOOK_MS
-        return self.groups.positions
+        self._arrivals = self._flow.arrivals
+        further = []
+        known: dict[TopicPartition, OffsetMap | None] = {}
+        for (group, topic, index), seen in self.status.items():
+            place = (topic, index)
+            if place not in known:
+                known[place] = self._flow.backward(place)
+            partition, backward = self._flow.placed.get(place), known[place]
+            if seen.state not in {WAITS, SETTLED} or partition is None or backward is None:
+                continue
+            found = translate_both_ways(partition.offset_map, backward, seen.source_offset)
+            if found is not None and found.target_offset > (seen.target_offset or 0):
+                further.append((group, place))
+        self._look_at_arrivals_ms = now_ms() + ARRIVALS_REST * (now_ms() - now)
+        return further
 
     def _mirrored_end(self, place: TopicPartition) -> int | None:
         partition = self._flow.placed.get(place)

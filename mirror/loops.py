@@ -16,7 +16,7 @@ from offset_translation.map_records import map_topic_name
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 3.0
-BOTH_WAYS_INTERVAL_S: Final = 0.5
+BOTH_WAYS_INTERVAL_S: Final = 0.2
 KNOWN_IDS: Final = 100_000
 """So many producer ids are remembered; then all are asked for again."""
 
@@ -30,6 +30,7 @@ class LoopWatch:
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
         self._looking = trio.Lock()
+        self._is_there = False
         self.fault = FaultNote(f"{flow.config.name}: loops")
 
     async def run(self) -> None:
@@ -60,7 +61,9 @@ class LoopWatch:
             self._flow.strangers -= met
 
     async def _read(self) -> None:
-        if await topic_exists(self._links.source_admin, self._reader.topic):
+        if not self._is_there:
+            self._is_there = await topic_exists(self._links.source_admin, self._reader.topic)
+        if self._is_there:
             async for _, record in self._reader.read_new():
                 self._flow.arrived.replay(record.key, record.value)
                 self._flow.arrivals += 1

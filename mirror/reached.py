@@ -16,7 +16,7 @@ from mirror.partition import MirroredPartition
 from offset_translation.map_records import Reached, reached, run_start
 from wire.net import NetworkFault
 
-INTERVAL_S: Final = 0.5
+INTERVAL_S: Final = 0.2
 
 
 class ReachedKeeper:

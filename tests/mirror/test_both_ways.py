@@ -5,6 +5,7 @@ Who compares knows nothing of the mirror: it reads both logs with a foreign clie
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,10 @@ def configure(sites: Sites, folder: Path, topic: str) -> Path:
 class Writer:
     """Writes ascending numbers to one site, a few at a time."""
 
-    def __init__(self, cluster: RunningCluster, topic: str, first: int) -> None:
+    def __init__(self, cluster: RunningCluster, topic: str, first: int, partition: int = 0) -> None:
         self.first = self.next = first
         self._topic = topic
+        self._partition = partition
         self._chance = random.Random(first)
         settings = {"enable.idempotence": True, "linger.ms": 1, **QUIET}
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
@@ -82,7 +84,7 @@ class Writer:
         """Write in two bursts, so that what comes from the other site may come in between."""
         for _ in range(2):
             for _ in range(self._chance.randrange(1, 12)):
-                self._producer.produce(self._topic, b"%d" % self.next, b"k", 0)
+                self._producer.produce(self._topic, b"%d" % self.next, b"k", self._partition)
                 self.next += 1
             self._producer.poll(0.002)
 
@@ -188,3 +190,57 @@ def test_where_one_site_has_records_already_the_other_way_begins_behind_them(
                 return values_of(read_all(cluster, topic)) == wanted
 
             wait_until(f"{topic} on {cluster.bootstrap}", is_there)
+
+
+def is_long(cluster: RunningCluster, topic: str, partition: int, count: int) -> bool:
+    return len(read_all(cluster, topic, partition)) >= count
+
+
+def test_two_workers_share_both_directions_and_one_that_dies_leaves_nothing_out(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic, partitions = "shared-by-two", range(2)
+    clusters = {"dc1": sites.dc1, "dc2": sites.dc2}
+    for cluster in clusters.values():
+        create_topic(cluster, topic, len(partitions))
+    writers = {
+        (name, index): Writer(clusters[name], topic, first, index)
+        for name, first in SITES.items()
+        for index in partitions
+    }
+    configuration = configure(sites, tmp_path, topic)
+    with (
+        run_mirror(configuration, "one") as one,
+        run_mirror(configuration, "two") as two,
+    ):
+
+        def has_gone_on(beyond: int) -> bool:
+            for writer in writers.values():
+                writer.go_on()
+            lengths = [len(read_all(c, topic, n)) for c in clusters.values() for n in partitions]
+            own = [len(range(w.first, w.next)) for w in writers.values()]
+            return min(length - max(own) for length in lengths) > beyond
+
+        wait_until("both directions", lambda: has_gone_on(10))
+        two.kill()
+        wait_until("both directions, by the one that is left", lambda: has_gone_on(60))
+        written = {key: writer.end() for key, writer in writers.items()}
+        for index in partitions:
+            wanted = {name: written[name, index] for name in SITES}
+            count = sum(map(len, wanted.values()))
+            for cluster in clusters.values():
+                wait_until(
+                    f"{count} records in {topic}-{index}; {one.log}",
+                    partial(is_long, cluster, topic, index, count),
+                )
+                log = values_of(read_all(cluster, topic, index))
+                assert len(log) == count, "nothing went round"
+                for name, first in SITES.items():
+                    own = [number for number in log if first <= number < first + 1_000_000]
+                    assert own == wanted[name], f"what {name} wrote, once and in its order"
+        count = len(read_all(sites.dc1, topic))
+        commit_by_hand(sites.dc1, "at-rest-of-two", topic, count)
+        wait_until(
+            "the group's position on dc2",
+            lambda: committed(sites.dc2, "at-rest-of-two", topic) == count,
+        )
