@@ -12,7 +12,7 @@ from mirror.target_side import target_positions
 from offset_translation.map_records import MapState, TopicPartition, map_topic_name
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
-from wire.net import NetworkFault
+from wire.net import Cluster, NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 
 
@@ -76,10 +76,15 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
 
 async def read_map(flow: FlowConfig, links: Links) -> MapState:
     """Return what the map topic says, nothing while there is none; raises NetworkFault."""
+    return await read_map_of(flow.source, links.target_admin)
+
+
+async def read_map_of(source_name: str, target: Cluster) -> MapState:
+    """Return what a cluster's map of all that came from there says; raises NetworkFault."""
     state = MapState()
-    topic = map_topic_name(flow.source)
-    if await topic_exists(links.target_admin, topic):
-        async for _, record in TailReader(links.target_admin, topic).read_new():
+    topic = map_topic_name(source_name)
+    if await topic_exists(target, topic):
+        async for _, record in TailReader(target, topic).read_new():
             state.replay(record.key, record.value)
     return state
 

@@ -1,27 +1,40 @@
 """`mirror rebuild-map`: the offset map found again from both logs, when its topic is lost.
 
 A mirror's batches are known by their sequence, which is their target offset where nobody else
-writes; so the producer id is found again as well, and the mirror goes on where it was.
+writes; so the producer id is found again as well, and the mirror goes on where it was. Where
+records flow both ways, the map of the other direction knows which of the target's are its own.
 """
 
 import sys
+from array import array
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Container, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mirror.admin import ensure_topic
 from mirror.links import Links, open_links
-from mirror.observe import read_map, source_ends
+from mirror.observe import read_map, read_map_of, source_ends
 from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.positioning import Ends, read_target_ends
 from mirror.routing import SEQUENCES, Aborted, CommittedFilter
 from mirror.start_position import LogEnds
 from mirror.status_command import workers_of
-from mirror.tail_reader import topic_exists
 from offset_translation import map_records
-from offset_translation.map_records import MirrorProducer, TopicPartition, map_topic_name
-from offset_translation.rebuilding import CannotAlign, LogDigest, rebuild_starts
+from offset_translation.map_records import (
+    MapState,
+    MirrorProducer,
+    Reached,
+    TopicPartition,
+    map_topic_name,
+)
+from offset_translation.offset_map import OffsetMap
+from offset_translation.rebuilding import (
+    CannotAlign,
+    LogDigest,
+    rebuild_starts,
+    run_starts,
+)
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessGarbled
@@ -45,12 +58,14 @@ MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
 @dataclass(slots=True, kw_only=True)
 class Written:
-    """What a target partition holds: a mirror's records first, then its own writers'."""
+    """What a target partition holds of a mirror's records; ``log`` has their places."""
 
     log: LogDigest
+    targets: "array[int]" = field(default_factory=lambda: array("q"))
+    """The target offset of each."""
     producers: "Counter[MirrorProducer]"
     foreign_from: int | None = None
-    """The first offset that no mirror has written; None: there is none."""
+    """The first offset behind them that no mirror has written; None: there is none."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,8 +74,9 @@ class Found:
 
     records: list[MapRecord]
     producers: "Counter[MirrorProducer]"
-    isolation_level: int
-    """Of the flow: what it has mirrored."""
+    flow: FlowConfig
+    arrived: MapState
+    """What the other direction has brought into the source."""
 
 
 async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
@@ -93,23 +109,14 @@ async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig)
         raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")
 
 
-async def _refuse_both_ways(flow: FlowConfig, links: Links) -> None:
-    """Raise LookFailed if records have flowed the other way: which is whose, no log tells."""
-    back = map_topic_name(flow.target)
-    if await topic_exists(links.source_admin, back):
-        raise LookFailed(
-            f"flow {flow.name}: {flow.source} has the map {back} of the other direction: "
-            "a map of logs that both sites have written cannot be rebuilt"
-        )
-
-
 async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
-    await _refuse_both_ways(flow, links)
     source = await source_ends(flow, links)
+    arrived = await read_map_of(flow.target, links.source_admin)
+    arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
     known = (await read_map(flow, links)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
-    found = Found(records=[], producers=Counter(), isolation_level=flow.isolation_level)
+    found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived)
     status = DONE
     for place, ends in sorted(source.items()):
         name = f"{place[0]}-{place[1]}"
@@ -156,8 +163,12 @@ async def _rebuild_one(
         raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
     if target.end == 0:
         return "the target is empty: nothing to rebuild"
-    written = await _read_target(links, there, target)
-    records = await _starts(links, place, source, written, found.isolation_level)
+    backward = found.arrived.maps.get(place) if place == there else None
+    if backward is None or backward.mirrored_source_end is None:
+        written = await _read_target(links, there, target)
+    else:
+        written = await _read_shared(links, there, target, backward)
+    records = await _starts(links, place, source, written, found)
     found.records += records
     found.producers += written.producers
     return f"{len(written.log)} mirrored records, {len(records)} boundaries"
@@ -174,13 +185,62 @@ async def _read_target(links: Links, place: TopicPartition, ends: LogEnds) -> Wr
         if written.foreign_from is not None:
             raise CannotAlign(
                 f"mirrored records at target offset {header.base_offset} lie behind others at "
-                f"{written.foreign_from}"
+                f"{written.foreign_from}, and no map of the other direction tells whose those are: "
+                "`mirror refill` has a site that rests filled anew"
             )
         written.producers[
             MirrorProducer(producer_id=header.producer_id, producer_epoch=header.producer_epoch)
         ] += 1
         _digest(written.log, header, batch)
+    written.targets = written.log.offsets
     return written
+
+
+async def _read_shared(
+    links: Links, place: TopicPartition, ends: LogEnds, backward: OffsetMap
+) -> Written:
+    """Return a mirror's records among the target's own, each with its place; raises CannotAlign."""
+    written = Written(log=LogDigest(), producers=Counter())
+    known: set[int] = set()
+    following = 0
+    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+        if not is_copy(header, backward, known):
+            if written.foreign_from is None:
+                written.foreign_from = header.base_offset
+            continue
+        first = following if known else header.base_sequence
+        if first % SEQUENCES != header.base_sequence:
+            raise CannotAlign(
+                f"the mirror's batch at target offset {header.base_offset} has sequence "
+                f"{header.base_sequence}, not {first % SEQUENCES}"
+            )
+        written.foreign_from = None
+        known.add(header.producer_id)
+        written.producers[
+            MirrorProducer(producer_id=header.producer_id, producer_epoch=header.producer_epoch)
+        ] += 1
+        here = LogDigest()
+        _digest(here, header, batch)
+        written.targets.extend(here.offsets)
+        following = first + len(here)
+        for at, digest in zip(range(first, following), here.digests, strict=True):
+            written.log.add(at, digest)
+    return written
+
+
+def is_copy(header: BatchHeader, backward: OffsetMap, known: Container[int]) -> bool:
+    """Whether a target's batch came from the source.
+
+    ``backward`` maps the target's own records to the source; behind its end only ``known``
+    producer ids of mirrors tell.
+    """
+    if header.is_control or header.is_transactional or header.producer_id < 0:
+        return False
+    at, end = header.base_offset, backward.mirrored_source_end
+    if end is None or at >= end:
+        return header.producer_id in known
+    place = backward.place_of_source(at)
+    return place is None or backward.source_of_place(place) != at
 
 
 def _is_mirrored(header: BatchHeader) -> bool:
@@ -192,34 +252,50 @@ def _is_mirrored(header: BatchHeader) -> bool:
 
 
 async def _starts(
-    links: Links, place: TopicPartition, source: LogEnds, written: Written, isolation_level: int
+    links: Links, place: TopicPartition, source: LogEnds, written: Written, found: Found
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
-    log = await read_records(links.source_data, place, source, isolation_level)
+    log = await read_records(
+        links.source_data,
+        place,
+        source,
+        found.flow.isolation_level,
+        left_out=found.arrived.producer_ids,
+    )
     starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
+    runs = run_starts(written.log.offsets, written.targets)
     records: list[MapRecord] = [
-        map_records.piece_start(*place, source_start=source_start, target_start=target_start)
-        for source_start, target_start in starts
+        map_records.piece_start(*place, source_start=source_start, target_start=first)
+        for source_start, first in starts
     ]
-    if written.foreign_from is not None:
-        last_source, last_target = starts[-1]
-        source_end = last_source + written.foreign_from - last_target
-        records.append(
-            map_records.seal(*place, source_end=source_end, target_end=written.foreign_from)
-        )
+    records += [map_records.run_start(*place, place=at, target_start=to) for at, to in runs]
+    last_source, last_place = starts[-1]
+    end = Reached(place=written.log.offsets[-1] + 1, target_end=written.targets[-1] + 1)
+    if found.flow.is_active_active:
+        records.append(map_records.reached(*place, end))
+    elif written.foreign_from is not None:
+        source_end = last_source + end.place - last_place
+        records.append(map_records.seal(*place, source_end=source_end, target_end=end.target_end))
     return records
 
 
 async def read_records(
-    cluster: Cluster, place: TopicPartition, ends: LogEnds, isolation_level: int
+    cluster: Cluster,
+    place: TopicPartition,
+    ends: LogEnds,
+    isolation_level: int,
+    *,
+    left_out: Container[int] = (),
 ) -> LogDigest:
     """Return the records in a range of a log; raises CorruptBatch and NetworkFault.
 
-    Of the first and the last batch also those outside of the range.
+    Of the first and the last batch also those outside of the range. What producers have written
+    that are ``left_out`` is.
     """
     log = LogDigest()
     async for header, batch in data_batches(cluster, place, ends, isolation_level):
-        _digest(log, header, batch)
+        if header.producer_id not in left_out:
+            _digest(log, header, batch)
     return log
 
 

@@ -60,6 +60,17 @@ def rebuild_starts(
     return starts
 
 
+def run_starts(places: Sequence[int], targets: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the (place, target offset) of each run: where more of the target's own lie before."""
+    runs: list[tuple[int, int]] = []
+    shift = 0
+    for place, target in zip(places, targets, strict=True):
+        if target - place != shift:
+            shift = target - place
+            runs.append((place, target))
+    return runs
+
+
 def align(source: Sequence[int], target: Sequence[int], *, source_has_its_first: bool) -> int:
     """Return the place in ``source`` of the target's first record, negative if it is lost there.
 

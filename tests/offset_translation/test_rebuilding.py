@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offset_translation.offset_map import OffsetMap
-from offset_translation.rebuilding import CannotAlign, LogDigest, align, rebuild_starts
+from offset_translation.rebuilding import (
+    CannotAlign,
+    LogDigest,
+    align,
+    rebuild_starts,
+    run_starts,
+)
+from offset_translation.runs import Runs
 from offset_translation.translation import translate
 
 
@@ -64,3 +71,13 @@ def test_records_of_somebody_else_and_an_empty_target_are_refused() -> None:
         align([1, 2, 3], [1, 3], source_has_its_first=True)
     with pytest.raises(CannotAlign, match="holds no mirrored record"):
         align([1, 2, 3], [], source_has_its_first=True)
+
+
+@given(st.lists(st.integers(0, 3), max_size=20), st.integers(0, 5))
+def test_runs_tell_where_each_record_lies_among_others(foreign: list[int], first: int) -> None:
+    places = range(first, first + len(foreign))
+    targets = [place + own for place, own in zip(places, accumulate(foreign), strict=True)]
+    runs = Runs()
+    for place, target in run_starts(places, targets):
+        runs.put(place, target)
+    assert [runs.start_of(place) for place in places] == targets
