@@ -1,9 +1,10 @@
 """Where a group would go on at the target, by partition, and what that would cost. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from offset_translation.both_ways import cost_of_going_on, translate_both_ways
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
@@ -14,6 +15,7 @@ class Exactness(Enum):
     """How the group's position on the source relates to what is on the target."""
 
     EXACT = "exact"
+    AMONG_READ = "written to at both sites: it has read some records behind it"
     AHEAD = "waiting for data"
     FORGOTTEN = "before the oldest mirrored record"
     UNMAPPED = "not mirrored"
@@ -27,6 +29,8 @@ class Sight:
     """Advanced to the target's log ends."""
     source_ends: Mapping[TopicPartition, int]
     target_starts: Mapping[TopicPartition, int]
+    backward: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
+    """What came into the source from the target, where that is known to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +85,13 @@ def group_rows(
     rows = []
     for place, offset in sorted(source.items()):
         source_end, known = sight.source_ends.get(place), checkpoints.get(place)
-        translated, exactness = where_it_belongs(sight.maps.get(place), offset)
+        translated, exactness = (
+            _last_placed(sight, place, known, offset)
+            if is_last_known
+            else _placed(sight, place, offset)
+        )
         begins_at = target.get(place, sight.target_starts.get(place))
-        distance = None if translated is None or begins_at is None else translated - begins_at
+        reread, skipped = _cost(sight, place, offset, translated, begins_at)
         rows.append(
             GroupRow(
                 group=group,
@@ -95,28 +103,89 @@ def group_rows(
                 target_offset=target.get(place),
                 translated=translated,
                 exactness=exactness,
-                reread=None if distance is None else max(0, distance),
-                skipped=None if distance is None else max(0, -distance),
+                reread=reread,
+                skipped=skipped,
                 applied_ms=None if known is None else known.written_ms,
             )
         )
     return rows
 
 
-def where_it_belongs(
-    offset_map: OffsetMap | None, source_offset: int
+def _placed(
+    sight: Sight, place: TopicPartition, source_offset: int
 ) -> tuple[int | None, Exactness]:
-    """Return the target position for a source position, and how exact that is."""
-    clamped = None if offset_map is None else translate_clamped(offset_map, source_offset)
-    if offset_map is None or clamped is None:
+    return where_it_belongs(sight.maps.get(place), sight.backward.get(place), source_offset)
+
+
+def _last_placed(
+    sight: Sight, place: TopicPartition, known: KnownCheckpoint | None, source_offset: int
+) -> tuple[int | None, Exactness]:
+    """Return a position's place while the source, and with it the way back's map, is away.
+
+    Everything before a checkpoint had been read when it was written.
+    """
+    translated, exactness = _placed(sight, place, source_offset)
+    applied = None if known is None else known.checkpoint.downstream_offset
+    if translated is None or applied is None or not translated < applied:
+        return translated, exactness
+    return min(applied, sight.maps[place].target_end), Exactness.EXACT
+
+
+def _cost(
+    sight: Sight,
+    place: TopicPartition,
+    source_offset: int,
+    translated: int | None,
+    begins_at: int | None,
+) -> tuple[int | None, int | None]:
+    """Return how many records would be read again, and passed over, from ``begins_at`` on."""
+    if translated is None or begins_at is None:
+        return None, None
+    if place in sight.backward:
+        cost = cost_of_going_on(sight.maps[place], sight.backward[place], source_offset, begins_at)
+        return cost.again, cost.passed_over
+    return max(0, translated - begins_at), max(0, begins_at - translated)
+
+
+def where_it_belongs(
+    forward: OffsetMap | None, backward: OffsetMap | None, source_offset: int
+) -> tuple[int | None, Exactness]:
+    """Return the target position for a source position, and how exact that is.
+
+    ``backward`` maps what came into the source from the target, None if that is not known.
+    """
+    if forward is not None and backward is not None:
+        return _between_both(forward, backward, source_offset)
+    clamped = None if forward is None else translate_clamped(forward, source_offset)
+    if forward is None or clamped is None:
         return None, Exactness.UNMAPPED
-    match translate(offset_map, source_offset):
+    match translate(forward, source_offset):
         case NotYet.UNMIRRORED:
             return clamped.target_offset, Exactness.AHEAD
         case NotYet.FORGOTTEN:
             return clamped.target_offset, Exactness.FORGOTTEN
         case int(target_offset):
             return target_offset, Exactness.EXACT
+
+
+def _between_both(
+    forward: OffsetMap, backward: OffsetMap, source_offset: int
+) -> tuple[int | None, Exactness]:
+    position = translate_both_ways(forward, backward, source_offset)
+    if position is None:
+        return None, Exactness.UNMAPPED
+    oldest = backward.runs.start_of(backward.first_place)
+    if forward.mirrored_source_start is not None:
+        oldest = min(oldest, forward.mirrored_source_start)
+    if not position.is_exact:
+        exactness = Exactness.AHEAD
+    elif source_offset < oldest:
+        exactness = Exactness.FORGOTTEN
+    elif cost_of_going_on(forward, backward, source_offset, position.target_offset).again:
+        exactness = Exactness.AMONG_READ
+    else:
+        exactness = Exactness.EXACT
+    return position.target_offset, exactness
 
 
 def summary(rows: Iterable[GroupRow]) -> str:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from mirror.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
 from mirror.links import Links
-from mirror.observe import read_map, source_ends
+from mirror.observe import read_map, read_map_of, source_ends
 from mirror.positioning import Ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.tail_reader import TailReader, topic_exists
 from mirror.target_side import target_positions
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
-from offset_translation.map_records import TopicPartition
+from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
 from wire.net.operations import fetch_group_offsets, list_groups
@@ -35,9 +36,11 @@ async def look(flow: FlowConfig, links: Links) -> Look:
     The target's ends are read before the map, so that no piece is missing for what they tell.
     """
     source: Ends = {}
+    arrived = MapState()
     source_fault = None
     try:
         source = await source_ends(flow, links)
+        arrived = await read_map_of(flow.target, links.source_admin)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     places = set((await read_map(flow, links)).maps)
@@ -45,17 +48,37 @@ async def look(flow: FlowConfig, links: Links) -> Look:
     state = await read_map(flow, links)
     there = {place: ends for place, ends in target.items() if isinstance(ends, LogEnds)}
     state.advance({place: ends.end for place, ends in there.items()})
+    here = {place: ends.end for place, ends in source.items() if isinstance(ends, LogEnds)}
+    arrived.advance(here)
+    maps = {place: state.maps[place] for place in there if place in state.maps}
     return Look(
         sight=Sight(
-            maps={place: state.maps[place] for place in there if place in state.maps},
-            source_ends={
-                place: ends.end for place, ends in source.items() if isinstance(ends, LogEnds)
-            },
+            maps=maps,
+            source_ends=here,
             target_starts={place: ends.start for place, ends in there.items()},
+            backward={
+                place: found
+                for place in maps.keys() & here.keys()
+                if flow.names.on_target(place[0]) == place[0]
+                and (found := known_to_its_end(arrived, place, maps[place])) is not None
+            },
         ),
         source_fault=source_fault,
         checkpoints=await _checkpoints(flow, links),
     )
+
+
+def known_to_its_end(
+    arrived: MapState, place: TopicPartition, forward: OffsetMap
+) -> OffsetMap | None:
+    """Return the map of what came back into the source, if its mirrored end is known.
+
+    Behind a seal of ``forward`` the target is written to, so the source by its mirror alone.
+    """
+    found = arrived.maps.get(place)
+    if found is None or not (forward.is_sealed or arrived.bounded(place)):
+        return None
+    return found if found.mirrored_source_end is not None else None
 
 
 async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str) -> list[GroupRow]:
@@ -93,13 +116,15 @@ async def _checkpoints(
     topic = names.checkpoints_topic
     if not await topic_exists(links.target_admin, topic):
         return found
-    async for _, record in TailReader(links.target_admin, topic).read_new():
+    # The daemon counts what makes no sense; here it only has nothing to say.
+    reader = TailReader(links.target_admin, topic, damaged=lambda _: None)
+    async for _, record in reader.read_new():
         if record.key is None or record.value is None:
             continue
         try:
             one = checkpoint.decode(record.key, record.value)
         except MalformedRecord:
-            continue  # the daemon counts these; here they only have nothing to say
+            continue
         source = names.on_source(one.topic)
         if source is None:
             continue  # of a time when the flow had other names

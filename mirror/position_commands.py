@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from mirror.group_rows import GroupRow, Sight, summary, where_it_belongs
+from mirror.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
 from mirror.links import Links, open_links
 from mirror.looking import Look, known_groups, look, look_at_group
 from mirror.position_table import render_rows
@@ -108,21 +108,22 @@ def translate_place(
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
     names = flow.names
     topic = (names.on_source(place.topic) if is_reverse else None) or place.topic
-    offset_map = sight.maps.get((topic, place.partition))
+    forward = sight.maps.get((topic, place.partition))
+    backward = sight.backward.get((topic, place.partition))
+    here, there = (flow.target, flow.source) if is_reverse else (flow.source, flow.target)
     to: int | None = None
-    why = "the partition has not been mirrored"
-    if is_reverse:
-        here, there = flow.target, flow.source
-        back = NotYet.UNMIRRORED if offset_map is None else translate_back(offset_map, place.offset)
+    if is_reverse and backward is None:
+        back = NotYet.UNMIRRORED if forward is None else translate_back(forward, place.offset)
         is_exact = not isinstance(back, NotYet)
-        if isinstance(back, NotYet):
-            why = why if offset_map is None else back.value
-        else:
+        why = "the partition has not been mirrored"
+        if not isinstance(back, NotYet):
             to = back
+        elif forward is not None:
+            why = back.value
     else:
-        here, there = flow.source, flow.target
-        to, exactness = where_it_belongs(offset_map, place.offset)
-        is_exact = exactness.value == "exact"
+        maps = (backward, forward) if is_reverse else (forward, backward)
+        to, exactness = where_it_belongs(*maps, place.offset)
+        is_exact = exactness is Exactness.EXACT
         why = exactness.value
     name = f"{place.topic}:{place.partition}"
     counterpart = f"{topic if is_reverse else names.on_target(topic)}:{place.partition}"

@@ -2,9 +2,21 @@
 
 For applications that keep offsets themselves: feed ``MapState`` the records of the map topic, tell
 it the target's log ends, ask ``translate``. docs/positions.md has the whole of it.
+
+    >>> from offset_translation.map_records import piece_start
+    >>> topic = [
+    ...     piece_start("orders", 0, source_start=0, target_start=0),
+    ...     piece_start("orders", 0, source_start=12, target_start=10),
+    ... ]
+    >>> state = MapState()
+    >>> for key, value in topic:
+    ...     state.replay(key, value)
+    >>> state.advance({("orders", 0): 50})
+    >>> [translate(state.maps["orders", 0], at) for at in (3, 11, 12, 52)]
+    [3, 10, 10, 50]
 """
 
-from offset_translation.both_ways import translate_both_ways
+from offset_translation.both_ways import Cost, cost_of_going_on, translate_both_ways
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import (
@@ -16,10 +28,12 @@ from offset_translation.translation import (
 )
 
 __all__ = [
+    "Cost",
     "MapState",
     "NotYet",
     "OffsetMap",
     "Position",
+    "cost_of_going_on",
     "map_topic_name",
     "translate",
     "translate_back",

@@ -15,6 +15,8 @@ Once a reader has read everything, that is the other log's end; while the two or
 records may lie behind the position that it has read, and never one before it that it has not.
 """
 
+from typing import NamedTuple
+
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position, translate_clamped
 
@@ -26,19 +28,71 @@ def translate_both_ways(
 
     ``forward`` maps the source to the target, ``backward`` the target to the source; each knows the
     end of the log that it maps into. Without a way back the target's own records are nobody's
-    concern. None if nothing was ever announced.
+    concern. None if nothing was ever announced. dc1's 0..9 are on dc2, which has then written
+    three of its own, of which two are on dc1 by now:
+
+    >>> forward = OffsetMap.from_starts([(0, 0)], target_end=10)
+    >>> forward.seal(source_end=10, target_end=10)
+    >>> forward.advance(13)
+    >>> backward = OffsetMap.from_starts([(10, 0)], target_end=0)
+    >>> backward.begin_run(0, 10)
+    >>> backward.advance(12)
+    >>> [translate_both_ways(forward, backward, at).target_offset for at in (4, 10, 11, 12)]
+    [4, 10, 11, 12]
     """
     if backward is None or backward.mirrored_source_end is None:
         return translate_clamped(forward, source_offset)
     own = _copy_of_next(forward, source_offset)
     theirs = _next_without_copy(forward, backward, source_offset)
     end = forward.mirrored_source_end
+    if end is not None:
+        # What lies behind it and came from the target needs no way there.
+        end = backward.mirrored_until(end)
     is_ahead = end is not None and source_offset > end
     return Position(
         source_offset=min(source_offset, end) if end is not None else source_offset,
         target_offset=theirs if own is None else min(own, theirs),
         is_exact=not is_ahead,
     )
+
+
+class Cost(NamedTuple):
+    """Records that a reader would get a second time, and records that it would never get."""
+
+    again: int
+    passed_over: int
+
+
+def cost_of_going_on(
+    forward: OffsetMap, backward: OffsetMap | None, source_offset: int, target_offset: int
+) -> Cost:
+    """Return what it costs a reader of the source to go on at this offset of the target.
+
+    Exact as far as the maps reach; of the target's own records without a copy, offsets are counted.
+
+    >>> forward = OffsetMap.from_starts([(0, 0)], target_end=10)
+    >>> cost_of_going_on(forward, None, source_offset=8, target_offset=5)
+    Cost(again=3, passed_over=0)
+    """
+    begun = forward.place_of_target(target_offset)
+    own = _place_or_end(forward, source_offset) - begun
+    theirs, end = 0, forward.mirrored_target_end or 0
+    if backward is not None and backward.mirrored_source_end is not None:
+        end = backward.mirrored_source_end
+        read = backward.place_of_target(source_offset)
+        theirs = read - _place_or_end(backward, target_offset)
+    uncopied = 0
+    if target_offset > end:
+        uncopied = max(0, target_offset - end - (begun - forward.place_of_target(end)))
+    return Cost(
+        again=max(0, own) + max(0, theirs), passed_over=max(0, -own) + max(0, -theirs) + uncopied
+    )
+
+
+def _place_or_end(offset_map: OffsetMap, source_offset: int) -> int:
+    """Return the place of the first record from here on; that of the end if there is none."""
+    place = offset_map.place_of_source(source_offset)
+    return offset_map.place_end if place is None else place
 
 
 def _copy_of_next(forward: OffsetMap, source_offset: int) -> int | None:

@@ -36,6 +36,12 @@ def translate(offset_map: OffsetMap, source_offset: int) -> int | NotYet:
     translates to the target's mirrored end; what lies beyond is not there yet. Where the target has
     records of its own in between, the answer is where those begin, because nothing says that they
     were read; ``both_ways`` knows more.
+
+    >>> offset_map = OffsetMap.from_starts([(2, 2), (10, 6)], target_end=11)
+    >>> translate(offset_map, 4), translate(offset_map, 7), translate(offset_map, 15)
+    (4, 6, 11)
+    >>> translate(offset_map, 16).name, translate(offset_map, 1).name
+    ('UNMIRRORED', 'FORGOTTEN')
     """
     place = offset_map.place_of_source(source_offset)
     if place is None:
@@ -56,6 +62,10 @@ def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | N
 
     Beyond the mirrored end that is the mirrored end: every mirrored record has been read. Before
     the oldest piece it is that piece's start. None if nothing was ever announced.
+
+    >>> offset_map = OffsetMap.from_starts([(2, 2), (10, 6)], target_end=11)
+    >>> translate_clamped(offset_map, 900)
+    Position(source_offset=15, target_offset=11, is_exact=False)
     """
     first_source = offset_map.mirrored_source_start
     source_end = offset_map.mirrored_source_end
@@ -79,6 +89,10 @@ def translate_back(offset_map: OffsetMap, target_offset: int) -> int | NotYet:
     """Return the source offset of the next record that a reader of the target has not read.
 
     Among the target's own records, and beyond the mirrored end, there is none: UNMIRRORED.
+
+    >>> offset_map = OffsetMap.from_starts([(2, 2), (10, 6)], target_end=11)
+    >>> translate_back(offset_map, 5), translate_back(offset_map, 6), translate_back(offset_map, 11)
+    (5, 10, 15)
     """
     runs = offset_map.runs
     if offset_map.mirrored_source_end is None:

@@ -171,12 +171,12 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
             **QUIET,
         }
     )
-    place = TopicPartition(topic, partition, 0)
-    _, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
-    consumer.assign([place])
+    place = TopicPartition(topic, partition)
+    start, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
+    consumer.assign([TopicPartition(topic, partition, start)])
     found: list[Message] = []
     deadline = monotonic() + READ_TIMEOUT_S
-    while (not found or (found[-1].offset() or 0) < end - 1) and end > 0:
+    while (not found or (found[-1].offset() or 0) < end - 1) and end > start:
         assert monotonic() < deadline, f"{topic}-{partition}: {len(found)} of {end} records read"
         found += [message for message in consumer.consume(500, 0.2) if message.error() is None]
     consumer.close()

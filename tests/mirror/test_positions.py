@@ -2,9 +2,11 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -145,16 +147,23 @@ def test_a_file_with_a_wrong_position_changes_nothing(
     assert committed(sites.dc2, "late", "orders") == before
 
 
-def test_the_example_of_the_documentation_translates(sites: Sites, mirrored: Path) -> None:
+def test_the_examples_of_the_documentation_translate(sites: Sites, mirrored: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "positions.md"
-    [example] = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     named: dict[str, Any] = {}
-    exec(example, named)  # noqa: S102 - our own page
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(example, named)  # noqa: S102 - our own page
     consumer = Consumer({"bootstrap.servers": sites.dc2.bootstrap, "group.id": "library", **QUIET})
     state = named["load_map"](consumer)
     assert named["target_offset"](state, "orders", 0, 13) == 13
     assert named["target_offset"](state, "orders", 0, 21) is NotYet.UNMIRRORED
     consumer.close()
+    line = '{"orders":{"0":13}}'
+    assert json.loads(named["spark_starting_offsets"](state, line)) == {"orders": {"0": 13}}
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE offsets (topic TEXT, part INTEGER, at INTEGER)")
+        database.execute("INSERT INTO offsets VALUES ('orders', 0, 99)")
+        named["move_offsets"](database, state)
+        assert database.execute("SELECT at FROM offsets").fetchall() == [(20,)]
     assert mirrored.exists()
 
 

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from offset_translation.both_ways import first_own_record, translate_both_ways
+from offset_translation.both_ways import (
+    cost_of_going_on,
+    first_own_record,
+    translate_both_ways,
+)
 from offset_translation.map_records import (
     MapState,
     PieceStartKey,
@@ -240,6 +244,22 @@ class BothWays(RuleBasedStateMachine):
                     read.add(entry[0])
 
     @invariant()
+    def what_going_on_anywhere_costs_is_known_record_by_record(self) -> None:
+        for flow in (DC1, DC2):
+            here, there = self.logs[flow], self.logs[1 - flow]
+            forward, backward = self.mirrors[flow], self.mirrors[1 - flow]
+            for offset in range(0, len(here.entries) + 1, 1 + len(here.entries) // 4):
+                read = {record for at, record, _ in here.records() if at < offset}
+                for begin in range(0, len(there.entries) + 1, 1 + len(there.entries) // 4):
+                    cost = cost_of_going_on(forward.map, backward.map, offset, begin)
+                    later = {record for at, record, _ in there.records() if at >= begin}
+                    earlier = {record for at, record, _ in there.records() if at < begin}
+                    assert cost.again == len(later & read)
+                    assert cost.passed_over >= len(earlier - read)
+                    if backward.is_level:
+                        assert cost.passed_over == len(earlier - read)
+
+    @invariant()
     def what_came_from_the_other_site_is_known_at_the_start_of_a_log(self) -> None:
         for mirror in self.mirrors:
             start = first_own_record(0, mirror.map)
@@ -280,5 +300,9 @@ def test_behind_a_failover_the_way_back_is_exact_although_the_first_flow_rests()
     forward.advance(29)
     for position, expected in ((0, 0), (2, 6), (9, 13), (10, 14), (17, 21), (25, 29)):
         found = translate_both_ways(forward, backward, position)
+        assert found is not None
+        assert (found.target_offset, found.is_exact) == (expected, True)
+    for position, expected in ((0, 0), (6, 2), (14, 10), (15, 11), (29, 25)):
+        found = translate_both_ways(backward, forward, position)
         assert found is not None
         assert (found.target_offset, found.is_exact) == (expected, True)
