@@ -18,6 +18,7 @@ from mirror.orders import How, OrderRefused, Scope
 from mirror.position_commands import Asked, LookFailed, offsets, translate
 from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
 from mirror.rebuild_map import rebuild_map
+from mirror.refill import refill
 from mirror.status import StatusReport
 from mirror.status_command import collect, not_seen
 from mirror.status_table import render
@@ -191,6 +192,12 @@ def _add_position_commands(commands: "argparse._SubParsersAction[argparse.Argume
     sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
     sub.set_defaults(command=_rebuild_map)
     _add_common(sub)
+    text = "have a site that came back without its records filled from the other one"
+    sub = commands.add_parser("refill", help=text, description=text)
+    sub.add_argument("site", metavar="SITE", help="the cluster that is empty")
+    sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
+    sub.add_argument("--write", action="store_true", help="do it; without this only say it")
+    sub.set_defaults(command=_refill)
     _add_migration_commands(commands)
 
 
@@ -229,6 +236,10 @@ async def _translate(configuration: Configuration, options: argparse.Namespace) 
 
 async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
     return await rebuild_map(configuration, options.flow, write=options.write)
+
+
+async def _refill(configuration: Configuration, options: argparse.Namespace) -> int:
+    return await refill(configuration, options.site, write=options.write)
 
 
 async def _take_over(configuration: Configuration, options: argparse.Namespace) -> int:
