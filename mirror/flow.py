@@ -15,6 +15,7 @@ import trio
 from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
 from mirror.engine import Engine
 from mirror.flow_state import Request
+from mirror.lease import Lease
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
 from mirror.membership import Membership, Nodes, NoMember
@@ -249,16 +250,21 @@ class FlowRunner:
         """Run a new engine until its scope is cancelled."""
         clusters = self._configuration.clusters
         source, target = clusters[self.config.source], clusters[self.config.target]
+        lease = Lease(zookeeper, self._configuration.coordination.session_timeout_ms)
+        await lease.confirm()
         self._ended = trio.Event()
         try:
             with trio.CancelScope() as scope:
-                async with open_links(self.config, source, target) as links:
+                async with open_links(
+                    self.config, source, target, may_write=lease.is_held
+                ) as links:
                     engine = self.engine = Engine(self.config, links, self.measurements)
                     member = Membership(zookeeper, self._nodes, self._worker, engine)
                     self.membership = member
                     self._working = scope
                     task_status.started()
                     async with trio.open_nursery() as nursery:
+                        nursery.start_soon(lease.keep)
                         nursery.start_soon(engine.run)
                         nursery.start_soon(member.run)
         except* (NoMember, WitnessGarbled) as faults:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from runtime.config import ClusterConfig, FlowConfig
 from wire.net.cluster import Cluster, open_cluster
+from wire.net.connection import MaySend, always
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,24 +26,34 @@ class Links:
 
 @asynccontextmanager
 async def open_links(
-    flow: FlowConfig, source: ClusterConfig, target: ClusterConfig
+    flow: FlowConfig,
+    source: ClusterConfig,
+    target: ClusterConfig,
+    *,
+    may_write: MaySend = always,
 ) -> AsyncIterator[Links]:
-    """Open all; brokers that are down are found out by the first request."""
+    """Open all; brokers that are down are found out by the first request.
 
-    def reach(cluster: ClusterConfig) -> AbstractAsyncContextManager[Cluster]:
+    To the target nothing is sent while `may_write` says no.
+    """
+
+    def reach(
+        cluster: ClusterConfig, may_send: MaySend = always
+    ) -> AbstractAsyncContextManager[Cluster]:
         return open_cluster(
             cluster.bootstrap,
             client_id=flow.client_id,
             name=cluster.name,
             security=cluster.security,
+            may_send=may_send,
         )
 
     async with (
         reach(source) as source_data,
         reach(source) as source_groups,
         reach(source) as source_admin,
-        reach(target) as target_data,
-        reach(target) as target_admin,
+        reach(target, may_write) as target_data,
+        reach(target, may_write) as target_admin,
     ):
         yield Links(
             source_data=source_data,

@@ -19,7 +19,7 @@ from wire.messages.find_coordinator import (
 )
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.net.connecting import ConnectionSettings
-from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend, always
 from wire.net.errors import (
     AuthenticationFailed,
     BrokerUnreachable,
@@ -42,7 +42,7 @@ SEVERAL_COORDINATORS_SINCE: Final = 4
 
 
 @asynccontextmanager
-async def open_cluster(
+async def open_cluster(  # noqa: PLR0913 - settings, each with its default
     bootstrap: Sequence[Address],
     *,
     client_id: str,
@@ -50,10 +50,12 @@ async def open_cluster(
     name: str = "",
     security: Security = PLAINTEXT,
     dial: Dial | None = None,
+    may_send: MaySend = always,
 ) -> AsyncIterator["Cluster"]:
     """Give a cluster whose connections live as long as the block.
 
     Faults say `name` before the address. `dial` is for tests: it takes the place of TCP and TLS.
+    `may_send` is asked before anything is handed to a socket; its no closes the connection.
     """
     settings = ConnectionSettings(
         client_id=client_id,
@@ -61,6 +63,7 @@ async def open_cluster(
         sasl=security.sasl,
         request_timeout_ms=request_timeout_ms,
         dial=dial or (dial_tcp if security.tls is None else TlsDial(security.tls)),
+        may_send=may_send,
     )
     try:
         async with trio.open_nursery() as nursery:

@@ -8,7 +8,7 @@ import trio
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.buffers import BufferPool
-from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend, always
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
 from wire.net.frames import MAX_RESPONSE_BYTES
 from wire.net.sasl import RenewedSession, authenticate
@@ -39,6 +39,7 @@ class ConnectionSettings:
     max_response_bytes: int = MAX_RESPONSE_BYTES
     dial: Dial = dial_tcp
     buffers: BufferPool = field(default_factory=BufferPool)
+    may_send: MaySend = always
 
 
 async def connect(
@@ -58,6 +59,7 @@ async def connect(
         max_response_bytes=settings.max_response_bytes,
         buffers=settings.buffers,
     )
+    connection.may_send = settings.may_send
     connection.start(nursery)
     try:
         await _negotiate(connection)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from struct import Struct
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
@@ -32,14 +32,22 @@ from wire.schema import AnyRequest, Piece, Request
 
 R = TypeVar("R")
 T = TypeVar("T")
+MaySend: TypeAlias = Callable[[], bool]
+"""Whether what is sent now may still arrive; asked right before each system call."""
 
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
+NO_RIGHT: Final = "the right to send has run out"
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
+
+
+def always() -> bool:
+    """Set no limit to sending."""
+    return True
 
 
 class Session(Protocol):
@@ -66,6 +74,7 @@ class Connection:
         self.name = name
         self.session: Session | None = None
         """Set once authenticated, if that has to be renewed."""
+        self.may_send: MaySend = always
         self._transport = transport
         self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
@@ -260,6 +269,7 @@ class Connection:
 
     def _write_now(self, parts: list[Piece], size: int) -> None:
         """Hand over what the socket takes, if nothing older waits; leave the rest to `_write`."""
+        self._require_right()
         self._queued_bytes += size
         sent = 0
         if not self._backlog:
@@ -272,6 +282,12 @@ class Connection:
         if sent < size:
             self._backlog.extend(_left(parts, sent))
             self._has_backlog.set()
+
+    def _require_right(self) -> None:
+        """Close without another byte, in the middle of a frame too, who has lost the right."""
+        if not self.may_send():
+            self.close(NO_RIGHT)
+            raise ConnectionClosed(f"{self.name}: {NO_RIGHT}")
 
     def _drop_sent(self, sent: int) -> None:
         while sent:
@@ -294,12 +310,13 @@ class Connection:
                 await self._has_backlog.wait()
                 while self._backlog:
                     await self._transport.wait_sendable()
+                    self._require_right()
                     sent = self._transport.send_now(list(islice(self._backlog, MAX_PARTS_AT_ONCE)))
                     self._sent_bytes += sent
                     self._drop_sent(sent)
                     self._sent_more.unpark_all()
                 self._has_backlog = trio.Event()
-        except (OSError, trio.ClosedResourceError) as fault:
+        except (OSError, trio.ClosedResourceError, ConnectionClosed) as fault:
             self.close(str(fault))
         finally:
             self.close("its tasks were cancelled")

@@ -381,3 +381,15 @@ async def test_a_peer_that_is_no_broker_is_unreachable() -> None:
         with pytest.raises(BrokerUnreachable, match="a frame of 1213486160 bytes"):
             await connect(nursery, ("127.0.0.1", port), SETTINGS)
         nursery.cancel_scope.cancel()
+
+
+async def test_who_may_not_send_any_more_does_not_complete_a_request_either() -> None:
+    async with connected_in_memory() as (broker, connection, transport):
+        transport.room = 100
+        left = iter([True] * 5)
+        connection.may_send = lambda: next(left, False)
+        with pytest.raises(ConnectionClosed, match="the right to send has run out"):
+            await connection.request(produce(b"x" * 10_000))
+        with pytest.raises(ConnectionClosed, match="the right to send has run out"):
+            await connection.request(METADATA)
+        assert [header.api_key for header, _ in broker.asked] == [18]

@@ -1,0 +1,69 @@
+"""Until when this process may write to the target: as long as its session is certainly not over.
+
+    asked the witness              answered                      asked + session timeout
+    |------------------------------|----------------------------|
+      the session counts from here, or later                     before this it is not given up
+
+Whoever takes our partitions over, or promotes the target, first waits until our session is gone. So
+a process that was stopped, or cut off, for longer sends nothing more when it wakes up: the question
+is asked right before each system call, in the middle of a request too. Nothing is left but what the
+kernel had taken already, and a stop between the question and the call.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import trio
+
+from runtime.clock import uptime_ms
+from runtime.zookeeper import ZooKeeperFault
+
+ASKS_PER_TIMEOUT: Final = 6
+LONGEST_MS: Final = 30_000
+"""ZooKeeper grants 20 ticks at most, which are 40 s unless it is told otherwise."""
+
+
+class Witness(Protocol):
+    """What a lease needs of a ZooKeeper session."""
+
+    @property
+    def session_id(self) -> int: ...
+
+    async def exists(self, path: str) -> bool: ...
+
+
+class Lease:
+    """The right to write that goes with one session."""
+
+    def __init__(
+        self,
+        witness: Witness,
+        session_timeout_ms: int,
+        clock_ms: Callable[[], int] = uptime_ms,
+    ) -> None:
+        """Be over; `confirm` begins it. `clock_ms` counts suspended time too."""
+        self._witness = witness
+        self._session_id = witness.session_id
+        self._timeout_ms = min(session_timeout_ms, LONGEST_MS)
+        self._clock_ms = clock_ms
+        self._until_ms = clock_ms()
+
+    def is_held(self) -> bool:
+        """Return whether the session is certainly ours still."""
+        return self._clock_ms() < self._until_ms
+
+    async def confirm(self) -> None:
+        """Ask the witness; raises ZooKeeperFault. A later session confirms nothing."""
+        asked_ms = self._clock_ms()
+        await self._witness.exists("/")
+        if self._witness.session_id == self._session_id:
+            self._until_ms = asked_ms + self._timeout_ms
+
+    async def keep(self) -> None:
+        """Confirm again and again, for ever."""
+        while True:
+            await trio.sleep(self._timeout_ms / ASKS_PER_TIMEOUT / 1000)
+            try:
+                await self.confirm()
+            except ZooKeeperFault:
+                continue  # it runs out, unless the witness answers in time

@@ -1,0 +1,88 @@
+"""The right to write goes with one session, counts suspended time, and ends by itself."""
+
+import trio
+from trio.testing import MockClock
+
+from mirror.lease import ASKS_PER_TIMEOUT, LONGEST_MS, Lease
+from runtime.zookeeper_faults import ZooKeeperUnreachable
+
+
+class FakeWitness:
+    """Answers after a while, or not at all."""
+
+    def __init__(self) -> None:
+        self.session_id = 7
+        self.takes_s = 0.0
+        self.is_away = False
+        self.asked = 0
+
+    async def exists(self, _: str) -> bool:
+        self.asked += 1
+        await trio.sleep(self.takes_s)
+        if self.is_away:
+            raise ZooKeeperUnreachable("away")
+        return True
+
+
+def loop_ms() -> int:
+    return round(trio.current_time() * 1000)
+
+
+async def test_nothing_is_held_before_the_witness_has_answered(autojump_clock: MockClock) -> None:
+    del autojump_clock
+    lease = Lease(FakeWitness(), 3_000, loop_ms)
+    assert not lease.is_held()
+    await lease.confirm()
+    assert lease.is_held()
+
+
+async def test_it_counts_from_the_question_not_from_the_answer(autojump_clock: MockClock) -> None:
+    del autojump_clock
+    witness = FakeWitness()
+    witness.takes_s = 2.0
+    lease = Lease(witness, 3_000, loop_ms)
+    await lease.confirm()
+    assert lease.is_held()
+    await trio.sleep(1.0)
+    assert not lease.is_held()
+
+
+async def test_it_is_kept_while_the_witness_answers_and_runs_out_when_it_does_not(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    witness = FakeWitness()
+    lease = Lease(witness, 3_000, loop_ms)
+    await lease.confirm()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lease.keep)
+        await trio.sleep(60)
+        assert lease.is_held()
+        assert witness.asked > 60 // 3 * (ASKS_PER_TIMEOUT - 1)
+        witness.is_away = True
+        await trio.sleep(3.001)
+        assert not lease.is_held()
+        witness.is_away = False
+        await trio.sleep(1)
+        assert lease.is_held(), "a session that was only out of reach goes on"
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_later_session_confirms_nothing(autojump_clock: MockClock) -> None:
+    del autojump_clock
+    witness = FakeWitness()
+    lease = Lease(witness, 3_000, loop_ms)
+    await lease.confirm()
+    witness.session_id = 8
+    await trio.sleep(2)
+    await lease.confirm()
+    await trio.sleep(1)
+    assert not lease.is_held()
+
+
+async def test_it_is_never_longer_than_what_a_witness_grants(autojump_clock: MockClock) -> None:
+    del autojump_clock
+    lease = Lease(FakeWitness(), 600_000, loop_ms)
+    await lease.confirm()
+    await trio.sleep(LONGEST_MS / 1000)
+    assert not lease.is_held()
