@@ -51,6 +51,18 @@ class TopicRefused(NetworkFault):
         super().__init__(f"topic {topic}: {self.code.name}{': ' + message if message else ''}")
 
 
+async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset[str]:
+    """Return those of the topics that are not listed because we may not see them; NetworkFault.
+
+    A broker leaves them out when it is asked for all; asked by name it says why.
+    """
+    if not missing:
+        return frozenset()
+    view = await cluster.metadata(sorted(missing), refresh=True)
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return frozenset(name for name, seen in view.topics.items() if seen.error_code == refused)
+
+
 async def ensure_topic(
     cluster: Cluster,
     topic: str,

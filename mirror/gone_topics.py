@@ -43,8 +43,8 @@ class GoneTopics:
         self._not_before_ms: dict[str, int] = {}
         self._kept: dict[str, str] = {}
 
-    async def look(self, source: ClusterView, target: ClusterView, now: int) -> None:
-        """Delete what is due; raises NetworkFault."""
+    async def look(self, source: Collection[str], target: ClusterView, now: int) -> None:
+        """Delete what is due; raises NetworkFault. `source` names the topics that are there."""
         grace_ms = self._flow.config.delete_gone_after_ms
         if grace_ms is None:
             self._since_ms.clear()
@@ -55,7 +55,7 @@ class GoneTopics:
             if self._flow.config.mirrors(topic)
             and _exists(target, self._flow.config.names.on_target(topic))
         }
-        gone = known - source.topics.keys()
+        gone = known - set(source)
         self._since_ms = {topic: self._since_ms.get(topic, now) for topic in gone}
         grace_ms = max(grace_ms, LEAST_GRACE_MS)
         for topic in due(self._since_ms, known, now_ms=now, grace_ms=grace_ms):

@@ -1,12 +1,12 @@
 """Discovery: which source topics are mirrored, what the target lacks, who leads what now."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import trio
 
-from mirror.admin import TopicRefused, delete_topic, topic_configs
+from mirror.admin import TopicRefused, delete_topic, hidden_topics, topic_configs
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
@@ -89,10 +89,14 @@ class Discovery:
             await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
         wanted = wanted_topics(self._flow.config, source)
-        self._note_missing(source)
+        known = {topic for topic, _ in self._flow.partitions} | {
+            topic for topic in self._map_log.state.topic_ids if self._flow.config.mirrors(topic)
+        }
+        hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
+        self._note_missing(source, hidden)
         if leads:
             target = await self._shape_target(wanted)
-            await self._gone.look(source, target, now_ms())
+            await self._gone.look(source.topics.keys() | hidden, target, now_ms())
             await self._note_topic_ids(wanted.values())
         else:
             target = await self._links.target_admin.metadata(refresh=True)
@@ -259,10 +263,18 @@ class Discovery:
             _LOG.warning("%s: %s", self._name, refused)
         self._complaints[refused.topic] = refused
 
-    def _note_missing(self, source: ClusterView) -> None:
+    def _note_missing(self, source: ClusterView, hidden: Collection[str]) -> None:
         """Stop what has been missing for a while: a broker knows no topics when it has started."""
         now = now_ms()
-        missing = {topic for topic, _ in self._flow.partitions if topic not in source.topics}
+        for (topic, _), partition in self._flow.partitions.items():
+            if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
+                reason = "source: no right to see the topic"
+                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
+        missing = {
+            topic
+            for topic, _ in self._flow.partitions
+            if topic not in source.topics.keys() | hidden
+        }
         self._missing_since_ms = {
             topic: self._missing_since_ms.get(topic, now) for topic in missing
         }

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from tests.failover.sites import run_witness
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.secured import RIGHT, USER, run_secured
-from tests.interop.sites import QUIET, Site, create_topic, write
+from tests.interop.sites import QUIET, Site, create_topic, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
 
 pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
@@ -67,6 +67,22 @@ def give(site: Site, principal: str, kind: ResourceType, name: str, *what: AclOp
     ]
     for given in admin.create_acls(entries).values():
         given.result(20)
+
+
+def take(site: Site, principal: str, name: str) -> None:
+    """Let somebody do nothing any more with a topic."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    every = AclBindingFilter(
+        ResourceType.TOPIC,
+        name,
+        ResourcePatternType.LITERAL,
+        f"User:{principal}",
+        "*",
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    for taken in admin.delete_acls([every]).values():
+        assert taken.result(20), f"{principal} had no right to {name}"
 
 
 def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
@@ -133,3 +149,75 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
             expected = {("User:reader", AclOperation.READ), ("User:owner", AclOperation.READ)}
             wait_until("rights", lambda: expected <= held(target, "rights"))
             assert not {who for who, _ in held(target, "rights")} & {"User:writer"}
+
+
+REVOKED: Final = """\
+clusters:
+  dc1:
+    bootstrap: "{dc1[0]}:{dc1[1]}"
+    security_protocol: SASL_PLAINTEXT
+    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
+  dc2:
+    bootstrap: "{dc2[0]}:{dc2[1]}"
+    security_protocol: SASL_PLAINTEXT
+    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["at-source", "at-target", "at-peace"]}}
+    acls: "off"
+    delete_gone_topics_after_ms: 6000
+    discovery_interval_ms: 300
+coordination: {{zookeeper: "{witness}", path: "/revoked", session_timeout_ms: 4000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+def test_rights_taken_in_mid_run_stop_their_topic_alone_until_they_are_given_back(
+    tmp_path: Path,
+) -> None:
+    topics = ("at-source", "at-target", "at-peace")
+    internal = ("dc1.offset-map.internal", "dc1.checkpoints.internal")
+    with (
+        run_secured(tmp_path, KAFKA_3_ZOOKEEPER, "dc1", ZOOKEEPER_AUTHORIZER) as dc1,
+        run_secured(tmp_path, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER) as dc2,
+        run_witness(tmp_path / "witness") as witness,
+    ):
+        source, target = dc1.cluster, dc2.cluster
+        for site in (source, target):
+            give(site, USER, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL)
+            give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
+            for topic in (*topics, *internal):
+                give(site, USER, ResourceType.TOPIC, topic, AclOperation.ALL)
+        for topic in topics:
+            create_topic(source, topic)
+            write(source, topic, 0, 10)
+        file = tmp_path / "dc.yaml"
+        file.write_text(
+            REVOKED.format(
+                dc1=dc1.address("SASL_PLAINTEXT"),
+                dc2=dc2.address("SASL_PLAINTEXT"),
+                user=USER,
+                right=RIGHT,
+                witness=witness,
+            )
+        )
+        with run_mirror(file) as mirror:
+            for topic in topics:
+                mirror.wait_mirrored(topic, 10)
+            take(source, USER, "at-source")
+            take(target, USER, "at-target")
+            for topic in topics:
+                write(source, topic, 10, 10)
+            mirror.wait_mirrored("at-peace", 20)
+            for topic in ("at-source", "at-target"):
+                assert "grant the mirror" in mirror.wait_state(topic, "not authorised")["advice"]
+            give(source, USER, ResourceType.TOPIC, "at-source", AclOperation.ALL)
+            give(target, USER, ResourceType.TOPIC, "at-target", AclOperation.ALL)
+            for topic in topics:
+                mirror.wait_mirrored(topic, 20)
+                mirror.wait_state(topic, "streaming")
+            assert mirror.stop() == 0
+        for topic in topics:
+            assert read_committed(target, topic) == read_committed(source, topic)
+            assert end_of(target, topic) == 20

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from mirror.admin import hidden_topics
 from mirror.flow_state import FlowState
 from mirror.gone_topics import AGAIN_MS, DELETED, LEAST_GRACE_MS, GoneTopics, due, gone_ends
 from mirror.links import Links
@@ -20,8 +21,14 @@ from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.headers import RequestHeader
 from wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
 from wire.net import Cluster, open_cluster
 
+METADATA = 3
 DELETE_TOPICS = 20
 ALL = {"a", "b", "c", "d", "e"}
 
@@ -99,11 +106,11 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         assert told == {("leaves", 0): 2}
         for topic in ("leaves", "theirs"):
             del flow.partitions[topic, 0]
-        await gone.look(source, there, 1_000)
-        await gone.look(source, there, 1_000 + LEAST_GRACE_MS)
+        await gone.look(source.topics, there, 1_000)
+        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
         flow.gone_elsewhere = {**told, ("theirs", 0): 2}
-        await gone.look(source, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
 
@@ -119,14 +126,43 @@ async def test_who_does_not_lead_hears_of_a_deletion() -> None:
         assert flow.partitions["theirs", 0].status.reason == "gone"
 
 
+async def test_a_topic_that_may_not_be_seen_any_more_is_told_from_one_that_is_gone() -> None:
+    async with run_fake_cluster() as dc1:
+
+        async def refuse(_: RequestHeader, request: Any) -> MetadataResponse:
+            broker = dc1.brokers[0]
+            topics = () if request.topics is None else [one.name for one in request.topics]
+            codes = {"secret": 29}
+            return MetadataResponse(
+                brokers=(
+                    MetadataResponseBroker(
+                        node_id=0, host=broker.address[0], port=broker.address[1]
+                    ),
+                ),
+                cluster_id="fake",
+                controller_id=0,
+                topics=tuple(
+                    MetadataResponseTopic(error_code=codes.get(topic, 3), name=topic, partitions=())
+                    for topic in topics
+                ),
+            )
+
+        dc1.brokers[0].scripts[METADATA] = refuse
+        async with open_cluster(dc1.bootstrap, client_id="test") as source:
+            listed = await source.metadata(refresh=True)
+            assert listed.topics == {}
+            assert await hidden_topics(source, {"secret", "gone"}) == {"secret"}
+            assert await hidden_topics(source, set()) == frozenset()
+
+
 async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
     async with flow_after_a_deletion() as (gone, flow, target):
         there = await target.metadata(refresh=True)
         stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
         source = replace(there, topics=stays)
-        await gone.look(source, there, 1_000)
+        await gone.look(source.topics, there, 1_000)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        await gone.look(source, there, 1_000 + LEAST_GRACE_MS)
+        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
         assert flow.partitions["leaves", 0].status.reason == DELETED

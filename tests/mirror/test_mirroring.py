@@ -34,7 +34,7 @@ from tests.mirror.daemon import (
     wait_until,
 )
 from wire.compression import Compression
-from wire.record_batch import Record, build_batch, iterate_records
+from wire.record_batch import Record, build_batch, iterate_batches, iterate_records
 
 pytestmark = pytest.mark.integration
 
@@ -302,6 +302,26 @@ def test_a_damaged_batch_is_never_forwarded_and_all_before_it_is(
         assert line["mirrored_source_end"] == 8
         assert "checksum of the batch at offset 8" in line["reason"]
     assert sum(one.header.record_count for one in read_batches(sites.dc2, "damaged")) == 8
+
+
+def test_a_source_that_has_lost_what_was_mirrored_stops_its_partition_alone(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "back", 2)
+    append_batches(sites.dc1, "back", [batch(n * 4, 4) for n in range(3)])
+    with run_mirror(configure(sites, tmp_path, "back")) as mirror:
+        mirror.wait_mirrored("back", 12)
+        sites.dc1.stop()
+        [segment] = sites.dc1.data.rglob("back-0/*.log")
+        last, _ = list(iterate_batches(segment.read_bytes()))[-1]
+        with segment.open("r+b") as log:
+            log.truncate(segment.stat().st_size - last.batch_bytes)
+        sites.dc1.start()
+        line = mirror.wait_state("back", "source went back")
+        assert "source ends at 8, but offsets up to 11 were mirrored" in line["reason"]
+        produce(sites.dc1, "back", range(5), 1)
+        mirror.wait_mirrored("back", 5, 1)
+    assert sum(one.header.record_count for one in read_batches(sites.dc2, "back")) == 12
 
 
 def test_a_target_that_holds_other_data_is_not_written(sites: Sites, tmp_path: Path) -> None:
