@@ -54,7 +54,7 @@ class SystemClock:
     """The machine's clocks; the monotonic one is trio's, so that tests may move it."""
 
     def now_ms(self) -> int:
-        return wall.now_ms()
+        return wall.wall_ms()
 
     def monotonic_ms(self) -> int:
         return int(trio.current_time() * 1000)

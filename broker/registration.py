@@ -69,7 +69,7 @@ class Registration:
 
     async def _register(self) -> None:
         registered = await self._store.register(
-            self._broker_id, self._listener, self._rack, now_ms=clock.now_ms()
+            self._broker_id, self._listener, self._rack, now_ms=clock.wall_ms()
         )
         self.epoch = registered.epoch
         self._registered.set()

@@ -17,7 +17,7 @@ from offset_translation import heartbeat, offset_sync
 from offset_translation.heartbeat import Heartbeat
 from offset_translation.map_records import TopicPartition
 from offset_translation.offset_sync import syncs_since
-from runtime.clock import now_ms
+from runtime.clock import wall_ms
 from runtime.flow_section import OffsetSyncs
 from runtime.topic_names import HEARTBEATS
 from wire.errors import ErrorCode
@@ -55,7 +55,7 @@ class MirrorMakerTopics:
     async def _tell(self) -> None:
         config = self._flow.config
         if config.mirrormaker.heartbeats:
-            beat = Heartbeat(source=config.source, target=config.target, time_ms=now_ms())
+            beat = Heartbeat(source=config.source, target=config.target, time_ms=wall_ms())
             await self._write(self._links.source_admin, HEARTBEATS, [heartbeat.encode(beat)])
         match config.mirrormaker.offset_syncs:
             case OffsetSyncs.SOURCE:
@@ -102,7 +102,7 @@ class MirrorMakerTopics:
 
 
 async def _append(cluster: Cluster, topic: str, records: Sequence[KeyValue]) -> None:
-    stamp = now_ms()
+    stamp = wall_ms()
     batch = build_batch(
         [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)]
     )

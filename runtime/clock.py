@@ -1,13 +1,30 @@
-"""The two clocks, read only at the edge: decisions take the time as an argument."""
+"""The clocks, read only at the edge: decisions take the time as an argument."""
 
 import time
+from typing import Final
+
+_ZERO_NS: Final = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def now_ms() -> int:
-    """Return the wall clock in milliseconds since the epoch: for stamps that leave the process."""
+    """Return milliseconds since the epoch, by the clock as it was set when the process began.
+
+    Whoever sets the machine's clock, by hours and in either direction, moves no deadline and no
+    age; what is shown as a date follows at the next start.
+    """
+    return (_ZERO_NS + time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 1_000_000
+
+
+def wall_ms() -> int:
+    """Return milliseconds since the epoch as the machine says now: for stamps that others read."""
     return time.time_ns() // 1_000_000
 
 
 def monotonic_ms() -> int:
     """Return a clock in milliseconds that never goes back: for durations and deadlines."""
     return time.monotonic_ns() // 1_000_000
+
+
+def uptime_ms() -> int:
+    """Return what `monotonic_ms` does, going on while the machine itself is suspended."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000

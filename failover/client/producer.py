@@ -39,7 +39,7 @@ from failover.client.open_fate import find_arrived
 from failover.client.partitioner import partition_of
 from failover.client.sending import Sending
 from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.clock import now_ms
+from runtime.clock import wall_ms
 from runtime.config import Configuration, load
 
 _LOG = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class SiteProducer:
         content = Content(
             key=_to_bytes(key),
             value=_to_bytes(value),
-            timestamp_ms=timestamp or now_ms(),
+            timestamp_ms=timestamp or wall_ms(),
             headers=_to_headers(headers),
         )
         if monotonic() >= self._serve_at:
