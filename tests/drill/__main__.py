@@ -82,7 +82,7 @@ def _mirror(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
         seed=given.seed, seconds=given.seconds, folder=folder, rate=given.rate
     )
     result = _run(lambda: mirror_drill.drill_mirror(options))
-    return mirror_drill.report(result, options), not result.offences
+    return list(mirror_drill.report(result, options)), not result.offences
 
 
 def _run(carry_out: Callable[[], Awaitable[_T]]) -> _T:

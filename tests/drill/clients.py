@@ -2,8 +2,9 @@
 
 python -m tests.drill.clients WHAT NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
 
-WHAT is produce, consume, read, member or positions. It ends when its standard input does: then a
-producer waits for what is still on its way, a member of the group until that has read everything.
+WHAT is produce, transact, consume, read, member or positions. It ends when its standard input does:
+then a producer waits for what is still on its way, a member of the group until that has read
+everything.
 """
 
 import random
@@ -23,11 +24,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.drill.history import UNTOLD, Acked, Read, Refused, content_of, value_of
+from tests.drill.history import UNTOLD, Acked, Read, Refused, content_of, keyed, value_of
 from tests.drill.members import be_member, watch_positions
 from tests.drill.task import Task
+from tests.drill.transactions import transact
 
 VALUE_BYTES: Final = 200
+KEYS: Final = 60
+"""A multiple of the partitions, so that a key stays in its partition."""
 TICK_S: Final = 0.01
 LAST_WORDS_S: Final = 40.0
 FINAL_READ_S: Final = 60.0
@@ -35,8 +39,12 @@ REREAD_EVERY_S: Final = 4.0
 
 
 def produce(task: Task) -> None:
-    """Produce unlike records at the rate wanted, idempotently, and note each acknowledgement."""
+    """Produce unlike records at the rate wanted, idempotently, and note each acknowledgement.
+
+    One whose name begins with `keyed` uses few keys again and again.
+    """
     producer = _producer(task)
+    has_keys = task.name.startswith("keyed")
     number = 0
     began_s = monotonic()
     while not task.is_over():
@@ -47,6 +55,7 @@ def produce(task: Task) -> None:
                     task.topic,
                     value_of(task.name, number, VALUE_BYTES),
                     partition=number % task.partitions,
+                    key=b"%d" % (number % KEYS) if has_keys else None,
                     on_delivery=_noting(task, number),
                 )
                 number += 1
@@ -92,7 +101,7 @@ def _noting(task: Task, number: int) -> Callable[[KafkaError | None, Message], N
                 who=task.name,
                 log=log,
                 offset=UNTOLD if offset is None else offset,
-                content=content_of(message.value()),
+                content=keyed(content_of(message.value()), message.key()),
                 number=number,
             )
         )
@@ -192,13 +201,14 @@ def _read(task: Task, message: Message, *, is_final: bool = False) -> Read:
         who=task.name,
         log=task.log(message.partition()),
         offset=message.offset() or 0,
-        content=content_of(message.value()),
+        content=keyed(content_of(message.value()), message.key()),
         is_final=is_final,
     )
 
 
 DOES: Final = {
     "produce": produce,
+    "transact": transact,
     "consume": consume,
     "read": read,
     "member": be_member,

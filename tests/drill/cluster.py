@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Final
 
 import trio
@@ -16,16 +17,19 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from runtime.zookeeper_server import free_port
-from tests.drill.links import Links, relay
+from tests.drill.links import Links, children_of, relay
 
 CLIENTS: Final = "clients"
 ZOOKEEPER: Final = "zookeeper"
 READY_S: Final = 60.0
 END_S: Final = 12.0
+REPLICATED: Final = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
     "request.timeout.ms": "5000",
@@ -123,7 +127,7 @@ class Cluster:
             return
         process.is_wanted = False
         self.links.pids.pop(process.pid, None)
-        for child in _children(process.pid):
+        for child in children_of(process.pid):
             _signal(child, how)
         process.send(how)
         await process.wait_ended()
@@ -132,7 +136,7 @@ class Cluster:
         """Send a signal to a process and what it has started."""
         process = self.processes[name]
         process.send(how)
-        for child in _children(process.pid):
+        for child in children_of(process.pid):
             _signal(child, how)
 
     def died(self) -> list[str]:
@@ -144,22 +148,6 @@ class Cluster:
         ]
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(child) for child in listed] or _children_by_scan(pid)
-    except OSError:
-        return []
-
-
-def _children_by_scan(pid: int) -> list[int]:
-    """Children that a thread has forked are listed with that thread."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return found
-
-
 def _signal(pid: int, how: signal.Signals) -> None:
     try:
         os.kill(pid, how)
@@ -169,29 +157,50 @@ def _signal(pid: int, how: signal.Signals) -> None:
 
 @asynccontextmanager
 async def run_cluster(
-    folder: Path, links: Links, brokers: int, factor: int, site: str = ""
+    folder: Path,
+    links: Links,
+    brokers: int,
+    factor: int,
+    site: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Cluster]:
-    """Run a cluster until the block ends; data and logs are kept in `folder`."""
-    cluster = Cluster(folder=folder, links=links, site=site)
-    async with trio.open_nursery() as nursery:
+    """Run a cluster until the block ends; data and logs are kept in `folder`.
+
+    `more` are settings of its brokers.
+    """
+    async with cluster_of(folder, links, site) as (cluster, stand_before):
         zookeeper_port = free_port()
-        await _stand_before(cluster, nursery, cluster.zookeeper, zookeeper_port)
+        await stand_before(cluster.zookeeper, zookeeper_port)
         _add_zookeeper(cluster, zookeeper_port)
         for number in range(brokers):
             name, port = f"{site}broker-{number}", free_port()
-            await _stand_before(cluster, nursery, name, port)
-            _add_broker(cluster, number, port, factor)
+            await stand_before(name, port)
+            replicated = {key: str(factor) for key in REPLICATED}
+            _add_broker(cluster, number, port, {**replicated, **SETTINGS, **more})
+        cluster.start(cluster.zookeeper)
+        await _wait_listening(zookeeper_port)
+        for name in cluster.brokers:
+            cluster.start(name)
+        if brokers:
+            await wait_ready(cluster, brokers)
+        yield cluster
+
+
+@asynccontextmanager
+async def cluster_of(
+    folder: Path, links: Links, site: str
+) -> AsyncIterator[tuple[Cluster, Callable[[str, int], Awaitable[None]]]]:
+    """Have a cluster without processes yet, and what puts a relay before a port of one.
+
+    All that was started is ended with the block, the brokers first.
+    """
+    cluster = Cluster(folder=folder, links=links, site=site)
+    async with trio.open_nursery() as nursery:
         try:
-            cluster.start(cluster.zookeeper)
-            await _wait_listening(zookeeper_port)
-            for name in cluster.brokers:
-                cluster.start(name)
-            if brokers:
-                await _wait_ready(cluster, brokers)
-            yield cluster
+            yield cluster, partial(_stand_before, cluster, nursery)
         finally:
             with trio.CancelScope(shield=True):
-                for name in (*cluster.brokers, cluster.zookeeper):
+                for name in (*cluster.brokers, *cluster.processes):
                     await cluster.stop(name, signal.SIGKILL)
             nursery.cancel_scope.cancel()
 
@@ -214,7 +223,7 @@ def _add_zookeeper(cluster: Cluster, port: int) -> None:
     )
 
 
-def _add_broker(cluster: Cluster, number: int, port: int, factor: int) -> None:
+def _add_broker(cluster: Cluster, number: int, port: int, more: Mapping[str, str]) -> None:
     name = f"{cluster.site}broker-{number}"
     folder = cluster.folder / name
     folder.mkdir(parents=True)
@@ -224,8 +233,7 @@ def _add_broker(cluster: Cluster, number: int, port: int, factor: int) -> None:
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{cluster.ports[name]}",
         "log.dirs": str(folder / "logs"),
         "zookeeper.connect": f"127.0.0.1:{cluster.ports[cluster.zookeeper]}",
-        "offsets.topic.replication.factor": str(factor),
-        **SETTINGS,
+        **more,
     }
     properties = folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -247,7 +255,8 @@ async def _wait_listening(port: int) -> None:
     raise DrillFailed(f"nobody listens on port {port} after {READY_S:g} s")
 
 
-async def _wait_ready(cluster: Cluster, brokers: int) -> None:
+async def wait_ready(cluster: Cluster, brokers: int) -> None:
+    """Wait until that many brokers know each other. Raises DrillFailed."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     with trio.move_on_after(READY_S):
         while len(await _live(admin)) < brokers:
@@ -268,11 +277,19 @@ async def _live(admin: AdminClient) -> list[int]:
 
 
 async def create_topic(
-    cluster: Cluster, name: str, *, partitions: int, factor: int, min_in_sync: int
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int,
+    factor: int,
+    min_in_sync: int,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Create the topic that is drilled. Raises DrillFailed."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    topic = NewTopic(name, partitions, factor, config={"min.insync.replicas": str(min_in_sync)})
+    topic = NewTopic(
+        name, partitions, factor, config={"min.insync.replicas": str(min_in_sync), **more}
+    )
     created = admin.create_topics([topic])[name]
     try:
         await trio.to_thread.run_sync(partial(created.result, 20))

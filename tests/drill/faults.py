@@ -2,13 +2,15 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 from typing import Final
 
 FIRST_S: Final = 1.0
 """The drilled work undisturbed for so long."""
+UNCLEAN_S: Final = 16.0
+"""For two sessions with ZooKeeper to end, one after the other, and a while under the new leader."""
 
 
 class Kind(Enum):
@@ -21,6 +23,9 @@ class Kind(Enum):
     CUT_ONE_WAY = "cut one way"
     RESET = "reset"
     ISOLATE = "isolate"
+    UNCLEAN = "unclean election"
+    """The first of two brokers is ended; the second takes records alone and is killed; the first
+    comes back, leads without them, and the second follows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,10 @@ class Targets:
     together: int = 2
     """So many faults may overlap."""
     has_network: bool = True
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Who talks to whom, where not everybody does."""
+    replicas: tuple[str, ...] = ()
+    """Two brokers that have everything, and may lead without having been in sync."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -69,8 +78,11 @@ def plan(seed: int, seconds: float, targets: Targets) -> list[Planned]:
             luck.choice((0.2, 1.0, 2.5, 4.0, 7.0, 10.0)) * luck.uniform(0.8, 1.2), seconds - at_s
         )
         fault = _draw(luck, at_s, lasts_s, targets)
+        if fault.kind is Kind.UNCLEAN:
+            fault = replace(fault, lasts_s=UNCLEAN_S)
         running = [one for one in planned if one.ends_s > at_s]
-        if len(running) < targets.together and not _shares(fault, running):
+        is_free = len(running) < targets.together and not _shares(fault, running)
+        if is_free and fault.ends_s <= max(seconds, at_s + lasts_s):
             planned.append(fault)
         at_s += luck.choice((0.1, 0.5, 1.0, 2.0, 4.0))
     return planned
@@ -102,10 +114,14 @@ def _draw(luck: random.Random, at_s: float, lasts_s: float, targets: Targets) ->
     kinds = [Kind.KILL, Kind.KILL, Kind.KILL, Kind.TERMINATE, Kind.PAUSE, Kind.PAUSE]
     if targets.has_network:
         kinds += [Kind.CUT, Kind.CUT, Kind.CUT_ONE_WAY, Kind.RESET, Kind.ISOLATE, Kind.ISOLATE]
+    if targets.replicas:
+        kinds += [Kind.UNCLEAN] * 3
     kind = luck.choice(kinds)
     hit: Sequence[str]
-    if kind in {Kind.CUT, Kind.CUT_ONE_WAY, Kind.RESET}:
-        pairs = [
+    if kind is Kind.UNCLEAN:
+        hit = luck.sample(targets.replicas, 2)
+    elif kind in {Kind.CUT, Kind.CUT_ONE_WAY, Kind.RESET}:
+        pairs = targets.pairs or [
             pair
             for pair in combinations(targets.ends, 2)
             if not set(pair) <= set(targets.bystanders)

@@ -132,6 +132,11 @@ def value_of(who: str, number: int, size: int) -> bytes:
     return b"%08x " % zlib.crc32(body) + body
 
 
+def keyed(content: str, key: bytes | None) -> str:
+    """Return what identifies a record with a key: its content, then that."""
+    return content if key is None else f"{content} {key.decode(errors='replace')}"
+
+
 def content_of(value: bytes | None) -> str:
     """Return what identifies a record's value."""
     value = value or b""

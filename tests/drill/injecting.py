@@ -10,6 +10,7 @@ import trio
 from tests.drill.cluster import CLIENTS, Cluster
 from tests.drill.faults import Kind, Planned
 from tests.drill.history import Fault
+from tests.drill.unclean import elect_uncleanly
 
 
 async def inject(
@@ -31,18 +32,22 @@ async def inject(
             if trio.current_time() >= began_s + fault.ends_s:
                 return
             at_s = monotonic()
-            await _begin(cluster, fault)
+            outcome = await _begin(cluster, fault)
             await trio.sleep_until(began_s + fault.ends_s)
             _end(cluster, fault)
-            note(Fault(at_s=at_s, ended_s=monotonic(), what=str(fault)))
+            note(Fault(at_s=at_s, ended_s=monotonic(), what=f"{fault}{outcome}"))
 
     async with trio.open_nursery() as nursery:
         for fault in planned:
             nursery.start_soon(one, fault)
 
 
-async def _begin(cluster: Cluster, fault: Planned) -> None:
+async def _begin(cluster: Cluster, fault: Planned) -> str:
+    """Do it; return what there is to say beyond the plan."""
     match fault.kind:
+        case Kind.UNCLEAN:
+            late, leader = fault.targets
+            return f": {await elect_uncleanly(cluster, late, leader)} partitions led by {late}"
         case Kind.KILL:
             await cluster.stop(fault.targets[0], signal.SIGKILL)
         case Kind.TERMINATE:
@@ -55,12 +60,15 @@ async def _begin(cluster: Cluster, fault: Planned) -> None:
         case Kind.CUT | Kind.CUT_ONE_WAY | Kind.ISOLATE:
             for maker, server in _links(cluster, fault):
                 cluster.links.cut(maker, server)
+    return ""
 
 
 def _end(cluster: Cluster, fault: Planned) -> None:
     match fault.kind:
         case Kind.KILL | Kind.TERMINATE:
             cluster.start(fault.targets[0])
+        case Kind.UNCLEAN:
+            cluster.start(fault.targets[1])
         case Kind.PAUSE:
             cluster.signal(fault.targets[0], signal.SIGCONT)
         case Kind.RESET:

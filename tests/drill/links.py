@@ -133,7 +133,22 @@ def _maker_of(near: trio.SocketStream, port: int, pids: Mapping[int, str]) -> st
     if inode is None:
         return None
     wanted = f"socket:[{inode}]"
-    return next((name for pid, name in pids.items() if _holds(pid, wanted)), None)
+    return next((name for pid, name in pids.items() if _family_holds(pid, wanted)), None)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that this one has started, by whichever of its threads."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        return found  # it has ended meanwhile
+    return found
+
+
+def _family_holds(pid: int, wanted: str) -> bool:
+    return _holds(pid, wanted) or any(_holds(child, wanted) for child in children_of(pid))
 
 
 def _inode_of(local_port: int, remote_port: int) -> str | None:

@@ -1,9 +1,11 @@
 """Plans of faults: repeatable, over in time, and never two on the same process at once."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.drill.faults import Kind, Planned, Targets, plan, plan_absences
+from tests.drill.faults import UNCLEAN_S, Kind, Planned, Targets, plan, plan_absences
 
 TARGETS = Targets(processes=("b0", "b1", "b2", "zk"), bystanders=("clients",))
 
@@ -30,9 +32,25 @@ def test_plans_are_over_in_time_and_hit_no_process_twice_at_once(seed: int, seco
 
 def test_every_kind_of_fault_comes_and_every_pair_is_cut() -> None:
     planned = [fault for seed in range(50) for fault in plan(seed, 100, TARGETS)]
-    assert {fault.kind for fault in planned} == set(Kind)
+    assert {fault.kind for fault in planned} == set(Kind) - {Kind.UNCLEAN}
     cut = {frozenset(fault.targets) for fault in planned if fault.kind is Kind.CUT}
     assert len(cut) == 10
+
+
+def test_where_there_are_replicas_each_of_them_leads_uncleanly_for_long_enough() -> None:
+    targets = replace(TARGETS, replicas=("b1", "b2"))
+    planned = [fault for seed in range(20) for fault in plan(seed, 60, targets)]
+    unclean = [fault for fault in planned if fault.kind is Kind.UNCLEAN]
+    assert {fault.kind for fault in planned} == set(Kind)
+    assert {fault.targets for fault in unclean} == {("b1", "b2"), ("b2", "b1")}
+    assert all(fault.lasts_s == UNCLEAN_S and fault.ends_s <= 60 for fault in unclean)
+
+
+def test_only_pairs_that_talk_are_cut_where_they_are_named() -> None:
+    targets = replace(TARGETS, pairs=(("b0", "b1"), ("b0", "zk")))
+    planned = [fault for seed in range(20) for fault in plan(seed, 60, targets)]
+    cut = {frozenset(fault.targets) for fault in planned if len(fault.targets) == 2}
+    assert cut == {frozenset(pair) for pair in targets.pairs}
 
 
 def test_without_a_network_only_processes_are_hit() -> None:

@@ -33,11 +33,13 @@ class Clients:
     partitions: int = PARTITIONS
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, does: str, name: str, bootstrap: str | None = None) -> None:
-        """Start a client, of another cluster if so told; `does` is what `clients` can do."""
+    def start(
+        self, does: str, name: str, bootstrap: str | None = None, topic: str | None = None
+    ) -> None:
+        """Start a client, of another cluster or topic if so told; `does` is what it can do."""
         command = [
             *(sys.executable, "-m", "tests.drill.clients", does, name),
-            *(bootstrap or self.bootstrap, self.topic, str(self.partitions)),
+            *(bootstrap or self.bootstrap, topic or self.topic, str(self.partitions)),
             *(str(self.folder / f"{name}.jsonl"), str(self.rate)),
         ]
         with (self.folder / "clients.log").open("ab") as said:
