@@ -1,7 +1,11 @@
-"""Hypothesis profiles: derandomized by default, `HYPOTHESIS_PROFILE=thorough` for a long search."""
+"""Hypothesis profiles, and the order in which files are run.
+
+Hypothesis is derandomized by default; `HYPOTHESIS_PROFILE=thorough` makes a long search.
+"""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +16,12 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that start clusters first: the many small ones then fill up the end.
+
+    Test processes take whole files in this order, and one of those can take a minute.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("integration") is not None}
+    items.sort(key=lambda item: item.path not in slow)
