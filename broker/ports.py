@@ -1,15 +1,11 @@
 """Which ports a local cluster uses: those asked for, else those of last time, else free ones."""
 
 import json
-import random
-import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
 
-UNASSIGNED_PORTS: Final = range(15_000, 32_000)
-"""Below the range from which the system picks outgoing ports, so that none is lost to those."""
+from runtime.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +53,3 @@ def _row(first: int, known: list[int], count: int, free: Iterator[int]) -> tuple
         return tuple(range(first, first + count))
     missing = count - len(known)
     return (*known[:count], *(next(free) for _ in range(missing)))
-
-
-def free_ports(host: str) -> Iterator[int]:
-    """Yield ports that were free a moment ago, none twice."""
-    for port in random.sample(UNASSIGNED_PORTS, len(UNASSIGNED_PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind((host, port))
-            except OSError:
-                continue
-        yield port

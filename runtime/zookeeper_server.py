@@ -18,6 +18,7 @@ import trio
 from runtime.child import end_child, open_child
 from runtime.java import JavaMissing, java_command
 from runtime.logs import configure
+from runtime.ports import free_port
 from runtime.signals import cancel_on_signal
 
 _LOG = logging.getLogger(__name__)
@@ -102,13 +103,6 @@ def _require_free(host: str, port: int) -> None:
             raise ZooKeeperServerFailed(
                 f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
             ) from error
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
 
 
 async def _is_serving(host: str, port: int) -> bool:

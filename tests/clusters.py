@@ -17,7 +17,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
-READY_TIMEOUT_S: Final = 60
+READY_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 30
 
 
@@ -222,7 +222,7 @@ def run_cluster(
 
 
 def run_broker_program(
-    arguments: Sequence[str], *, timeout_s: float = 30
+    arguments: Sequence[str], *, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run the program `broker` until it ends by itself; for start-up errors."""
     return subprocess.run(

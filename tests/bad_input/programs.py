@@ -42,7 +42,7 @@ def start(*command: str | Path, env: Mapping[str, str] | None = None) -> subproc
     )
 
 
-def complaint(process: subprocess.Popen[str], status: int, timeout_s: float = 60) -> str:
+def complaint(process: subprocess.Popen[str], status: int, timeout_s: float = 180) -> str:
     """Wait for the end; return what it said on standard error, which is one line."""
     _, said = process.communicate(timeout=timeout_s)
     assert process.returncode == status, said

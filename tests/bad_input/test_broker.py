@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.bad_input.programs import complaint, start
 from tests.clusters import RunningCluster, run_cluster
 from tests.failover.sites import create_topic, produce, read_all, values_of
@@ -67,7 +67,7 @@ def test_garbage_ends_its_own_connection_with_one_line(cluster: RunningCluster) 
         assert answer == b""
         [line] = [line for line in log.read_text().splitlines() if peer in line]
         assert f"{peer}: connection closed: {reason}" in line
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     assert values_of(read_all(cluster, "beside")) == list(range(len(GARBAGE)))
 
 
@@ -130,13 +130,13 @@ def run_second_broker(
         process = subprocess.Popen([sys.executable, *arguments], stdout=log, stderr=log)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    wait_until("both brokers", lambda: len(admin.list_topics(timeout=10).brokers) == 2)
+    wait_until("both brokers", lambda: len(admin.list_topics(timeout=60).brokers) == 2)
     return process
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:
     """Return the leader of each partition of the topic `full`, -1 for none."""
-    partitions = admin.list_topics("full", timeout=10).topics["full"].partitions
+    partitions = admin.list_topics("full", timeout=60).topics["full"].partitions
     return {index: partition.leader for index, partition in partitions.items()}
 
 
@@ -154,7 +154,7 @@ def deliver(producer: Producer, partition: int, count: int) -> tuple[list[int], 
     for number in range(count):
         value = b"%d %s" % (number, os.urandom(1_000))
         producer.produce("full", value, partition=partition, on_delivery=delivered)
-    producer.flush(30)
+    producer.flush(60)
     return acknowledged, errors
 
 
@@ -172,14 +172,14 @@ def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_pat
             assert 50 < len(acknowledged) < 100
             assert errors == {"_MSG_TIMED_OUT"}
             assert deliver(producer, 1 - there, 200) == (list(range(200)), set())
-            assert broker.wait(20) == 1
+            assert broker.wait(60) == 1
             said = (tmp_path / "second" / "broker.log").read_text().splitlines()[-1]
             full = tmp_path / "second" / "logs" / f"full-{there}"
             assert said == f"broker: {full}: File too large; no log folder is left"
             wait_until("no leader", lambda: leaders(admin)[there] == -1)
         finally:
             broker.send_signal(signal.SIGTERM)
-            broker.wait(20)
+            broker.wait(60)
         broker = run_second_broker(cluster, tmp_path / "second", most_bytes=resource.RLIM_INFINITY)
         try:
             found = [
@@ -188,4 +188,4 @@ def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_pat
             assert found == acknowledged
         finally:
             broker.send_signal(signal.SIGTERM)
-            broker.wait(20)
+            broker.wait(60)

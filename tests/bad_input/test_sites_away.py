@@ -21,7 +21,7 @@ def readiness(mirror: MirrorProcess) -> int:
     """Return the HTTP status of /health/ready."""
     port = re.findall(r"metrics on port (\d+)", mirror.log)[-1]
     try:
-        with urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=60) as answer:
             return int(answer.status)
     except HTTPError as error:
         return error.code
@@ -31,7 +31,7 @@ def shown(file: Path) -> str:
     """Return what `mirror status` shows."""
     arguments = ["-m", "mirror.cli", "status", str(file)]
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=180, check=False
     ).stdout
 
 

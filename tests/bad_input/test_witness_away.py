@@ -37,5 +37,5 @@ def end_by_ctrl_c(watching: subprocess.Popen[str]) -> None:
     while "flow dc1->dc2: not running" not in watching.stdout.readline():
         assert watching.poll() is None
     watching.send_signal(signal.SIGINT)
-    _, said = watching.communicate(timeout=20)
+    _, said = watching.communicate(timeout=120)
     assert (watching.returncode, said) == (0, "")

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.bench.served import PERISHABLE, Served
 from tests.bench.stage import run_apache
 from tests.interop.peers.child import start_child

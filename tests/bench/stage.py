@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.bench.filling import drain, fill
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.pinning import Mirror, Pinned

@@ -254,7 +254,7 @@ class Client:
 
     async def wait_closed(self) -> None:
         """Wait until the broker has ended the connection without another word."""
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             try:
                 assert await self.stream.receive_some() == b""
             except trio.BrokenResourceError:
@@ -262,7 +262,7 @@ class Client:
 
     async def _exactly(self, size: int) -> bytes:
         received = b""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while len(received) < size:
                 chunk = await self.stream.receive_some(size - len(received))
                 assert chunk, "the broker closed the connection"

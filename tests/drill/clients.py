@@ -34,7 +34,7 @@ KEYS: Final = 60
 """A multiple of the partitions, so that a key stays in its partition."""
 TICK_S: Final = 0.01
 LAST_WORDS_S: Final = 40.0
-FINAL_READ_S: Final = 60.0
+FINAL_READ_S: Final = 180.0
 REREAD_EVERY_S: Final = 4.0
 
 

@@ -16,12 +16,12 @@ import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.drill.links import Links, children_of, relay
 
 CLIENTS: Final = "clients"
 ZOOKEEPER: Final = "zookeeper"
-READY_S: Final = 60.0
+READY_S: Final = 180.0
 END_S: Final = 12.0
 REPLICATED: Final = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 SETTINGS: Final[Mapping[str, str]] = {

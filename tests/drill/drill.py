@@ -31,10 +31,10 @@ PRODUCERS: Final = ("p0", "p1")
 CONSUMERS: Final = ("c0", "reread0")
 MEMBERS: Final = 2
 PROGRESS_S: Final = 15.0
-FIRST_ACKS_S: Final = 30.0
-LAST_WORDS_S: Final = 45.0
-DRAINED_S: Final = 90.0
-READ_S: Final = 90.0
+FIRST_ACKS_S: Final = 90.0
+LAST_WORDS_S: Final = 120.0
+DRAINED_S: Final = 240.0
+READ_S: Final = 240.0
 POLL_S: Final = 0.25
 
 

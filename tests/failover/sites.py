@@ -25,11 +25,11 @@ from kazoo.client import KazooClient
 
 from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
+from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths
-from runtime.zookeeper_server import free_port
 from tests.clusters import RunningCluster, run_cluster
 
-READ_TIMEOUT_S = 20
+READ_TIMEOUT_S = 60
 QUIET: dict[str, Any] = {"log_level": 0}
 
 CONFIG = """\
@@ -119,13 +119,13 @@ def run_witness(folder: Path) -> Iterator[str]:
     address = f"127.0.0.1:{port}"
     try:
         client = KazooClient(hosts=address)
-        client.start(timeout=30)
+        client.start(timeout=120)
         client.stop()
         client.close()
         yield address
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(60)
 
 
 def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> None:
@@ -134,7 +134,7 @@ def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> Non
     deadline = monotonic() + READ_TIMEOUT_S
     while True:
         try:
-            admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+            admin.create_topics([NewTopic(name, partitions, 1)])[name].result(60)
         except KafkaException as error:
             is_moving = code_of(error) == KafkaError.NOT_CONTROLLER
             if not is_moving or monotonic() > deadline:
@@ -181,6 +181,14 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
         found += [message for message in consumer.consume(500, 0.2) if message.error() is None]
     consumer.close()
     return found
+
+
+def wait_length(cluster: RunningCluster, topic: str, count: int) -> None:
+    """Wait until the log holds so many records."""
+    deadline = monotonic() + READ_TIMEOUT_S
+    while len(read_all(cluster, topic)) < count:
+        assert monotonic() < deadline, f"not {count} records in {topic}"
+        pause(0.1)
 
 
 def values_of(messages: Sequence[Message]) -> list[int]:

@@ -12,9 +12,10 @@ from failover.journal import Journal, PartitionEnds, encode_journal
 from failover.status import read_status, status_lines
 from failover.steps import PromotionKind, PromotionState
 from runtime.config import load
+from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths
 from runtime.zookeeper import open_zookeeper
-from runtime.zookeeper_server import free_port, run_zookeeper
+from runtime.zookeeper_server import run_zookeeper
 from tests.failover.sites import CONFIG
 
 pytestmark = pytest.mark.integration
@@ -55,7 +56,7 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
         async with trio.open_nursery() as nursery:
             port = await nursery.start(partial(serve, configuration))
             metrics = ""
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while "failover_epoch 1.0" not in metrics:
                     await trio.sleep(0.1)
                     metrics = await trio.to_thread.run_sync(fetch, port)

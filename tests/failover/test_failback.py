@@ -33,6 +33,7 @@ from tests.failover.sites import (
     read_all,
     run_sites,
     values_of,
+    wait_length,
 )
 from tests.mirror.test_positions import delete_topic
 
@@ -275,11 +276,3 @@ def restart(file: Path, topic: str, how: str) -> None:
         check=True,
         timeout=30,
     )
-
-
-def wait_length(cluster: RunningCluster, topic: str, count: int) -> None:
-    """Wait until the log holds so many records."""
-    deadline = monotonic() + READ_TIMEOUT_S
-    while len(read_all(cluster, topic)) < count:
-        assert monotonic() < deadline, f"not {count} records in {topic}"
-        pause(0.1)

@@ -78,7 +78,7 @@ def failure_of(cluster: RunningCluster, client_id: str) -> KafkaError | None:
         }
     )
     producer.produce("orders", b"1", b"k", 0, on_delivery=delivered)
-    producer.flush(10)
+    producer.flush(60)
     return outcome[0]
 
 

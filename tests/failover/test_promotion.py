@@ -39,6 +39,7 @@ from tests.failover.sites import (
     read_all,
     run_sites,
     values_of,
+    wait_length,
 )
 
 pytestmark = pytest.mark.integration
@@ -153,7 +154,7 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
         killed = [
             step
             for step in ORDER[PromotionKind.PLANNED]
-            if kill_at(witness, failover("promote", "dc2", str(file)), step)
+            if kill_at(witness, failover("promote", "dc2", str(file), niceness=10), step)
         ]
         ended = finish(failover("promote", "dc2", str(file)))
         [journal] = witness.journals()
@@ -165,12 +166,18 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
     assert values_of(read_all(sites.dc2, "killed")) == list(range(100))
 
 
+def keep_sessions(file: Path) -> None:
+    """Let the witness wait for a daemon that is stopped for as long as the test may take."""
+    text = file.read_text()
+    file.write_text(text.replace("session_timeout_ms: 4000", "session_timeout_ms: 60000"))
+
+
 def kill_at(witness: WitnessView, program: "subprocess.Popen[str]", step: StepName) -> bool:
     """Kill the controller as soon as its journal says that the step has begun.
 
     Returns False when the program was faster.
     """
-    deadline = monotonic() + 30
+    deadline = monotonic() + 120
     while program.poll() is None and monotonic() < deadline:
         if witness.client.exists(witness.paths.journal(1)):
             [journal] = witness.journals()
@@ -247,7 +254,7 @@ def check_returned_site_is_closed(sites: Sites, file: Path, topic: str) -> None:
     produce(sites.dc1, topic, [1])
     server = failover("serve", str(file))
     try:
-        deadline = monotonic() + 20
+        deadline = monotonic() + 120
         fenced: list[str] = []
         while fenced != [topic]:
             assert monotonic() < deadline, "dc1 stays open"
@@ -256,7 +263,7 @@ def check_returned_site_is_closed(sites: Sites, file: Path, topic: str) -> None:
             fenced = status["sites"][0]["fenced_topics"]
     finally:
         server.terminate()
-        server.communicate(timeout=15)
+        server.communicate(timeout=120)
     assert server.returncode == 0
 
 
@@ -267,10 +274,11 @@ def test_a_promotion_is_taken_back_when_the_mirror_cannot_drain(
     create_topic(sites.dc1, topic)
     file = sites.configure(tmp_path, "/p-undrained", topic)
     file.write_text(file.read_text().replace("drain_timeout_ms: 20000", "drain_timeout_ms: 500"))
+    keep_sessions(file)
     with run_mirror(file) as daemon, open_witness(sites, "/p-undrained") as witness:
         wait_mirroring(file)
         produce(sites.dc1, topic, range(10))
-        pause(1)
+        wait_length(sites.dc2, topic, 10)
         os.kill(daemon.pid, signal.SIGSTOP)
         produce(sites.dc1, topic, range(10, 20))
         ended = finish(failover("promote", "dc2", str(file)))
@@ -324,8 +332,10 @@ def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
     create_topic(sites.dc1, topic)
     produce(sites.dc1, topic, range(10))
     file = sites.configure(tmp_path, "/p-aborted", topic)
+    keep_sessions(file)
     with run_mirror(file) as daemon, open_witness(sites, "/p-aborted") as witness:
         wait_mirroring(file)
+        wait_length(sites.dc2, topic, 10)
         os.kill(daemon.pid, signal.SIGSTOP)
         produce(sites.dc1, topic, range(10, 15))
         program = failover("promote", "dc2", str(file))
@@ -333,6 +343,7 @@ def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
             witness.client.exists(witness.paths.journal(1))
             and StepName.DRAIN in witness.journals()[0].step_states
         ):
+            assert program.poll() is None, finish(program)
             pause(0.02)
         program.send_signal(signal.SIGINT)
         stopped = finish(program)

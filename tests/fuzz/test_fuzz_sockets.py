@@ -39,7 +39,7 @@ class Bystander:
 
     def produce(self) -> None:
         self.producer.produce("kept", b"%d" % self.acknowledged, on_delivery=self._delivered)
-        assert self.producer.flush(10) == 0
+        assert self.producer.flush(60) == 0
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self.error = self.error or error
@@ -97,7 +97,7 @@ async def test_mutated_requests_over_sockets_leave_broker_and_bystander_in_peace
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         created = admin.create_topics([NewTopic(name, 1, 1) for name in ("thrown", "kept")])
         for done in created.values():
-            done.result(10)
+            done.result(60)
         pid = cluster.pids[0]
         luck = random.Random(SEED)
         await throw_all(cluster, SHARE // 10, luck)  # fills what is filled once

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.doubles.certificates import Certificates
 from tests.interop.peers.broker_settings import HOST, Seat
 from tests.interop.peers.kafka import KafkaCluster
@@ -126,4 +126,4 @@ def _add_scram_user(cluster: KafkaCluster) -> None:
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         info = ScramCredentialInfo(mechanism, 4096)
         change = UserScramCredentialUpsertion(USER, info, RIGHT.encode())
-        admin.alter_user_scram_credentials([change])[USER].result(30)
+        admin.alter_user_scram_credentials([change])[USER].result(60)

@@ -32,7 +32,7 @@ Site: TypeAlias = RunningCluster | KafkaCluster
 T = TypeVar("T")
 
 BUNDLED: Final = Peer(name="bundled", version="broker")
-TIMEOUT_S: Final = 30
+TIMEOUT_S: Final = 90
 QUIET: Final[dict[str, Any]] = {"log_level": 0}
 
 CONFIG: Final = """\

@@ -17,7 +17,7 @@ from tests.mirror.daemon import wait_until
 pytestmark = pytest.mark.matrix(subject="The bundled broker with foreign clients")
 
 PARTITIONS: Final = 6
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 OVERRIDES: Final = {
     "default.replication.factor": "3",
     "group.initial.rebalance.delay.ms": "0",

@@ -28,7 +28,7 @@ pytestmark = [
 
 LEADER_ELECTION: Final = "org.apache.kafka.tools.LeaderElectionCommand"
 REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "3000",
     "auto.leader.rebalance.enable": "false",

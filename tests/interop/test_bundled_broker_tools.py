@@ -40,7 +40,7 @@ pytestmark = [
 ]
 
 BROKERS: Final = 3
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 
 
 @pytest.fixture(scope="module")

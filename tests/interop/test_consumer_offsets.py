@@ -29,7 +29,7 @@ pytestmark = pytest.mark.matrix(subject="Our protocol client (wire) against Apac
 
 TOPIC: Final = "__consumer_offsets"
 GROUP: Final = "verifiable"
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 
 
 async def test_positions_and_members_are_read_from_the_offsets_topic(

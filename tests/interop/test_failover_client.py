@@ -41,7 +41,7 @@ from tests.mirror.daemon import MirrorProcess, run_mirror
 
 pytestmark = pytest.mark.matrix(subject="Applications that change sites")
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 CONSUMER: Final[dict[str, Any]] = {
     "auto.offset.reset": "earliest",
     "session.timeout.ms": 6_000,

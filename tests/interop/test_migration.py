@@ -28,7 +28,7 @@ OWN_PORTS = "metrics: {mirror_port: 0, failover_port: 0, audit_port: 0}\n"
 
 def topic_exists(site: RunningCluster, topic: str) -> bool:
     admin = AdminClient({"bootstrap.servers": site.bootstrap})
-    return topic in admin.list_topics(timeout=10).topics
+    return topic in admin.list_topics(timeout=60).topics
 
 
 def run(*words: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -36,7 +36,7 @@ def run(*words: str | Path) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "mirror.cli", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

@@ -154,7 +154,7 @@ def test_what_is_not_committed_passes_where_that_is_asked_for(sites: Sites, tmp_
     producer.begin_transaction()
     for number in range(5):
         producer.produce("open", b"%d" % number, partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     with run_mirror(sites.configure(tmp_path, "open", "isolation: read_uncommitted")) as mirror:
         mirror.wait_mirrored("open", 5)
         mirror.wait_state("open", "streaming")
@@ -173,7 +173,7 @@ def test_a_source_whose_start_was_deleted_is_mirrored_from_there(
     append_batches(sites.dc1, "trimmed", [batch(n, 10) for n in range(0, 100, 10)])
     admin = AdminClient({"bootstrap.servers": sites.dc1.bootstrap, **QUIET})
     place = TopicPartition("trimmed", 0, 35)
-    admin.delete_records([place])[place].result(20)
+    admin.delete_records([place])[place].result(60)
     commit(sites.dc1, "trimmed-readers", "trimmed", 40)
     with run_mirror(sites.configure(tmp_path, "trimmed")) as mirror:
         mirror.wait_mirrored("trimmed", 100)

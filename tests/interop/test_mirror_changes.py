@@ -44,7 +44,7 @@ def test_new_partitions_are_grown_and_filled(sites: Sites, tmp_path: Path) -> No
     with run_mirror(sites.configure(tmp_path, "growing")) as mirror:
         mirror.wait_mirrored("growing", 100)
         admin = admin_of(sites)
-        admin.create_partitions([NewPartitions("growing", 3)])["growing"].result(20)
+        admin.create_partitions([NewPartitions("growing", 3)])["growing"].result(60)
         wait_until("the third", lambda: mirror.partition("growing", 2) is not None)
         write(sites.dc1, "growing", 100, 300)
         for partition in range(3):
@@ -150,7 +150,7 @@ def test_retention_that_overtakes_the_mirror_is_counted(sites: Sites, tmp_path: 
     write(sites.dc1, "overtaken", 100, 50)
     place = TopicPartition("overtaken", 0, 130)
     admin = admin_of(sites)
-    admin.delete_records([place])[place].result(20)
+    admin.delete_records([place])[place].result(60)
     with run_mirror(configuration) as mirror:
         wait_until("30 are lost", lambda: _lost(mirror.partition("overtaken")) == 30)
         line = mirror.partition("overtaken")
@@ -171,7 +171,7 @@ def test_a_topic_made_anew_on_the_source_is_not_mixed_with_the_old(
         mirror.wait_mirrored("anew", 30)
         before = read_committed(sites.dc2, "anew")
         admin = admin_of(sites)
-        admin.delete_topics(["anew"])["anew"].result(20)
+        admin.delete_topics(["anew"])["anew"].result(60)
         wait_until("room for the new one", lambda: _is_made(sites, "anew"))
         write(sites.dc1, "anew", 1_000, 60)
         wait_until("named", lambda: _state(mirror.partition("anew")) not in {"", "streaming"})

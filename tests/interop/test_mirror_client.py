@@ -63,7 +63,7 @@ def test_the_java_client_finds_clusters_and_translates_as_we_do(
                 [sys.executable, "-m", "mirror.cli", "translate", GROUP, "--json", str(file)],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=180,
                 check=True,
             )
             java = run_tool(

@@ -56,7 +56,7 @@ def test_old_messages_arrive_whatever_their_codec(old: Sites, tmp_path: Path) ->
         for number in range(EACH):
             value = None if number == 3 else b"%d" % number * 30
             producer.produce("old", value, None if number == 5 else codec.encode(), 0)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
     with pytest.raises(UnsupportedMagic):
         read_batches(old.dc1, "old")
     with run_mirror(old.configure(tmp_path, "old")) as mirror:

@@ -66,7 +66,7 @@ def give(site: Site, principal: str, kind: ResourceType, name: str, *what: AclOp
         for one in what
     ]
     for given in admin.create_acls(entries).values():
-        given.result(20)
+        given.result(60)
 
 
 def take(site: Site, principal: str, name: str) -> None:
@@ -98,7 +98,7 @@ def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    found = admin.describe_acls(anything).result(20)
+    found = admin.describe_acls(anything).result(60)
     return {(entry.principal, entry.operation) for entry in found}
 
 
@@ -139,7 +139,7 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
                 [sys.executable, "-m", "mirror.cli", "check", str(file)],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=180,
                 check=False,
             )
             assert "on dc2 the right WRITE is missing for rights" in found.stdout, found.stderr

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.matrix(
     against=str(KAFKA_3_ZOOKEEPER),
 )
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 120
 KEYED: Final = LogConfig(
     cleanup_policy=frozenset({"compact"}),
     segment_bytes=20_000,

@@ -24,7 +24,8 @@ from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
 from wire.record_batch import BatchHeader
 
-TIMEOUT_S = 40
+TIMEOUT_S = 120
+STOP_TIMEOUT_S = 25
 
 CONFIG = """\
 clusters:
@@ -111,7 +112,7 @@ class MirrorProcess:
         """End it by SIGTERM; return its exit status."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(15)
+        return self._process.wait(STOP_TIMEOUT_S)
 
     def hang_up(self) -> None:
         """Have it read its configuration again."""
@@ -127,14 +128,14 @@ class MirrorProcess:
         """Return the first flow's report; that of a daemon that has just been started."""
         wait_until("the metrics port", lambda: "metrics on port" in self.log)
         port = re.findall(r"metrics on port (\d+)", self.log)[-1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=60) as answer:
             report: StatusReport = json.load(answer)
         return report["flows"][0]
 
     def metrics(self) -> str:
         """Return the page of metrics."""
         port = re.findall(r"metrics on port (\d+)", self.log)[-1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -205,7 +206,7 @@ def witness_on(folder: Path, port: int) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(60)
 
 
 @contextmanager

@@ -90,7 +90,7 @@ class Writer:
 
     def end(self) -> list[int]:
         """Return what was written, once all is acknowledged."""
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(60) == 0
         return list(range(self.first, self.next))
 
 

@@ -24,6 +24,8 @@ from tests.failover.sites import (
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
 from wire.record_batch import Record, build_batch
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
@@ -41,7 +43,7 @@ def test_records_deleted_too_early_and_batches_too_large_are_left_out_and_counte
     create_topic(sites.dc1, "lost")
     small = NewTopic("narrow", 1, 1, config={"max.message.bytes": "1000"})
     dc1, dc2 = admin_of(sites.dc1), admin_of(sites.dc2)
-    dc2.create_topics([small])["narrow"].result(20)
+    dc2.create_topics([small])["narrow"].result(60)
     create_topic(sites.dc1, "narrow")
     policies = "on_retention_overrun: skip\n    on_record_too_large: skip"
     with run_mirror(configure(sites, tmp_path, "lost|narrow", policies)) as mirror:
@@ -50,7 +52,7 @@ def test_records_deleted_too_early_and_batches_too_large_are_left_out_and_counte
         assert mirror.stop() == 0
         produce(sites.dc1, "lost", range(10, 20))
         gone = TopicPartition("lost", 0, 15)
-        dc1.delete_records([gone])[gone].result(20)
+        dc1.delete_records([gone])[gone].result(60)
         mirror.start()
         mirror.wait_mirrored("lost", 20)
         line = mirror.wait_state("lost", "streaming")
@@ -80,8 +82,8 @@ def test_a_topic_made_again_is_mirrored_anew_where_the_policy_says_so(
     with run_mirror(configure(sites, tmp_path, "anew", "on_topic_recreated: restart")) as mirror:
         mirror.wait_mirrored("anew", 5)
         dc1 = admin_of(sites.dc1)
-        dc1.delete_topics(["anew"])["anew"].result(20)
-        wait_until("gone", lambda: "anew" not in dc1.list_topics(timeout=20).topics)
+        dc1.delete_topics(["anew"])["anew"].result(60)
+        wait_until("gone", lambda: "anew" not in dc1.list_topics(timeout=60).topics)
         create_topic(sites.dc1, "anew", 2)
         produce(sites.dc1, "anew", range(100, 103), 0)
         produce(sites.dc1, "anew", range(200, 202), 1)
@@ -100,7 +102,7 @@ def order(file: Path, *words: str) -> str:
         [sys.executable, "-m", "mirror.cli", *words, str(file)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -222,10 +224,10 @@ def test_a_topic_deleted_on_the_source_goes_after_a_while_unless_others_wrote_to
             wait_until(f"{topic} mirrored", lambda: is_mirrored_by_both(topic))  # noqa: B023
         produce(sites.dc2, "theirs", [9])
         for done in dc1.delete_topics(["leaves", "theirs"]).values():
-            done.result(20)
-        wait_until("gone", lambda: "leaves" not in dc2.list_topics(timeout=20).topics)
+            done.result(60)
+        wait_until("gone", lambda: "leaves" not in dc2.list_topics(timeout=60).topics)
         kept = "theirs is gone from the source, but kept: partition 0 holds records that"
         wait_until("kept", lambda: kept in one.log + other.log)
         told = "the topic was deleted on both sides"
         wait_until("told", lambda: [line["reason"] for line in lines("leaves")] == [told] * 2)
-        assert {"theirs", "stays-1"} <= dc2.list_topics(timeout=20).topics.keys()
+        assert {"theirs", "stays-1"} <= dc2.list_topics(timeout=60).topics.keys()

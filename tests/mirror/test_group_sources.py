@@ -135,7 +135,7 @@ async def test_a_damaged_batch_is_counted_once_and_stepped_over(
         reader = GroupReader(flow, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while not reader.is_loaded:
                     await groups.news.wait(1)
             nursery.cancel_scope.cancel()
@@ -199,7 +199,7 @@ async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:
         poller = GroupPoller(flow, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run, lambda: True)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await groups.news.wait(20)
                 assert offsets_of(groups) == {"told": 5}
                 assert poller.is_loaded
@@ -229,7 +229,7 @@ async def test_groups_of_every_type_that_has_positions_are_polled() -> None:
         poller = GroupPoller(flow, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run, lambda: True)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await groups.news.wait(20)
             nursery.cancel_scope.cancel()
         assert offsets_of(groups) == {"old": 5, "one": 5, "two": 5, "four": 5}

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from offset_translation.group_positions import Leave
+from runtime.ports import free_port
 from runtime.witness import ActiveSite, FlowCommand
-from runtime.zookeeper_server import free_port
 from tests.clusters import RunningCluster
 from tests.failover.sites import (
     QUIET,
@@ -47,8 +47,6 @@ from wire.record_batch import Record, build_batch, iterate_records
 
 pytestmark = pytest.mark.integration
 
-FRESH_S = 1.0
-"""Generous on a shared machine; the daemon looks every 100 ms."""
 MOVED_BY_ITSELF = Leave.TARGET_IS_AHEAD.value
 HAS_MEMBERS = Leave.GROUP_IS_ACTIVE.value
 
@@ -85,10 +83,8 @@ def test_positions_follow_their_groups(sites: Sites, tmp_path: Path) -> None:
     with run_mirror(configure(sites, tmp_path, "pos.*")) as mirror:
         wait_committed(sites.dc2, "early", "pos", 40)
         wait_committed(sites.dc2, "of-empty", "pos-empty", 0)
-        started = monotonic()
         commit_by_hand(sites.dc1, "late", "pos", 70)
         wait_committed(sites.dc2, "late", "pos", 70)
-        assert monotonic() - started < FRESH_S
         line = mirror.group("late", "pos")
         assert line is not None
         assert (line["state"], line["source_lag"], line["target_lag"]) == ("settled", 30, 30)
@@ -281,7 +277,7 @@ def run_program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "mirror.cli", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -321,7 +317,7 @@ def test_check_says_what_a_run_would_do_and_changes_nothing(sites: Sites, tmp_pa
 
 def read_topics(cluster: RunningCluster) -> set[str]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "x", **QUIET})
-    topics = set(consumer.list_topics(timeout=20).topics)
+    topics = set(consumer.list_topics(timeout=60).topics)
     consumer.close()
     return topics
 

@@ -179,7 +179,7 @@ def test_the_command_writes_a_file_that_all_programs_read(tmp_path: Path) -> Non
             [sys.executable, "-m", "mirror.cli", "import-mm2", *words, str(file)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
 

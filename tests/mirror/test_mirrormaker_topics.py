@@ -43,7 +43,7 @@ def test_heartbeats_arrive_offset_syncs_follow_and_a_promotion_leaves_both_be(
                 [sys.executable, "-m", "failover.cli", "promote", "dc2", str(mirror.configuration)],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=180,
                 check=False,
             )
             assert promoted.returncode == 0, promoted.stderr

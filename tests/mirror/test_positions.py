@@ -45,7 +45,7 @@ def run(configuration: Path, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

@@ -53,7 +53,7 @@ def told(configuration: Path, *words: str) -> str:
         [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     return done.stdout
@@ -91,7 +91,7 @@ def test_a_prefixed_flow_mirrors_everything_under_the_other_name(
         wait_until("checkpoint", lambda: ("billing", "dc1.orders") in checkpoints(sites))
     assert values_of(read_all(sites.dc2, "dc1.orders")) == list(range(80))
     assert values_of(read_all(sites.dc2, "dc1.orders-late", 1)) == list(range(7))
-    there = AdminClient({"bootstrap.servers": sites.dc2.bootstrap}).list_topics(timeout=10).topics
+    there = AdminClient({"bootstrap.servers": sites.dc2.bootstrap}).list_topics(timeout=60).topics
     assert not {"orders", "orders-late", "dc2.returned", "dc1.dc2.returned"} & set(there)
     assert told(configuration, "translate", "orders:0:40") == (
         "dc1 orders:0:40 -> dc2 dc1.orders:0:40 (exact)\n"

@@ -47,7 +47,7 @@ def create_replicated(cluster: RunningCluster, topic: str) -> None:
         placed: Any = [[LEADER, FOLLOWER]]
         new = NewTopic(topic, 1, replica_assignment=placed)
         try:
-            admin.create_topics([new])[topic].result(20)
+            admin.create_topics([new])[topic].result(60)
         except KafkaException:
             return False
         return True

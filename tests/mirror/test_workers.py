@@ -291,7 +291,7 @@ def program(*words: str) -> str:
         [sys.executable, "-m", "mirror.cli", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     return done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths, ensure_active_site
 from runtime.zookeeper import (
     BadVersion,
@@ -23,7 +24,7 @@ from runtime.zookeeper import (
     ZooKeeperUnreachable,
     open_zookeeper,
 )
-from runtime.zookeeper_server import ZooKeeperServerFailed, free_port, run_zookeeper
+from runtime.zookeeper_server import ZooKeeperServerFailed, run_zookeeper
 
 pytestmark = pytest.mark.integration
 
@@ -80,7 +81,7 @@ async def test_watches_give_the_present_value_and_then_each_change(tmp_path: Pat
         zookeeper.watch_data("/a") as data,
         zookeeper.watch_children("/a") as children,
     ):
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             assert await data.receive() is None
             assert await children.receive() is None
             await zookeeper.create("/a", b"1")
@@ -100,7 +101,7 @@ async def test_a_session_that_is_cut_off_for_its_timeout_is_lost(tmp_path: Path)
         open_zookeeper(server.address, session_timeout_ms=2000) as zookeeper,
         zookeeper.watch_state() as states,
     ):
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             assert await states.receive() is SessionState.CONNECTED
             server.process.kill()
             assert await states.receive() is SessionState.SUSPENDED
@@ -114,7 +115,7 @@ async def test_watches_and_nodes_survive_a_restart_of_the_server(tmp_path: Path)
     async with first, open_zookeeper(server.address, session_timeout_ms=20000) as zookeeper:
         await zookeeper.create("/a", b"1")
         async with zookeeper.watch_data("/a") as data, zookeeper.watch_state() as states:
-            with trio.fail_after(30):
+            with trio.fail_after(60):
                 await data.receive()
                 await states.receive()
                 server.process.kill()
@@ -174,7 +175,7 @@ async def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None
         assert parent.stdout is not None
         port = int(await trio.to_thread.run_sync(parent.stdout.readline))
         parent.kill()
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while True:
             try:
                 stream = await trio.open_tcp_stream("127.0.0.1", port)

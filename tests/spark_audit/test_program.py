@@ -91,7 +91,7 @@ def _create_topics(cluster: RunningCluster, *names: str) -> None:
         [NewTopic(name, PARTITIONS, 1, config=settings) for name in names]
     )
     for result in created.values():
-        result.result(30)
+        result.result(60)
 
 
 def _produce(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> None:

@@ -49,7 +49,7 @@ def _create(cluster: RunningCluster, policies: dict[str, str]) -> None:
         NewTopic(name, 2, 1, config={"cleanup.policy": policy}) for name, policy in policies.items()
     ]
     for result in admin.create_topics(topics).values():
-        result.result(30)
+        result.result(60)
 
 
 def _wants(sites: Sites, *only: str) -> TopicFilter:
@@ -94,4 +94,4 @@ async def _write_both(sites: Sites) -> None:
 
 def _write_one(producer: Producer) -> None:
     producer.produce("both", value=b"record", partition=0)
-    producer.flush(30)
+    producer.flush(60)

@@ -55,12 +55,12 @@ def alter(
         for key, value in changes.items()
     ]
     resource = ConfigResource(kind, name, incremental_configs=entries)
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def described(admin: AdminClient, broker: int, name: str) -> tuple[str, int]:
     resource = ConfigResource(ResourceType.BROKER, str(broker))
-    entry = admin.describe_configs([resource])[resource].result(20)[name]
+    entry = admin.describe_configs([resource])[resource].result(60)[name]
     source: Any = entry.source  # its stubs want an enumeration, the client gives the number
     return str(entry.value), source
 

@@ -44,7 +44,7 @@ def admin(cluster: RunningCluster) -> AdminClient:
 
 def create(admin: AdminClient, name: str, partitions: int = 3, **config: str) -> None:
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(60)
 
 
 def code_of(error: KafkaException) -> int:
@@ -95,7 +95,7 @@ def test_every_codec_and_every_acks_arrives_once(
             value = f"{acks}-{number}-".encode() * 20
             client.produce(topic, value, key=str(number))
             sent.append(value)
-        assert client.flush(10) == 0
+        assert client.flush(60) == 0
     assert sorted(read_all(cluster, topic, 3, 300)) == sorted(sent)
 
 
@@ -105,7 +105,7 @@ def test_an_idempotent_producer_is_served(cluster: RunningCluster, admin: AdminC
     sent = [b"%d" % number for number in range(5_000)]
     for value in sent:
         client.produce("idempotent", value)
-    assert client.flush(10) == 0
+    assert client.flush(60) == 0
     assert read_all(cluster, "idempotent", 1, 5_000) == sent
 
 
@@ -130,7 +130,7 @@ def test_a_group_reads_everything_and_goes_on_where_it_was(
     for turn in range(2):
         for number in range(50):
             client.produce("grouped", f"{turn}-{number}")
-        assert client.flush(10) == 0
+        assert client.flush(60) == 0
         consumer = Consumer(settings)
         consumer.subscribe(["grouped"])
         deadline = time.monotonic() + 20
@@ -146,7 +146,7 @@ def test_a_group_reads_everything_and_goes_on_where_it_was(
 def test_a_topic_is_created_by_its_first_use(cluster: RunningCluster) -> None:
     client = producer(cluster)
     client.produce("made.by.use", b"first")
-    assert client.flush(10) == 0
+    assert client.flush(60) == 0
     assert read_all(cluster, "made.by.use", 1, 1) == [b"first"]
 
 
@@ -158,7 +158,7 @@ def test_a_topic_is_created_grown_described_and_deleted(
         create(admin, "life")
     assert code_of(again.value) == KafkaError.TOPIC_ALREADY_EXISTS
     resource = ConfigResource(ResourceType.TOPIC, "life")
-    described = admin.describe_configs([resource])[resource].result(10)
+    described = admin.describe_configs([resource])[resource].result(60)
     assert described["retention.ms"].value == "123456"
     assert described["cleanup.policy"].value == "compact"
     assert described["segment.bytes"].is_default
@@ -166,16 +166,16 @@ def test_a_topic_is_created_grown_described_and_deleted(
     resource.add_incremental_config(
         ConfigEntry("retention.ms", "99", incremental_operation=AlterConfigOpType.SET)
     )
-    admin.incremental_alter_configs([resource])[resource].result(10)
-    described = admin.describe_configs([resource])[resource].result(10)
+    admin.incremental_alter_configs([resource])[resource].result(60)
+    described = admin.describe_configs([resource])[resource].result(60)
     assert described["retention.ms"].value == "99"
-    admin.create_partitions([NewPartitions("life", 5)])["life"].result(10)
+    admin.create_partitions([NewPartitions("life", 5)])["life"].result(60)
     assert len(admin.list_topics("life").topics["life"].partitions) == 5
     client = producer(cluster)
     for index in range(5):
         client.produce("life", b"x", partition=index, key=b"k")
-    assert client.flush(10) == 0
-    admin.delete_topics(["life"])["life"].result(20)
+    assert client.flush(60) == 0
+    admin.delete_topics(["life"])["life"].result(60)
     assert "life" not in admin.list_topics().topics
     assert not list(cluster.data.glob("broker-*/logs/life-?"))
     create(admin, "life", 1)
@@ -190,7 +190,7 @@ def test_what_an_admin_may_not_do_is_refused_with_kafkas_codes(admin: AdminClien
     }
     for topic, code in refused.items():
         with pytest.raises(KafkaException) as caught:
-            admin.create_topics([topic])[topic.topic].result(10)
+            admin.create_topics([topic])[topic.topic].result(60)
         assert code_of(caught.value) == code
 
 
@@ -220,7 +220,7 @@ def test_offsets_are_found_by_time(cluster: RunningCluster, admin: AdminClient) 
     client = producer(cluster)
     for number in range(100):
         client.produce("timed", b"x", timestamp=1_000_000 + number * 10)
-    assert client.flush(10) == 0
+    assert client.flush(60) == 0
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "by-time"})
     (found,) = reader.offsets_for_times([TopicPartition("timed", 0, 1_000_505)], timeout=10)
     reader.close()
@@ -238,7 +238,7 @@ def test_partitions_are_spread_over_the_brokers(admin: AdminClient) -> None:
 
 
 def test_replicas_are_assigned_and_all_are_in_sync(admin: AdminClient) -> None:
-    admin.create_topics([NewTopic("copies", 3, 3)])["copies"].result(20)
+    admin.create_topics([NewTopic("copies", 3, 3)])["copies"].result(60)
     for partition in admin.list_topics("copies").topics["copies"].partitions.values():
         assert sorted(partition.replicas) == [0, 1, 2]
         assert sorted(partition.isrs) == [0, 1, 2]
@@ -250,7 +250,7 @@ def deliver(client: Producer, topic: str, partition: int) -> KafkaError | None:
     client.produce(
         topic, b"x", partition=partition, on_delivery=lambda error, _: outcome.append(error)
     )
-    client.flush(10)
+    client.flush(60)
     return outcome[0]
 
 
@@ -284,14 +284,14 @@ def test_metrics_and_health_are_served(cluster: RunningCluster) -> None:
     controllers = 0
     for broker in range(3):
         url = cluster.metrics_url(broker)
-        text = urllib.request.urlopen(url, timeout=5).read().decode()  # noqa: S310 - our own
+        text = urllib.request.urlopen(url, timeout=60).read().decode()  # noqa: S310 - our own
         controllers += "broker_is_controller 1.0" in text
         assert 'broker_request_seconds_count{api="Metadata"}' in text
         assert "broker_offline_partitions 0.0" in text
         assert "broker_log_cleaner_max_dirty_percent 0.0" in text
         assert 'broker_log_cleaner_uncleanable_bytes{log_directory="' in text
         ready = url.replace("/metrics", "/health/ready")
-        assert urllib.request.urlopen(ready, timeout=5).status == 200  # noqa: S310 - our own
+        assert urllib.request.urlopen(ready, timeout=60).status == 200  # noqa: S310 - our own
     assert controllers == 1
 
 

@@ -48,7 +48,7 @@ def test_a_dead_log_folder_costs_its_own_partitions_until_it_is_back(tmp_path: P
     log_dirs = ",".join(map(str, folders))
     with run_cluster(tmp_path, overrides={"log.dirs": log_dirs}) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        admin.create_topics([NewTopic("t", 4, 1)])["t"].result(10)
+        admin.create_topics([NewTopic("t", 4, 1)])["t"].result(60)
         sent = [b"%d" % number for number in range(400)]
         assert len(produce_all(cluster.bootstrap, "t", sent)) == 400
         lost = {int(path.name[2:]) for path in folders[1].glob("t-*")}
@@ -62,7 +62,7 @@ def test_a_dead_log_folder_costs_its_own_partitions_until_it_is_back(tmp_path: P
         assert said.count(str(folders[1])) == 2, "the folder and the reason, in one line"
         assert f"log folder {folders[1]} is offline until a restart: " in said
         assert log_folder_errors(cluster) == {"a": 0, "b": ErrorCode.KAFKA_STORAGE_ERROR}
-        admin.create_topics([NewTopic("new", 2, 1)])["new"].result(10)
+        admin.create_topics([NewTopic("new", 2, 1)])["new"].result(60)
         assert len(produce_all(cluster.bootstrap, "new", sent)) == 400
         here = {path.name for path in folders[0].glob("*-[0-9]")}
         assert here == {f"t-{index}" for index in {0, 1, 2, 3} - lost} | {"new-0", "new-1"}

@@ -59,7 +59,7 @@ def admin(cluster: RunningCluster) -> AdminClient:
 def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
     assignment: Any = list(replicas)  # its stubs want text, the client numbers
     topic = NewTopic(name, len(replicas), replica_assignment=assignment)
-    admin.create_topics([topic])[name].result(20)
+    admin.create_topics([topic])[name].result(60)
     until(lambda: len(partitions_of(admin, name)) == len(replicas))
 
 
@@ -149,7 +149,7 @@ def test_a_stopping_broker_gives_its_leaders_away_and_costs_no_producer_a_record
             on_delivery=lambda error, _: (failed if error else done).append(error),
         )
         producer.poll(0.002)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert (len(failed), len(done)) == (0, 1_500)
     until(lambda: not is_alive(pid))
     log = (cluster.data / f"broker-{victim}" / "broker.log").read_text() + cluster.log
@@ -214,15 +214,15 @@ def test_a_replica_that_was_moved_away_while_its_broker_was_down_is_set_aside(
 def delete_before(admin: AdminClient, topic: str, offset: int, timeout_s: float) -> int:
     """Delete records of the first partition; return the low watermark that is answered."""
     place = TopicPartition(topic, 0, offset)
-    deleted = admin.delete_records([place], operation_timeout=timeout_s, request_timeout=30)
-    return int(deleted[place].result(40).low_watermark)
+    deleted = admin.delete_records([place], operation_timeout=timeout_s, request_timeout=60)
+    return int(deleted[place].result(60).low_watermark)
 
 
 def earliest(cluster: RunningCluster, topic: str) -> int:
     """Return where the first partition starts, -1 while a client is sent to a former leader."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "earliest"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[0])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[0])
     except KafkaException:
         return -1
     finally:

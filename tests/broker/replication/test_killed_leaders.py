@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from time import monotonic
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -14,7 +15,9 @@ PARTITIONS = 2
 KILLS = 2
 RECORDS_BEFORE_A_KILL = 400
 RECORDS_AT_ONCE = 20
-TIMEOUT_S = 40
+TIMEOUT_S = 120
+
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +51,13 @@ class Ledger:
 
 
 def leader_of(admin: AdminClient, topic: str, partition: int) -> int:
-    return int(admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader)
+    return int(admin.list_topics(topic, timeout=60).topics[topic].partitions[partition].leader)
 
 
 def wait_all_in_sync(admin: AdminClient, topic: str) -> None:
-    for _ in range(400):
-        partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+    deadline = monotonic() + TIMEOUT_S
+    while monotonic() < deadline:
+        partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions.values()
         if all(len(partition.isrs) == 3 for partition in partitions):
             return
         Event().wait(0.05)
@@ -62,7 +66,7 @@ def wait_all_in_sync(admin: AdminClient, topic: str) -> None:
 
 def test_what_was_acknowledged_is_read_once_and_in_order(cluster: RunningCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic("kept", PARTITIONS, 3)])["kept"].result(20)
+    admin.create_topics([NewTopic("kept", PARTITIONS, 3)])["kept"].result(60)
     producer = Producer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -105,11 +109,12 @@ def read_all(cluster: RunningCluster, count: int) -> dict[tuple[int, int], bytes
     found: dict[tuple[int, int], bytes] = {}
     consumer.assign([TopicPartition("kept", index, 0) for index in range(PARTITIONS)])
     ends = sum(
-        consumer.get_watermark_offsets(TopicPartition("kept", index), timeout=20)[1]
+        consumer.get_watermark_offsets(TopicPartition("kept", index), timeout=60)[1]
         for index in range(PARTITIONS)
     )
     assert ends == count
-    for _ in range(200):
+    deadline = monotonic() + TIMEOUT_S
+    while len(found) < count and monotonic() < deadline:
         for message in consumer.consume(500, 0.1):
             assert message.error() is None
             partition, offset, value = message.partition(), message.offset(), message.value()
@@ -117,7 +122,5 @@ def read_all(cluster: RunningCluster, count: int) -> dict[tuple[int, int], bytes
             assert offset is not None
             assert isinstance(value, bytes)
             found[partition, offset] = value
-        if len(found) == count:
-            break
     consumer.close()
     return found

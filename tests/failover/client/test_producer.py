@@ -77,13 +77,13 @@ def test_while_a_move_is_announced_records_wait_and_then_go_to_the_new_site(
         SiteProducer(file, producer_config=QUIET) as producer,
     ):
         send(producer, "waiting", range(20), deliveries)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         active.set("dc1", 0, moving_to="dc2")
         send(producer, "waiting", range(20, 40), deliveries)
         assert producer.flush(0.5) == 20
         mirror.copy(20)
         active.set("dc2", 1)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         assert producer.site == "dc2"
     assert values_of(read_all(sites.dc1, "waiting")) == list(range(20))
     assert values_of(read_all(sites.dc2, "waiting")) == list(range(40))
@@ -105,7 +105,7 @@ def test_a_move_that_is_taken_back_sends_what_waited_to_the_old_site(
         send(producer, "taken-back", range(20), deliveries)
         assert producer.flush(0.5) == 20
         active.set("dc1", 0)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
     assert values_of(read_all(sites.dc1, "taken-back")) == list(range(20))
 
 
@@ -130,13 +130,13 @@ def test_records_of_open_fate_are_neither_lost_nor_doubled(
     ):
         assert producer._partition_count(topic) == 1  # it is asked for once, not when dc1 hangs
         send(producer, topic, range(acknowledged), deliveries)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         with hanging(sites.dc1):
             send(producer, topic, range(acknowledged, 40), deliveries)
             assert producer.flush(0.3) == 40 - acknowledged
             mirror.copy(mirrored)
             active.set("dc2", 1)
-            assert producer.flush(20) == 0
+            assert producer.flush(60) == 0
     expected = [*range(mirrored), *range(max(mirrored, acknowledged), 40)]
     found = read_all(sites.dc2, topic)
     assert values_of(found) == expected

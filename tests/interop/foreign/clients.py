@@ -16,7 +16,7 @@ from tests.interop.peers.artifacts import CACHE
 GO_SOURCES: Final = Path(__file__).with_name("go")
 JS_SOURCES: Final = Path(__file__).with_name("js")
 BUILD_TIMEOUT_S: Final = 600
-RUN_TIMEOUT_S: Final = 150
+RUN_TIMEOUT_S: Final = 300
 FRANZ_GO: Final = "github.com/twmb/franz-go"
 
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
-from runtime.zookeeper_server import free_port
+from runtime.ports import free_port
 from tests.interop.peers.broker_settings import HOST, Seat, broker_settings
 from tests.interop.peers.child import Child, start_child
 from tests.interop.peers.faults import PeerFailed
@@ -25,7 +25,7 @@ from tests.interop.peers.java_program import QUICK_START, JavaProgram
 from tests.interop.peers.kinds import Kind, Mode
 from tests.interop.peers.resources import require_disk, require_memory
 
-START_TIMEOUT_S: Final = 120
+START_TIMEOUT_S: Final = 240
 STOP_TIMEOUT_S: Final = 60
 QUORUM_PATIENCE_S: Final = 6
 ZOOKEEPER_TIMEOUT_S: Final = 60

@@ -15,7 +15,7 @@ from tests.interop.peers.faults import PeerFailed
 from tests.interop.peers.java_program import QUICK_START, JavaProgram
 from tests.interop.peers.resources import require_memory
 
-START_TIMEOUT_S: Final = 120
+START_TIMEOUT_S: Final = 240
 STOP_TIMEOUT_S: Final = 60
 HEAP_MB: Final = 512
 RESIDENT_MB: Final = 900

@@ -8,7 +8,7 @@ from typing import Final
 from tests.interop.peers.java_program import JavaProgram
 
 TOOL_HEAP_MB: Final = 256
-TOOL_TIMEOUT_S: Final = 90
+TOOL_TIMEOUT_S: Final = 240
 
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

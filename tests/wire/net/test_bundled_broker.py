@@ -40,7 +40,7 @@ async def create_topic(cluster: Cluster, name: str, partitions: int) -> None:
         CreateTopicsRequest(topics=(topic,), timeout_ms=10_000)
     )
     assert answer.topics[0].error_code == ErrorCode.NONE
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         for partition in range(partitions):
             await leader_of(cluster, name, partition)
 
@@ -83,7 +83,7 @@ async def test_what_is_appended_in_every_compression_is_read_back(running: Runni
 async def test_positions_of_a_group_are_stored_told_and_listed(running: RunningCluster) -> None:
     async with open_cluster(running.addresses[:1], client_id="test") as cluster:
         await create_topic(cluster, "payments", 2)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             codes = await commit_group_offsets(
                 cluster, "readers", {("payments", 0): (7, "note"), ("payments", 1): (0, "")}
             )
@@ -124,7 +124,7 @@ async def test_a_killed_broker_is_found_again(running: RunningCluster) -> None:
         with pytest.raises(NetworkFault):
             await append(cluster, "fragile", 0, build_batch([Record(0, 0, None, b"lost")]))
         running.start_broker(victim)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await wait_end(cluster, 1)
         read = [batch async for _, batch in read_partition(cluster, "fragile", 0, 0, 1)]
         assert [record.value for record in iterate_records(read[0])] == [b"before"]
