@@ -166,12 +166,12 @@ def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_pat
             create_topic(cluster, "full", 2)
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
             [there] = [index for index, leader in leaders(admin).items() if leader == 1]
-            settings = {"message.timeout.ms": 3_000, "batch.num.messages": 10, "log_level": 0}
-            producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
-            acknowledged, errors = deliver(producer, there, 200)
+            settings = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
+            few = {"message.timeout.ms": 4_000, "batch.num.messages": 10, **settings}
+            acknowledged, errors = deliver(Producer(few), there, 200)
             assert 50 < len(acknowledged) < 100
             assert errors == {"_MSG_TIMED_OUT"}
-            assert deliver(producer, 1 - there, 200) == (list(range(200)), set())
+            assert deliver(Producer(settings), 1 - there, 200) == (list(range(200)), set())
             assert broker.wait(60) == 1
             said = (tmp_path / "second" / "broker.log").read_text().splitlines()[-1]
             full = tmp_path / "second" / "logs" / f"full-{there}"

@@ -23,6 +23,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
+from failover.client import SiteConsumer, SiteProducer
 from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
 from runtime.ports import free_port
@@ -88,12 +89,21 @@ class ActiveSiteByHand:
     client: KazooClient
     path: str
 
-    def set(self, site: str, epoch: int, moving_to: str | None = None) -> None:
-        """Write it, whatever it was, and give clients time to hear of it."""
-        data = ActiveSite(site=site, epoch=epoch, moving_to=moving_to).encode()
+    def set(
+        self,
+        site: str,
+        epoch: int,
+        *heard_by: SiteConsumer | SiteProducer,
+        moving_to: str | None = None,
+    ) -> None:
+        """Write it, whatever it was, and wait until these clients have heard of it."""
+        wanted = ActiveSite(site=site, epoch=epoch, moving_to=moving_to)
         self.client.ensure_path(self.path)
-        self.client.set(self.path, data)
-        pause(0.2)
+        self.client.set(self.path, wanted.encode())
+        deadline = monotonic() + READ_TIMEOUT_S
+        while any(client._watch.current() != wanted for client in heard_by):
+            assert monotonic() < deadline, "the clients have not heard of the change"
+            pause(0.01)
 
 
 @contextmanager

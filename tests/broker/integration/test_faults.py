@@ -31,7 +31,7 @@ def until(condition: Callable[[], bool], timeout_s: float = 120) -> None:
 def produce_all(bootstrap: str, topic: str, values: list[bytes]) -> list[bytes]:
     """Return the values that were acknowledged."""
     acknowledged: list[bytes] = []
-    client = Producer({"bootstrap.servers": bootstrap, "acks": "all", "message.timeout.ms": 20_000})
+    client = Producer({"bootstrap.servers": bootstrap, "acks": "all", "message.timeout.ms": 60_000})
     for value in values:
         client.produce(
             topic,
@@ -50,7 +50,7 @@ def read_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[by
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     values: list[bytes] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(values) < count and time.monotonic() < deadline:
         values += [message.value() or b"" for message in consumer.consume(1_000, 0.5)]
     consumer.close()

@@ -54,13 +54,13 @@ def test_a_planned_move_goes_on_at_the_next_record(sites: Sites, tmp_path: Path)
         SiteConsumer(file, "g-planned", ["planned"], consumer_config=CONSUMER) as consumer,
     ):
         assert take(consumer, 60) == list(range(60))
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, consumer, moving_to="dc2")
         assert consumer.consume(10, 1.0) == []
         assert consumer.is_between_sites
         assert committed(sites.dc1, "g-planned", "planned") == 60
         mirror.copy(100)
         commit_by_hand(sites.dc2, "g-planned", "planned", 60)
-        active.set("dc2", 1)
+        active.set("dc2", 1, consumer)
         assert take(consumer, 40) == list(range(60, 100))
         assert consumer.site == "dc2"
         produce(sites.dc2, "planned", [100])
@@ -79,7 +79,7 @@ def test_a_lost_site_is_abandoned_and_nothing_processed_is_read_again(
         SiteConsumer(file, "g-lost", ["lost"], consumer_config=CONSUMER) as consumer,
     ):
         assert take(consumer, 70) == list(range(70))
-        active.set("dc2", 1)
+        active.set("dc2", 1, consumer)
         assert take(consumer, 10) == list(range(70, 80))
         assert consumer.site == "dc2"
 
@@ -102,7 +102,7 @@ def test_a_member_whose_session_was_lost_before_the_switch_still_reads_nothing_a
             while consumer.assignment() and monotonic() < deadline:
                 assert consumer.consume(10, 0.1) == []
             assert consumer.assignment() == []
-            active.set("dc2", 1)
+            active.set("dc2", 1, consumer)
             assert take(consumer, 40) == list(range(60, 100))
 
 
@@ -125,10 +125,10 @@ def test_with_manual_commits_only_what_was_committed_counts(sites: Sites, tmp_pa
         assert take(consumer, 30) == list(range(30))
         consumer.commit(asynchronous=False)
         assert take(consumer, 20) == list(range(30, 50))
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, consumer, moving_to="dc2")
         assert consumer.poll(1.0) is None
         assert [(p.topic, p.partition) for p in revoked[0]] == [("manual", 0)]
-        active.set("dc2", 1)
+        active.set("dc2", 1, consumer)
         assert take(consumer, 70) == list(range(30, 100))
 
 
@@ -152,10 +152,10 @@ def test_on_revoke_may_commit_before_the_member_leaves(sites: Sites, tmp_path: P
         ) as consumer,
     ):
         assert take(consumer, 50) == list(range(50))
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, consumer, moving_to="dc2")
         assert consumer.poll(1.0) is None
         assert committed(sites.dc1, "g-revoking", "revoking") == 50
-        active.set("dc2", 1)
+        active.set("dc2", 1, consumer)
         assert take(consumer, 50) == list(range(50, 100))
 
 
@@ -167,9 +167,9 @@ def test_after_a_rollback_the_member_goes_on_where_it_was(sites: Sites, tmp_path
         SiteConsumer(file, "g-back", ["rolled-back"], consumer_config=CONSUMER) as consumer,
     ):
         assert take(consumer, 60) == list(range(60))
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, consumer, moving_to="dc2")
         assert consumer.poll(1.0) is None
-        active.set("dc1", 0)
+        active.set("dc1", 0, consumer)
         assert take(consumer, 40) == list(range(60, 100))
         assert consumer.site == "dc1"
 
@@ -191,7 +191,7 @@ def test_two_members_share_the_group_on_both_sites(sites: Sites, tmp_path: Path)
         while len(found) < 100 and monotonic() < deadline:
             found += values_of(one.consume(10, 0.1)) + values_of(other.consume(10, 0.1))
         assert sorted(found) == sorted([*range(50)] * 2)
-        active.set("dc2", 1)
+        active.set("dc2", 1, one, other)
         deadline = monotonic() + 120
         while not (one.assignment() and other.assignment()) and monotonic() < deadline:
             one.poll(0.1)
@@ -213,7 +213,7 @@ def test_a_member_takes_over_where_another_one_was_when_the_site_was_lost(
         assert take(owner, 60) == list(range(60))
         with SiteConsumer(file, "g-handed", ["handed"], consumer_config=CONSUMER) as other:
             assert other.consume(10, 0.2) == []
-            active.set("dc2", 1)
+            active.set("dc2", 1, owner, other)
             first = values_of(other.consume(100, 0.5))
             found = [*first, *values_of(owner.consume(100, 0.2))]
             deadline = monotonic() + 120
@@ -234,7 +234,7 @@ def test_a_member_that_says_nothing_is_not_waited_for_long(sites: Sites, tmp_pat
     ):
         assert silent.consume(0, 0.1) == []
         assert other.consume(0, 0.1) == []
-        active.set("dc2", 1)
+        active.set("dc2", 1, silent, other)
         assert take(other, 20) == list(range(20))
 
 
@@ -254,7 +254,7 @@ def test_a_commit_that_waits_for_a_lost_site_ends_with_the_switch(
         consumer.commit(asynchronous=False)
         assert take(consumer, 10) == list(range(20, 30))
         with hanging(sites.dc1):
-            active.set("dc2", 1)
+            active.set("dc2", 1, consumer)
             with pytest.raises(KafkaException, match="does not acknowledge a commit"):
                 consumer.commit(asynchronous=False)
             assert take(consumer, 30) == list(range(20, 50))
@@ -270,7 +270,7 @@ def test_a_consumer_leaves_a_site_that_hangs(sites: Sites, tmp_path: Path) -> No
     ):
         assert take(consumer, 50) == list(range(50))
         with hanging(sites.dc1):
-            active.set("dc1", 0, moving_to="dc2")
+            active.set("dc1", 0, consumer, moving_to="dc2")
             assert consumer.poll(0.1) is None  # the commit that nobody answers is given up
-            active.set("dc2", 1)
+            active.set("dc2", 1, consumer)
             assert take(consumer, 30) == list(range(50, 80))

@@ -78,11 +78,11 @@ def test_while_a_move_is_announced_records_wait_and_then_go_to_the_new_site(
     ):
         send(producer, "waiting", range(20), deliveries)
         assert producer.flush(60) == 0
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, producer, moving_to="dc2")
         send(producer, "waiting", range(20, 40), deliveries)
         assert producer.flush(0.5) == 20
         mirror.copy(20)
-        active.set("dc2", 1)
+        active.set("dc2", 1, producer)
         assert producer.flush(60) == 0
         assert producer.site == "dc2"
     assert values_of(read_all(sites.dc1, "waiting")) == list(range(20))
@@ -101,10 +101,10 @@ def test_a_move_that_is_taken_back_sends_what_waited_to_the_old_site(
         sites.active_site("/taken-back") as active,
         SiteProducer(file, producer_config=QUIET) as producer,
     ):
-        active.set("dc1", 0, moving_to="dc2")
+        active.set("dc1", 0, producer, moving_to="dc2")
         send(producer, "taken-back", range(20), deliveries)
         assert producer.flush(0.5) == 20
-        active.set("dc1", 0)
+        active.set("dc1", 0, producer)
         assert producer.flush(60) == 0
     assert values_of(read_all(sites.dc1, "taken-back")) == list(range(20))
 
@@ -135,7 +135,7 @@ def test_records_of_open_fate_are_neither_lost_nor_doubled(
             send(producer, topic, range(acknowledged, 40), deliveries)
             assert producer.flush(0.3) == 40 - acknowledged
             mirror.copy(mirrored)
-            active.set("dc2", 1)
+            active.set("dc2", 1, producer)
             assert producer.flush(60) == 0
     expected = [*range(mirrored), *range(max(mirrored, acknowledged), 40)]
     found = read_all(sites.dc2, topic)
