@@ -65,14 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _flags_first(arguments: Sequence[str]) -> Sequence[str]:
-    """Move the flags of `restart` before its words: argparse takes TOPIC for FILE otherwise."""
-    if "restart" not in arguments:
+    """Move the flags of commands with optional words before these.
+
+    argparse takes the last word before a flag for FILE otherwise.
+    """
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if command not in {"restart", "offsets"}:
         return arguments
-    known = {flag for flag, _, _ in RESTARTS}
-    words = [word for word in arguments if word not in known]
-    flags = [word for word in arguments if word in known]
-    place = words.index("restart") + 1
-    return [*words[:place], *flags, *words[place:]]
+    place = arguments.index(command) + 1
+    flags: list[str] = []
+    words: list[str] = []
+    for before, word in zip(arguments[place - 1 :], arguments[place:], strict=False):
+        (flags if word.startswith("--") or before == "--flow" else words).append(word)
+    return [*arguments[:place], *flags, *words]
 
 
 def _run(options: argparse.Namespace) -> int:

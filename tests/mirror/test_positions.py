@@ -115,7 +115,7 @@ def test_an_offset_translates_there_and_back(mirrored: Path) -> None:
 def test_exported_positions_are_imported_for_idle_groups(
     sites: Sites, mirrored: Path, tmp_path: Path
 ) -> None:
-    exported = run(mirrored, "offsets", "export", "late")
+    exported = run(mirrored, "offsets", "export", "late", "--flow", "dc1->dc2")
     assert (exported.returncode, exported.stdout) == (0, "late,orders,0,20\n")
     file = tmp_path / "positions.csv"
     file.write_text("late,orders,0,7\nfresh,orders,0,3\n")
