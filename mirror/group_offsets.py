@@ -11,10 +11,10 @@ from typing import Final
 
 import trio
 
+from mirror.committed import Aborted, CommittedFilter
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
-from mirror.routing import Aborted, CommittedFilter
 from mirror.source import one_view
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
 from wire.errors import ErrorCode

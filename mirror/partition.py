@@ -4,8 +4,10 @@ No I/O and no clock here: times are arguments, wall clock in milliseconds.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import repeat
+from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -29,6 +31,9 @@ REPLICA_MS: Final = 300_000
 """For so long a leader's choice of a replica holds: a Java consumer's metadata.max.age.ms."""
 FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
+
+
+_SIZE: Final[Callable[[Forward], int]] = attrgetter("size")
 
 
 @dataclass(slots=True)
@@ -249,9 +254,9 @@ class MirroredPartition:
 
     def enqueue(self, forwards: Iterable[Forward], arrived_ms: int) -> None:
         """Take batches to send."""
-        for forward in forwards:
-            self.queue.append((forward, arrived_ms))
-            self.in_flight_bytes += forward.size
+        batches = list(forwards)
+        self.queue.extend(zip(batches, repeat(arrived_ms)))
+        self.in_flight_bytes += sum(map(_SIZE, batches))
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
         """Others have written before this batch, which lies further behind than was foretold."""
@@ -263,13 +268,14 @@ class MirroredPartition:
 
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""
-        self.offset_map.reach(forward.target_base + forward.record_count)
-        self.mirrored_bytes += forward.size
+        place, count, source_end, _, size, _, _ = forward
+        self.offset_map.reach(place + count)
+        self.mirrored_bytes += size
         self.failures = 0
         self.refused_since_ms = None
         self.unauthorised_since_ms = None
         # In a backlog this is called for every batch, and only the last one changes anything.
-        if forward.source_end >= self._next_look or not self.in_flight_bytes:
+        if source_end >= self._next_look or not self.in_flight_bytes:
             self.note_progress(now_ms)
 
     def heard(self, *, source_end: int, readable_end: int, now_ms: int) -> None:

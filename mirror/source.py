@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
+from mirror.committed import Aborted
 from mirror.fetch_session import SESSION_LOST, FetchSession, Place
 from mirror.flow_state import FlowState
 from mirror.lanes import Lane, lanes_for, measure_round_trip
@@ -14,7 +15,7 @@ from mirror.links import Links
 from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
-from mirror.routing import Aborted, Routed, route
+from mirror.routing import Routed, join_limit, route
 from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
@@ -215,6 +216,7 @@ class SourceFetcher:
         waiting: list[tuple[_Asked, Routed]] = []
         size = 0
         is_throttled = not self._flow.throttle.is_idle
+        limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
         for one, data in _found(asked, answer):
             if one.partition.attempt != one.attempt:
                 self._session.say_again(_place(one))
@@ -225,7 +227,7 @@ class SourceFetcher:
             size += len(records)
             if is_throttled:
                 self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
-            routed = self._route(one.partition, data, records, arrived_ms)
+            routed = self._route(one.partition, data, records, arrived_ms, limit)
             if routed.starts:
                 waiting.append((one, routed))
             else:
@@ -291,6 +293,7 @@ class SourceFetcher:
         data: Found,
         records: memoryview,
         now: int,
+        join_records: int,
     ) -> Routed:
         assert partition.cursor is not None, "a flowing partition has a cursor"
         routed = route(
@@ -302,7 +305,7 @@ class SourceFetcher:
             ],
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
-            joins=partition.joins,
+            join_records=join_records if partition.joins else 0,
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out

@@ -7,7 +7,6 @@ refused or lies at other offsets, and where to go on is read off the log once al
 
 import logging
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -79,16 +78,6 @@ class _Request:
 
 _counts = partial(defaultdict[int, int], int)
 """A Counter does the same, but in Python, and one is made for each answer."""
-
-
-@dataclass(slots=True)
-class _Settled:
-    """What of one answer was acknowledged; counted here, because the counters are far away."""
-
-    records: int = 0
-    bytes: int = 0
-    arrived_ms: defaultdict[int, int] = field(default_factory=_counts)
-    max_timestamps: defaultdict[int, int] = field(default_factory=_counts)
 
 
 class TargetWriter:
@@ -208,43 +197,49 @@ class _Line:
     def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
         """Take what the broker says of each batch of one request."""
         now = now_ms()
-        settled = _Settled()
+        # What was acknowledged is counted here, because the counters are far away.
+        records = size = 0
+        arrivals, newest = _counts(), _counts()
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
             for appended in partitions:
                 item = of_topic.pop(appended.partition, None)
-                if item is not None:
-                    self._settle(item, appended, now, settled)
+                if item is not None and self._settle(item, appended, now):
+                    _, _, (_, count, _, max_timestamp, forward_bytes, _, _), arrived_ms = item
+                    records += count
+                    size += forward_bytes
+                    arrivals[arrived_ms] += 1
+                    newest[max_timestamp] += 1
         for of_topic in items.values():
             for item in of_topic.values():
                 self._release(item)
                 self._flow.interrupt(item[0], "target: no answer for the partition", now)
         measurements = self._flow.measurements
-        measurements.records += settled.records
-        measurements.bytes += settled.bytes
-        measurements.note_acknowledged(now, settled.arrived_ms, settled.max_timestamps)
+        measurements.records += records
+        measurements.bytes += size
+        measurements.note_acknowledged(now, arrivals, newest)
         self._answered()
 
-    def _settle(self, item: _Item, appended: Appended, now: int, settled: _Settled) -> None:
-        partition, attempt, forward, arrived_ms = item
-        size = forward.size
+    def _settle(self, item: _Item, appended: Appended, now: int) -> bool:
+        """Return whether the batch is where it was to be."""
+        partition, attempt, forward, _ = item
+        target_base, _, _, _, size, _, _ = forward
+        _, error_code, base_offset, _ = appended
         partition.sent_count -= 1
         partition.in_flight_bytes -= size
         self._flow.in_flight_bytes -= size
         if attempt != partition.attempt:
             self._flow.position_more.wake()
-        elif appended.error_code:
+        elif error_code:
             self._refuse(partition, forward, appended, now)
-        elif appended.base_offset != forward.target_base + partition.shift and not (
-            self._displace(partition, forward, appended.base_offset)
+        elif base_offset != target_base + partition.shift and not (
+            self._displace(partition, forward, base_offset)
         ):
-            self._diverge(partition, forward, appended.base_offset, now)
+            self._diverge(partition, forward, base_offset, now)
         else:
             partition.acknowledged(forward, now)
-            settled.records += forward.record_count
-            settled.bytes += size
-            settled.arrived_ms[arrived_ms] += 1
-            settled.max_timestamps[forward.max_timestamp] += 1
+            return True
+        return False
 
     def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
         """Take note of where a batch lies behind records of others, where those may be."""

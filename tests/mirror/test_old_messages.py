@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.routing import Cursor, Routed, route
+from mirror.routing import JOINED_IN_COMPANY, Cursor, Routed, route
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from wire.compression import Compression, compress
@@ -76,7 +76,7 @@ def run(chunk: bytes, source: int = 0, *, joins: bool = True) -> Routed:
         aborted=(),
         producer=producer,
         loop_ids=frozenset(),
-        joins=joins,
+        join_records=JOINED_IN_COMPANY if joins else 0,
     )
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.routing import SEQUENCES, Aborted, Cursor, Routed, batch_of, route
+from mirror.committed import Aborted
+from mirror.routing import SEQUENCES, Cursor, Routed, join_limit, route
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from wire.compression import Compression
@@ -104,7 +105,7 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
         aborted=(),
         producer=PRODUCER,
         loop_ids=frozenset(),
-        joins=False,
+        join_records=0,
     )
     assert [b"".join(forward.parts) for forward in routed.forwards] == expected
     assert routed.cursor == Cursor(base, target + base - source, source - target)
@@ -137,6 +138,28 @@ def test_what_may_not_be_joined_goes_on_between_what_is() -> None:
     kept = [batch for batch in batches if batch.records[0].offset != 10]
     assert [r.value for r in arrived(routed)] == [r.value for b in kept for r in b.records]
     assert routed.starts == [(11, 10), (20, 13)]
+
+
+def test_the_fewer_partitions_share_a_request_the_larger_batches_are_joined() -> None:
+    batches = [plain(base, range(base, base + 16)) for base in range(0, 160, 16)]
+    chunk = b"".join(batch.data for batch in batches)
+    alone, in_company = (
+        route(
+            chunk,
+            START,
+            aborted=(),
+            producer=PRODUCER,
+            loop_ids=frozenset(),
+            join_records=join_limit(partitions),
+        )
+        for partitions in (1, 12)
+    )
+    assert [one.joined for one in alone.forwards] == [10]
+    assert [one.joined for one in in_company.forwards] == [1] * 10
+    assert [one._replace(offset=0) for one in arrived(alone)] == [
+        one._replace(offset=0) for one in arrived(in_company)
+    ]
+    assert alone.cursor == in_company.cursor == Cursor(160, 160, 0)
 
 
 def test_an_aborted_small_batch_is_not_joined_to_its_neighbours() -> None:
@@ -212,7 +235,7 @@ def test_a_compacted_batch_is_built_again_without_holes() -> None:
     assert routed.starts == [(15, 6), (19, 7)]
     assert routed.cursor == Cursor(20, 8, 12)
     assert routed.rebuilt == 1
-    assert batch_of(routed.forwards[0]).compression is Compression.LZ4
+    assert parse_header(routed.forwards[0].parts[0]).compression is Compression.LZ4
 
 
 def test_a_batch_that_begins_before_the_position_gives_only_what_is_missing() -> None:
@@ -252,9 +275,9 @@ def test_an_incomplete_tail_is_left_for_the_next_fetch() -> None:
 def test_the_sequence_begins_again_behind_int32() -> None:
     target = 2**31 - 1
     routed = run(plain(target, [target]).data, Cursor(target, target, 0))
-    assert batch_of(routed.forwards[0]).base_sequence == 2**31 - 1
+    assert parse_header(routed.forwards[0].parts[0]).base_sequence == 2**31 - 1
     routed = run(plain(target + 1, [target + 1]).data, Cursor(target + 1, target + 1, 0))
-    assert batch_of(routed.forwards[0]).base_sequence == 0
+    assert parse_header(routed.forwards[0].parts[0]).base_sequence == 0
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """Small batches made one: the same records, and an end before whatever cannot be in it."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from wire.record_batch.joining import (
 
 UNUSUAL = CONTROL | LOG_APPEND_TIME
 NOBODY: frozenset[int] = frozenset()
+FEW: Final = 4
 
 
 def record(offset: int, timestamp_ms: int = 1_000, value: bytes = b"v") -> Record:
@@ -36,8 +38,23 @@ def single(offset: int, **fields: object) -> bytes:
     return build_batch([record(offset)], base_offset=offset, **fields)  # type: ignore[arg-type]
 
 
-def join(batches: Sequence[bytes], refused: frozenset[int] = NOBODY) -> Joined | None:
-    return join_batches(memoryview(b"".join(batches)), 0, unusual=UNUSUAL, refused=refused)
+def join(
+    batches: Sequence[bytes], refused: frozenset[int] = NOBODY, most_records: int = FEW
+) -> Joined | None:
+    return join_batches(
+        memoryview(b"".join(batches)),
+        0,
+        most_records=most_records,
+        unusual=UNUSUAL,
+        refused=refused,
+    )
+
+
+def of_many(count: int, base: int) -> bytes:
+    return build_batch(
+        [record(offset, value=b"v" * offset) for offset in range(base, base + count)],
+        base_offset=base,
+    )
 
 
 def records_of(joined: Joined, base_offset: int) -> list[Record]:
@@ -58,7 +75,7 @@ def records_of(joined: Joined, base_offset: int) -> list[Record]:
                 st.integers(0, 2**50), st.none() | st.binary(max_size=300), st.binary(max_size=300)
             ),
             min_size=1,
-            max_size=MAX_RECORDS_EACH,
+            max_size=FEW,
         ),
         min_size=2,
         max_size=80,
@@ -129,6 +146,21 @@ def test_what_cannot_be_joined_ends_it(other: bytes) -> None:
     assert (joined.batches, joined.stop) == (2, sum(map(len, first)))
     assert records_of(joined, 0) == [record(0), record(1)]
     assert join([single(0), other], refused=frozenset({7})) is None or other == single(1)
+
+
+def test_batches_whose_numbers_take_one_byte_are_joined_if_so_many_may_be() -> None:
+    batches = [of_many(MAX_RECORDS_EACH, MAX_RECORDS_EACH * place) for place in range(4)]
+    joined = join(batches, most_records=MAX_RECORDS_EACH)
+    assert joined is not None
+    assert joined.stop == sum(map(len, batches))
+    assert records_of(joined, 0) == [
+        record(offset, value=b"v" * offset) for offset in range(4 * MAX_RECORDS_EACH)
+    ]
+
+
+def test_batches_of_more_records_are_not_joined_whatever_may_be() -> None:
+    count = MAX_RECORDS_EACH + 1
+    assert join([of_many(count, 0), of_many(count, count)], most_records=2 * count) is None
 
 
 def test_a_batch_alone_is_not_joined() -> None:

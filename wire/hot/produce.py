@@ -54,6 +54,10 @@ class Appended(NamedTuple):
     error_message: str | None = None
 
 
+_appended: Final = tuple.__new__
+"""Makes one of all its fields, twice as fast as its own constructor: in C."""
+
+
 class _Unusual(Exception):
     pass
 
@@ -134,7 +138,7 @@ def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
             index, code, base, _, _, more = _ANSWER.unpack_from(frame, position)
             if more != _NOTHING_MORE:
                 raise _Unusual
-            partitions.append(Appended(index, code, base))
+            partitions.append(_appended(Appended, (index, code, base, None)))
             position += _ANSWER.size
         if frame[position] or not count:
             raise _Unusual

@@ -41,6 +41,10 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
+_MANY_PENDING: Final = 8
+_GATHER_S: Final = 0.002
+"""With many requests unanswered, answers gather for so long: a wake-up for each costs more than
+all else that is done with it."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 
@@ -335,7 +339,12 @@ class Connection:
 
     async def _settle_answers(self) -> str:
         """Give each frame to the oldest pending request; return why that ended."""
-        while (frame := await self._frames.receive()) is not None:
+        while True:
+            if len(self._pending) >= _MANY_PENDING and self._frames.is_empty:
+                await trio.sleep(_GATHER_S)
+            frame = await self._frames.receive()
+            if frame is None:
+                return "closed by the broker"
             number = correlation_id_of(frame)
             if not self._pending or self._pending[0].correlation_id != number:
                 return f"an answer to request {number}, which is not the oldest unanswered one"
@@ -351,7 +360,6 @@ class Connection:
                 self._expect_by(
                     self._pending[0].deadline + self._request_timeout_ms / 1_000 * _SLACK
                 )
-        return "closed by the broker"
 
 
 def _left(parts: Sequence[Piece], sent: int) -> Iterator[memoryview]:

@@ -42,6 +42,11 @@ class FrameReader:
         self._start = 0
         self._end = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the next frame has to be waited for from its first byte on."""
+        return self._start == self._end
+
     async def receive(self) -> Buffer | None:
         """Return the next frame without its size; None if the stream ended before its last byte.
 
