@@ -85,6 +85,19 @@ async def test_a_request_is_answered_in_the_version_both_speak() -> None:
         assert connection.version_of(MetadataRequest) == 12
 
 
+async def test_answers_gather_for_a_moment_while_many_requests_are_unanswered(
+    autojump_clock: MockClock,
+) -> None:
+    async with connected_in_memory() as (_, connection, _):
+        began = autojump_clock.current_time()
+        for pending in [await connection.send(METADATA) for _ in range(3)]:
+            assert (await pending.wait()).cluster_id == "fake"
+        assert autojump_clock.current_time() == began
+        for pending in [await connection.send(METADATA) for _ in range(30)]:
+            assert (await pending.wait()).cluster_id == "fake"
+        assert began < autojump_clock.current_time() < began + 0.1
+
+
 async def test_an_older_broker_is_spoken_to_in_its_version() -> None:
     async with run_fake_cluster() as cluster, trio.open_nursery() as nursery:
         cluster.versions[3] = range(2, 6)
