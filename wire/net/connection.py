@@ -41,10 +41,10 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
-_MANY_PENDING: Final = 8
-_GATHER_S: Final = 0.002
-"""With many requests unanswered, answers gather for so long: a wake-up for each costs more than
-all else that is done with it."""
+_MANY_PENDING: Final = 32
+_GATHER_S: Final = 0.003
+"""With many requests unanswered, and small ones therefore, answers gather for so long: a wake-up
+for each costs more than all else that is done with it."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 

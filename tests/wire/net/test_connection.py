@@ -93,9 +93,9 @@ async def test_answers_gather_for_a_moment_while_many_requests_are_unanswered(
         for pending in [await connection.send(METADATA) for _ in range(3)]:
             assert (await pending.wait()).cluster_id == "fake"
         assert autojump_clock.current_time() == began
-        for pending in [await connection.send(METADATA) for _ in range(30)]:
+        for pending in [await connection.send(METADATA) for _ in range(60)]:
             assert (await pending.wait()).cluster_id == "fake"
-        assert began < autojump_clock.current_time() < began + 0.1
+        assert began < autojump_clock.current_time() < began + 1
 
 
 async def test_an_older_broker_is_spoken_to_in_its_version() -> None:
