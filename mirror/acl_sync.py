@@ -45,9 +45,9 @@ class AclWatch:
     async def run(self) -> None:
         """Compare every interval."""
         while True:
-            if self._flow.config.acls is not AclSync.OFF and self._flow.partitions:
+            if self._flow.config.acls is not AclSync.OFF and self._flow.places:
                 await self._compare()
-            await trio.sleep(INTERVAL_S if self._flow.partitions else 1.0)
+            await trio.sleep(INTERVAL_S if self._flow.places else 1.0)
 
     async def _compare(self) -> None:
         try:
@@ -69,7 +69,11 @@ class AclWatch:
         lacking = rights_to_give(
             await topic_rights(self._links.source_admin, config.source),
             await topic_rights(self._links.target_admin, config.target),
-            mirrored={topic: names.on_target(topic) for topic, _ in self._flow.partitions},
+            mirrored={
+                topic: names.on_target(topic)
+                for topic, _ in self._flow.places
+                if config.mirrors(topic)
+            },
             sync=config.acls,
         )
         if lacking:

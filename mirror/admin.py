@@ -1,6 +1,6 @@
 """What the mirror asks of a cluster about topics: to create, grow, configure and describe them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -34,6 +34,8 @@ from wire.net.retries import code_of
 
 TOPIC_RESOURCE: Final = 2
 SET: Final = 0
+RESET: Final = 1
+"""AlterConfigOp, as it travels: to give a value, and to take it back."""
 TIMEOUT_MS: Final = 15_000
 LEADERS_TIMEOUT_S: Final = 15.0
 TOPIC_STATES_SINCE: Final = 6
@@ -151,18 +153,35 @@ async def _grow(cluster: Cluster, action: GrowTopic, *, validate_only: bool) -> 
 
 
 async def _set_configs(cluster: Cluster, action: SetConfigs, *, validate_only: bool) -> bool:
+    changes = [
+        IncrementalAlterConfigsAlterableConfig(name=name, config_operation=SET, value=value)
+        for name, value in sorted(action.configs.items())
+    ]
+    await _alter(cluster, action.topic, changes, validate_only=validate_only)
+    return True
+
+
+async def reset_configs(cluster: Cluster, topic: str, names: Iterable[str]) -> None:
+    """Let the cluster's defaults hold for a topic again; raises TopicRefused."""
+    changes = [
+        IncrementalAlterConfigsAlterableConfig(name=name, config_operation=RESET, value=None)
+        for name in names
+    ]
+    await _alter(cluster, topic, changes, validate_only=False)
+
+
+async def _alter(
+    cluster: Cluster,
+    topic: str,
+    changes: Sequence[IncrementalAlterConfigsAlterableConfig],
+    *,
+    validate_only: bool,
+) -> None:
     answer = await cluster.request(
         IncrementalAlterConfigsRequest(
             resources=(
                 IncrementalAlterConfigsResource(
-                    resource_type=TOPIC_RESOURCE,
-                    resource_name=action.topic,
-                    configs=tuple(
-                        IncrementalAlterConfigsAlterableConfig(
-                            name=name, config_operation=SET, value=value
-                        )
-                        for name, value in sorted(action.configs.items())
-                    ),
+                    resource_type=TOPIC_RESOURCE, resource_name=topic, configs=tuple(changes)
                 ),
             ),
             validate_only=validate_only,
@@ -170,8 +189,7 @@ async def _set_configs(cluster: Cluster, action: SetConfigs, *, validate_only: b
     )
     result = answer.responses[0]
     if result.error_code != ErrorCode.NONE:
-        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
-    return True
+        raise await _refused(cluster, topic, result.error_code, result.error_message)
 
 
 async def _refused(cluster: Cluster, topic: str, code: int, message: str | None) -> TopicRefused:

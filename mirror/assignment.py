@@ -10,10 +10,13 @@ well. What a worker has it keeps, except where the balance is worth a move:
 
 The bound that follows: the loads differ by at most TRIGGER of their mean, or by less than a
 partition of the most loaded worker weighs, times 1 / WORTH_IT. Between TRIGGER and SETTLED lies the
-room in which rates may change without any move.
+room in which rates may change without any move. When rates are worth a move at all, and what has
+to stay where it is, is for others to say (mirror.balance).
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from offset_translation.map_records import TopicPartition
@@ -26,21 +29,31 @@ FLOOR_BYTES_PER_S: Final = 10_000.0
 """What a partition weighs that carries nothing: its share of fetches, look-ups and memory."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loads:
+    """What partitions carry, and which are to stay where they are, whatever that is."""
+
+    bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    at_rest: Collection[TopicPartition] = ()
+
+
 def assign(
     places: Collection[TopicPartition],
     members: Collection[str],
     *,
     before: Mapping[TopicPartition, str],
     bytes_per_s: Mapping[TopicPartition, float],
+    at_rest: Collection[TopicPartition] = (),
 ) -> dict[TopicPartition, str]:
     """Return the worker of each partition; none without workers.
 
     The same arguments give the same answer, whatever their order. ``before`` may name workers and
-    partitions that are gone, ``bytes_per_s`` may lack partitions.
+    partitions that are gone, ``bytes_per_s`` may lack partitions. What is ``at_rest`` stays with
+    its worker, if that is there.
     """
     if not members:
         return {}
-    weights = {place: FLOOR_BYTES_PER_S + bytes_per_s.get(place, 0.0) for place in places}
+    weights = {place: _weight(place, bytes_per_s) for place in places}
     held: dict[str, set[TopicPartition]] = {member: set() for member in sorted(members)}
     free: list[TopicPartition] = []
     for place in sorted(weights):
@@ -55,8 +68,22 @@ def assign(
         held[lightest].add(place)
         loads[lightest] += weights[place]
     if _spread(loads) > TRIGGER * _mean(loads):
-        _even_out(held, loads, weights)
+        resting = frozenset(at_rest) - frozenset(free)
+        _even_out(held, loads, {p: one for p, one in weights.items() if p not in resting})
     return {place: member for member, of_member in held.items() for place in of_member}
+
+
+def is_uneven(
+    owners: Mapping[TopicPartition, str],
+    members: Collection[str],
+    bytes_per_s: Mapping[TopicPartition, float],
+) -> bool:
+    """Whether the workers' loads differ by so much that moves would be worth it."""
+    loads = dict.fromkeys(members, 0.0)
+    for place, owner in owners.items():
+        if owner in loads:
+            loads[owner] += _weight(place, bytes_per_s)
+    return bool(loads) and _spread(loads) > TRIGGER * _mean(loads)
 
 
 def _even_out(
@@ -64,12 +91,15 @@ def _even_out(
     loads: dict[str, float],
     weights: Mapping[TopicPartition, float],
 ) -> None:
-    """Move single partitions from the most to the least loaded; each move shrinks their gap."""
+    """Move single partitions from the most to the least loaded; each move shrinks their gap.
+
+    What is not in ``weights`` stays.
+    """
     while _spread(loads) > SETTLED * _mean(loads):
         heaviest = max(loads, key=lambda member: (loads[member], member))
         lightest = min(loads, key=lambda member: (loads[member], member))
         gap = loads[heaviest] - loads[lightest]
-        light = [place for place in held[heaviest] if weights[place] <= WORTH_IT * gap]
+        light = [p for p in held[heaviest] if weights.get(p, inf) <= WORTH_IT * gap]
         if not light:
             return
         place = min(light, key=lambda one: (abs(weights[one] - gap / 2), one))
@@ -77,6 +107,10 @@ def _even_out(
         held[lightest].add(place)
         loads[heaviest] -= weights[place]
         loads[lightest] += weights[place]
+
+
+def _weight(place: TopicPartition, bytes_per_s: Mapping[TopicPartition, float]) -> float:
+    return FLOOR_BYTES_PER_S + bytes_per_s.get(place, 0.0)
 
 
 def _spread(loads: Mapping[str, float]) -> float:

@@ -1,12 +1,16 @@
-"""`mirror check`: do both clusters answer, and what would a run do? Nothing is changed."""
+"""`mirror check`: do both clusters answer, and what would a run do? No cluster is changed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 import trio
 
 from mirror.admin import topic_configs
+from mirror.clocks import cluster_clocks, told_clock, witness_clock
+from mirror.duty import Role, Witnessed, decide_duty
+from mirror.group_polling import WITHOUT_POSITIONS
 from mirror.links import Links, open_links
+from mirror.orders import Orders
 from mirror.rights import (
     SOURCE_RIGHTS,
     TARGET_RIGHTS,
@@ -14,15 +18,30 @@ from mirror.rights import (
     told_lacking,
     topic_operations,
 )
+from mirror.status_command import workers_of
 from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import CreateTopic, GrowTopic, SetConfigs, TopicAction, plan_topics
 from mirror.topics import topic_shape
-from runtime.config import Configuration, FlowConfig
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from mirror.versions import (
+    OF_SOURCE,
+    OF_TARGET,
+    Spoken,
+    ask_versions,
+    lacking_versions,
+    told_versions,
+)
+from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
+from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
-from wire.net import NetworkFault
+from wire.net import NetworkFault, open_cluster
+from wire.net.cluster import Cluster
+from wire.net.operations import list_groups
 
 TIMEOUT_S: Final = 20.0
+MOST_GROUPS: Final = 20
+"""More are counted, not named."""
+CLIENT_ID: Final = "mirror-check"
 
 
 class CheckFailed(Exception):
@@ -32,26 +51,123 @@ class CheckFailed(Exception):
 async def check(configuration: Configuration) -> AsyncIterator[str]:
     """Yield what was found, line by line; raises CheckFailed."""
     coordination = configuration.coordination
+    roles: dict[str, list[str]] = {}
     try:
         async with open_zookeeper(
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ):
+        ) as zookeeper:
             yield f"witness {coordination.zookeeper}: answers"
-    except ZooKeeperFault as fault:
+            yield told_clock(await witness_clock(zookeeper))
+            for flow in configuration.flows:
+                roles[flow.name] = await _role(zookeeper, configuration, flow)
+    except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CheckFailed(str(fault)) from fault
+    spoken: dict[str, list[Spoken]] = {}
+    used = {name for flow in configuration.flows for name in (flow.source, flow.target)}
+    for name in sorted(used):
+        spoken[name], lines = await _look_at(configuration.clusters[name])
+        for line in lines:
+            yield line
     for flow in configuration.flows:
-        for line in await _check_flow(configuration, flow):
+        for line in _without(flow, spoken):
+            yield f"flow {flow.name}: {line}"
+        for line in await _check_flow(configuration, flow, roles[flow.name]):
             yield line
 
 
-async def _check_flow(configuration: Configuration, flow: FlowConfig) -> list[str]:
+async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig) -> list[str]:
+    """Return what the witness would have a daemon do, and who runs the flow already.
+
+    Raises ZooKeeperFault, WitnessGarbled.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    active = await zookeeper.get(paths.active)
+    command = await zookeeper.get(paths.command(flow.source, flow.target))
+    orders = await zookeeper.get(paths.orders(flow.source, flow.target))
+    pause = None if orders is None else Orders.decode(orders.data).pause_of()
+    initial = ActiveSite(site=configuration.failover.initial_active, epoch=0)
+    duty = decide_duty(
+        Witnessed(
+            session=SessionState.CONNECTED,
+            is_member=True,
+            active=initial if active is None else ActiveSite.decode(active.data),
+            command=None if command is None else FlowCommand.decode(command.data),
+            paused=None if pause is None else f"paused by {pause.by}",
+        ),
+        source=flow.source,
+        is_active_active=flow.is_active_active,
+    )
+    workers = await workers_of(zookeeper, configuration, flow)
+    if isinstance(workers, str):
+        told = "no daemon runs it at present"
+    else:
+        names = ", ".join(f"process {worker.pid} on {worker.host}" for worker in workers)
+        told = f"{names} run it: another would share their work"
+    return ["would run" if duty.role is Role.RUNNING else f"would rest: {duty.reason}", told]
+
+
+async def _look_at(config: ClusterConfig) -> tuple[list[Spoken], list[str]]:
+    """Return what a cluster's brokers speak, and lines of their versions and clocks."""
+    try:
+        with trio.fail_after(TIMEOUT_S):
+            async with open_cluster(
+                config.bootstrap, client_id=CLIENT_ID, name=config.name, security=config.security
+            ) as cluster:
+                view = await cluster.metadata(refresh=True)
+                spoken = await ask_versions(cluster, view.brokers)
+                clocks = await cluster_clocks(config.name, cluster, view, spoken)
+    except NetworkFault as fault:
+        raise CheckFailed(f"cluster {config.name}: {fault}") from fault
+    except trio.TooSlowError as fault:
+        raise CheckFailed(f"cluster {config.name}: no answer within {TIMEOUT_S:g} s") from fault
+    told = [told_clock(one) for one in clocks]
+    return spoken, [
+        *told_versions(config.name, spoken),
+        *(told or [f"clock of {config.name}: not shown: its brokers have stamped nothing yet"]),
+    ]
+
+
+def _without(flow: FlowConfig, spoken: dict[str, list[Spoken]]) -> list[str]:
+    """Return what the flow goes without; raises CheckFailed where it cannot run so."""
+    fatal: list[str] = []
+    warnings: list[str] = []
+    for name, needs in ((flow.source, OF_SOURCE), (flow.target, OF_TARGET)):
+        found = lacking_versions(name, spoken[name], needs, flow)
+        fatal += found[0]
+        warnings += found[1]
+    if fatal:
+        raise CheckFailed(f"flow {flow.name}: cannot run: {'; '.join(fatal)}")
+    return warnings
+
+
+async def _check_flow(
+    configuration: Configuration, flow: FlowConfig, role: Iterable[str]
+) -> list[str]:
     clusters = configuration.clusters
     try:
         with trio.fail_after(TIMEOUT_S):
             async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
-                return await _plan(flow, links)
+                lines = await _plan(flow, links)
+                lines[2:2] = [*role, await _groups(flow, links.source_admin)]
+                return [f"flow {flow.name}: {line}" for line in lines]
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault
+
+
+async def _groups(flow: FlowConfig, source: Cluster) -> str:
+    """Return which groups' positions would be kept in step."""
+    try:
+        listed = await list_groups(source)
+    except NetworkFault as fault:
+        return f"warning: {flow.source} does not list its groups: {fault}"
+    names = sorted(
+        group
+        for group, one in listed.items()
+        if flow.groups.matches(group) and one.group_type.casefold() not in WITHOUT_POSITIONS
+    )
+    more = [f"{len(names) - MOST_GROUPS} more"] if len(names) > MOST_GROUPS else []
+    told = ", ".join([*names[:MOST_GROUPS], *more]) or "none matches"
+    return f"would keep the positions of {len(names)} groups in step: {told}"
 
 
 async def _plan(flow: FlowConfig, links: Links) -> list[str]:
@@ -98,10 +214,10 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     brokers = f"{len(source.brokers)} brokers in {flow.source}, {len(target.brokers)} in"
     names = ", ".join(sorted(wanted)) or "none matches"
     return [
-        f"flow {flow.name}: both sites answer: {brokers} {flow.target}",
-        f"flow {flow.name}: mirrors {len(wanted)} topics, {count} partitions: {names}",
-        *(f"flow {flow.name}: {line}" for line in rights),
-        *(f"flow {flow.name}: would {describe(action)}" for action in actions),
+        f"both sites answer: {brokers} {flow.target}",
+        f"mirrors {len(wanted)} topics, {count} partitions: {names}",
+        *rights,
+        *(f"would {describe(action)}" for action in actions),
     ]
 
 

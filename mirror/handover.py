@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from mirror.assignment import assign
+from mirror.assignment import Loads, assign
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
 
@@ -151,7 +151,7 @@ def next_assignment(
     places: Collection[TopicPartition],
     *,
     fenced: Collection[str],
-    bytes_per_s: Mapping[TopicPartition, float],
+    loads: Loads,
     pinned: Mapping[str, str] = MappingProxyType({}),
 ) -> Assignment | None:
     """Return the next version, None if the present one may stay.
@@ -162,7 +162,10 @@ def next_assignment(
     version = now.version + 1
     holders = _holders(now, members, fenced)
     heirs = {place: one.heir for place, one in now.leaving.items()}
-    wanted = assign(places, members, before={**now.owners, **heirs}, bytes_per_s=bytes_per_s)
+    before = {**now.owners, **heirs}
+    wanted = assign(
+        places, members, before=before, bytes_per_s=loads.bytes_per_s, at_rest=loads.at_rest
+    )
     wanted |= {place: pinned[place[0]] for place in wanted if place[0] in pinned}
     owners: dict[TopicPartition, str] = {}
     leaving: dict[TopicPartition, Leaving] = {}

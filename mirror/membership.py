@@ -12,6 +12,8 @@ from typing import Final
 
 import trio
 
+from mirror.assignment import Loads
+from mirror.balance import Balance
 from mirror.engine import Engine
 from mirror.gone_topics import gone_ends
 from mirror.handover import Assignment, Member, next_assignment, to_fence
@@ -36,8 +38,6 @@ LOOK_S: Final = 1.0
 HANDING_OVER_S: Final = 0.05
 """How often the leader looks while somebody is to let go of something."""
 RETRY_S: Final = 0.2
-RATES_S: Final = 30.0
-"""How often rates are told, and the balance is looked at."""
 
 _incarnations = count(1)
 
@@ -112,7 +112,7 @@ class Membership:
         self._seen_zxid = -1
         self._decided: tuple[object, ...] = ()
         """What was known when the present version was found good."""
-        self._bytes_per_s: dict[TopicPartition, float] = {}
+        self._balance = Balance()
 
     @property
     def has_share(self) -> bool:
@@ -200,7 +200,7 @@ class Membership:
         while True:
             changed = self._engine.share.changed
             now_s = trio.current_time()
-            if now_s - self._rates.at_s >= RATES_S:
+            if now_s - self._rates.at_s >= self._look_after_s:
                 self._rates.look(self._engine, now_s)
             if self._member() == told:
                 with trio.move_on_after(LOOK_S):
@@ -261,16 +261,21 @@ class Membership:
             members,
             flow.places,
             fenced=self._fenced,
-            bytes_per_s=self._bytes_per_s,
+            loads=Loads(
+                bytes_per_s=self._balance.bytes_per_s,
+                at_rest=self._balance.at_rest(flow.places, members),
+            ),
             pinned=dict.fromkeys(flow.to_begin_anew, self.name),
         )
         if step is None:
             self._decided = known
+            self._balance.decided(members, ())
             return
         if node is None:
             await self._zookeeper.create(self._nodes.assignment, step.encode(), make_parents=True)
         else:
             await self._zookeeper.set(self._nodes.assignment, step.encode(), version=node.version)
+        self._balance.decided(members, step.leaving.keys() - now.leaving.keys())
         _LOG.info(
             "%s: assignment %d: %d partitions of %d workers, %d being handed over",
             engine.flow.config.name,
@@ -304,8 +309,15 @@ class Membership:
     def _look_at_rates(self, members: Mapping[str, Member]) -> None:
         """Take the rates over now and then only: each look at them may move something."""
         now_s = trio.current_time()
-        if now_s - self._looked_s < RATES_S:
+        if now_s - self._looked_s < self._look_after_s:
             return
         self._looked_s = now_s
-        for member in members.values():
-            self._bytes_per_s.update(member.bytes_per_s)
+        told = {
+            place: rate for member in members.values() for place, rate in member.bytes_per_s.items()
+        }
+        self._balance.look(told, self.assignment.owners, members)
+
+    @property
+    def _look_after_s(self) -> float:
+        """How often rates are told, and the balance is looked at."""
+        return self._engine.flow.config.balance_interval_ms / 1_000

@@ -84,7 +84,7 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "`mirror restart --from-earliest` deletes the target's copy and begins anew",
     _S.SOURCE_GONE: "the source topic was deleted: delete the target topic if that was meant",
     _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
-    "then `mirror restart`",
+    "then `mirror restart`; or go on behind it with `mirror restart --skip`",
     _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "
     "their writer; after a lost site, go on behind them with `mirror restart --skip`; `mirror "
     "restart --from-earliest` deletes the target's copy, with them, and begins anew",

@@ -21,6 +21,7 @@ AT_RUN_TIME: Final = frozenset(
         "partition_in_flight_bytes",
         "in_flight_bytes",
         "discovery_interval_ms",
+        "balance_interval_ms",
     }
 )
 """The fields of a flow that are looked at whenever they are needed."""

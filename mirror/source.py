@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import trio
 
 from mirror.committed import Aborted
+from mirror.damage import behind_damage
 from mirror.fetch_session import SESSION_LOST, FetchSession, Place
 from mirror.flow_state import FlowState
 from mirror.lanes import Lane, lanes_for, measure_round_trip
@@ -312,18 +313,22 @@ class SourceFetcher:
         partition.cursor = routed.cursor
         if routed.corrupt is not None and not routed.forwards:
             # With batches before it, they go first: the next chunk begins with the damage.
-            self._note_corrupt(partition, routed.corrupt, now)
+            end = behind_damage(records, routed.cursor.source, partition.readable_end or 0)
+            self._note_corrupt(partition, routed.corrupt, end, now)
         elif self._corrupt:
             self._corrupt.pop((partition.topic, partition.index), None)
         return routed
 
-    def _note_corrupt(self, partition: MirroredPartition, fault: str, now: int) -> None:
+    def _note_corrupt(
+        self, partition: MirroredPartition, fault: str, source_end: int | None, now: int
+    ) -> None:
         key = (partition.topic, partition.index)
         self._corrupt[key] += 1
         self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
         _LOG.error("%s-%d: source: %s", *key, fault)
         if self._corrupt[key] >= CORRUPT_TRIES:
-            self._flow.stop(partition, PartitionState.SOURCE_CORRUPT, fault, now)
+            state = PartitionState.SOURCE_CORRUPT
+            self._flow.stop(partition, state, fault, now, source_end=source_end)
         else:
             self._flow.interrupt(partition, f"source: {fault}", now)
 

@@ -6,7 +6,13 @@ from typing import Final
 
 import trio
 
-from mirror.admin import TopicRefused, delete_topic, hidden_topics, topic_configs
+from mirror.admin import (
+    TopicRefused,
+    delete_topic,
+    hidden_topics,
+    reset_configs,
+    topic_configs,
+)
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
@@ -16,6 +22,7 @@ from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from mirror.refused_settings import RefusedSetting, RefusedSettings
 from mirror.start_position import is_recreated
+from mirror.taken_back import TakenBack
 from mirror.topic_changes import Applied, apply_acceptable
 from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import (
@@ -63,6 +70,7 @@ class Discovery:
         self._missing_since_ms: dict[str, int] = {}
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
+        self._taken_back = TakenBack()
         self._gone = GoneTopics(flow, links, map_log)
         self._seen: tuple[Mapping[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
@@ -183,6 +191,7 @@ class Discovery:
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
         if is_due:
             self.refused.keep(source_configs)
+            await self._take_back(source_configs, target_configs)
         now = now_ms()
         actions = plan_topics(
             {
@@ -208,6 +217,23 @@ class Discovery:
             self._flow.refresh.wake()
             target = await self._links.target_admin.metadata(refresh=True)
         return target
+
+    async def _take_back(
+        self, source: Mapping[str, dict[str, str]], target: Mapping[str, dict[str, str]]
+    ) -> None:
+        """Let defaults hold again for what the source has taken back."""
+        if self._flow.config.is_active_active:
+            return  # the other direction may have set it
+        for topic, gone in self._taken_back.due(source, target).items():
+            names = [name for name in gone if self._flow.config.settings.names.matches(name)]
+            try:
+                if names:
+                    await reset_configs(self._links.target_admin, topic, names)
+                    _LOG.info("%s: %s: taken back: %s", self._name, topic, ", ".join(names))
+            except TopicRefused as refused:
+                self._complain(refused)
+            else:
+                self._taken_back.done(topic, gone)
 
     async def _source_configs(
         self, asked: Iterable[str], *, with_defaults: bool

@@ -45,6 +45,7 @@ POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
         "retention_overrun": (Policy.STOP, Policy.SKIP, Policy.RESTART),
         "topic_recreated": (Policy.STOP, Policy.RESTART),
         "source_went_back": (Policy.STOP, Policy.RESTART),
+        "source_corrupt": (Policy.STOP, Policy.SKIP),
         "target_diverged": (Policy.STOP, Policy.SKIP, Policy.RESTART),
         "record_too_large": (Policy.STOP, Policy.SKIP),
         "target_refused": (Policy.STOP, Policy.SKIP),
@@ -139,6 +140,8 @@ class FlowConfig:
     are_groups_polled: bool
     """Ask for group positions instead of reading the source's offsets topic."""
     group_poll_interval_ms: int
+    balance_interval_ms: int = 30_000
+    """How often workers that share the flow look whether they carry about the same."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """By cause, a key of POLICIES; what is not there stops."""
     throttle: ThrottleConfig = ThrottleConfig()
@@ -240,6 +243,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         group_offsets_interval_ms=section.integer("group_offsets_interval_ms", 100, least=10),
         are_groups_polled=_are_groups_polled(section),
         group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
+        balance_interval_ms=section.integer("balance_interval_ms", 30_000, least=500),
         policies=_policies(section),
         throttle=_throttle(section.section("throttle", required=False)),
         settings=_settings(section.section("topic_settings", required=False)),

@@ -72,6 +72,8 @@ class Node:
     created_zxid: int
     modified_zxid: int
     ephemeral_owner: int
+    modified_ms: int = 0
+    """By the clock of the server that leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def _node(data: bytes, stat: ZnodeStat) -> Node:
         created_zxid=stat.czxid,
         modified_zxid=stat.mzxid,
         ephemeral_owner=stat.ephemeralOwner,
+        modified_ms=stat.mtime,
     )
 
 

@@ -1,10 +1,10 @@
 """Rights that travel between two clusters, and clusters that keep none."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -13,9 +13,7 @@ from mirror.acls import ALL_OPERATIONS, ALLOW, READ, WRITE
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.measurements import FlowMeasurements
-from mirror.partition import MirroredPartition
-from offset_translation.offset_map import OffsetMap
-from runtime.flow_section import AclSync
+from runtime.flow_section import AclSync, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.errors import ErrorCode
@@ -72,11 +70,10 @@ async def watch_between(
     sync: AclSync,
 ) -> AsyncIterator[tuple[AclWatch, Authorizer, Authorizer]]:
     """Give the watch of a flow that mirrors topic t, and what both clusters hold."""
-    config = replace(CONFIG, acls=sync)
+    everything = PatternSet(include=(re.compile(".*"),), exclude=())
+    config = replace(CONFIG, acls=sync, topics=everything)
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
-    flow.partitions["t", 0] = MirroredPartition(
-        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
-    )
+    flow.places.add(("t", 0))  # another worker may have it
     async with (
         run_fake_cluster() as dc1,
         run_fake_cluster() as dc2,

@@ -308,10 +308,20 @@ def test_check_says_what_a_run_would_do_and_changes_nothing(sites: Sites, tmp_pa
     create_topic(sites.dc1, "checked", 2)
     done = run_program("check", configure(sites, tmp_path, "checked"))
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-2:] == [
+    lines = done.stdout.splitlines()
+    assert lines[-5:] == [
         "flow dc1->dc2: mirrors 1 topics, 2 partitions: checked",
+        "flow dc1->dc2: would run",
+        "flow dc1->dc2: no daemon runs it at present",
+        next(line for line in lines if " would keep the positions of " in line),
         "flow dc1->dc2: would create checked with 2 partitions, replication factor 1",
     ]
+    assert any(line.startswith("clock of the witness: 0.") for line in lines), lines
+    for site in ("dc1", "dc2"):
+        assert any(line.startswith(f"{site}: brokers ") for line in lines), lines
+        assert any(line.startswith(f"clock of {site}") for line in lines), lines
+    warnings = [line for line in lines if "warning: " in line]
+    assert all(line.endswith(": rights are not copied") for line in warnings), warnings
     assert not read_topics(sites.dc2) & {"checked"}
 
 

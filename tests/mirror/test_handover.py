@@ -4,6 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mirror.assignment import Loads
 from mirror.handover import Assignment, Member, next_assignment, to_fence
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
@@ -62,7 +63,11 @@ class Handover(RuleBasedStateMachine):
     @rule()
     def lead(self) -> None:
         step = next_assignment(
-            self.now, self.members, self.places, fenced=self.fenced, bytes_per_s=self.rates
+            self.now,
+            self.members,
+            self.places,
+            fenced=self.fenced,
+            loads=Loads(bytes_per_s=self.rates),
         )
         if step is not None:
             assert step.version == self.now.version + 1
@@ -109,12 +114,12 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
 
     places = {("t", index) for index in range(9)}
     members = {f"w{number}": member(number, 0) for number in range(3)}
-    first = next_assignment(Assignment(), members, places, fenced=(), bytes_per_s={})
+    first = next_assignment(Assignment(), members, places, fenced=(), loads=Loads())
     assert first is not None
     left = {"w0": members["w0"], "w2": members["w2"]}
     assert to_fence(first, left) == {"w1": members["w1"].writer}
-    assert next_assignment(first, left, places, fenced=(), bytes_per_s={}) is None
-    second = next_assignment(first, left, places, fenced={"w1"}, bytes_per_s={})
+    assert next_assignment(first, left, places, fenced=(), loads=Loads()) is None
+    second = next_assignment(first, left, places, fenced={"w1"}, loads=Loads())
     assert second is not None
     assert second.of("w0") > first.of("w0")
     assert second.of("w2") > first.of("w2")

@@ -299,6 +299,14 @@ def test_a_damaged_batch_is_never_forwarded_and_all_before_it_is(
         assert line["mirrored_source_end"] == 8
         assert "checksum of the batch at offset 8" in line["reason"]
     assert sum(one.header.record_count for one in read_batches(sites.dc2, "damaged")) == 8
+    with run_mirror(configure(sites, tmp_path, "damaged", "on_source_corrupt: skip")) as mirror:
+        mirror.wait_mirrored("damaged", 12)
+        append_batches(sites.dc1, "damaged", [batch(12, 4)])
+        mirror.wait_mirrored("damaged", 16)
+        after = mirror.partition("damaged")
+        assert after is not None
+        assert after["skipped_records"] == 4
+    assert sum(one.header.record_count for one in read_batches(sites.dc2, "damaged")) == 12
 
 
 def test_a_source_that_has_lost_what_was_mirrored_stops_its_partition_alone(

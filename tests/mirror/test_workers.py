@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,37 @@ def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
     assert_mirrored_once_in_order(sites, topic)
 
 
+def test_partitions_move_by_what_they_carry_while_the_others_go_on(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = f"load-{tmp_path.name}"
+    create_topic(sites.dc1, topic, PARTITIONS)
+    file = configure(sites, tmp_path, topic, "balance_interval_ms: 500")
+    numbers = count()
+    with run_mirror(file, "a") as one, run_mirror(file, "b") as other:
+        pair = {"a": one, "b": other}
+        before = wait_shared(pair, ("a", "b"))
+        seen: list[dict[str, set[int]]] = []
+
+        def has_moved() -> bool:
+            for partition in before["a"]:
+                value = f"{next(numbers)} {'x' * 100_000}".encode()
+                heavy = build_batch([Record(0, 1_000, None, value)])
+                append_batches(sites.dc1, topic, [heavy], partition)
+            seen.append(shares(pair, ("a", "b")))
+            return bool(before["a"] & seen[-1]["b"])
+
+        wait_until("a partition moved", has_moved)
+        wait_until("all mirrored again", lambda: sum(map(len, shares(pair, "ab").values())) == 6)
+        moved = before["a"] - shares(pair, "ab")["a"]
+        assert 0 < len(moved) < len(before["a"])
+        for now in seen:
+            assert before["a"] - moved <= now["a"], "who stays has paused"
+            assert before["b"] <= now["b"], "who is not concerned has paused"
+    with run_mirror(file):
+        assert_mirrored_once_in_order(sites, topic)
+
+
 def test_a_stop_is_acknowledged_when_all_workers_have_stopped(
     sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
 ) -> None:
@@ -249,6 +281,20 @@ def test_a_stop_is_acknowledged_when_all_workers_have_stopped(
         wait_until("the start acknowledged", lambda: is_acknowledged(start))
     wait_shared(workers, NAMES)
     assert_mirrored_once_in_order(sites, topic)
+    file = str(workers["a"].configuration)
+
+    def states() -> set[str]:
+        lines = [one for name in NAMES for one in workers[name].status()["partitions"]]
+        return {one["state"] for one in lines} if len(lines) == PARTITIONS else set()
+
+    program("pause", "dc1-dc2", topic, file)
+    wait_until("the topic paused everywhere", lambda: states() == {"paused"})
+    program("resume", "dc1-dc2", topic, file)
+    wait_until("the topic resumed everywhere", lambda: bool(states()) and states() <= FLOWING)
+    program("pause", "dc1-dc2", file)
+    wait_until("paused", lambda: {workers[name].status()["role"] for name in NAMES} == {"paused"})
+    program("resume", "dc1-dc2", file)
+    wait_shared(workers, NAMES)
 
 
 def test_one_command_runs_several_workers_and_starts_a_dead_one_again(

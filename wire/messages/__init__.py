@@ -23,6 +23,7 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from wire.messages.describe_quorum import DescribeQuorumRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
@@ -94,6 +95,7 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         45: AlterPartitionReassignmentsRequest,
         46: ListPartitionReassignmentsRequest,
         47: OffsetDeleteRequest,
+        55: DescribeQuorumRequest,
         56: AlterPartitionRequest,
         60: DescribeClusterRequest,
     }

@@ -1,0 +1,36 @@
+"""Topic settings that were taken back on the source: on the target they are taken back, too. Pure.
+
+Only what this run has seen set on the source: a setting that the target has of its own stays.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+
+class TakenBack:
+    """What is to be taken back, by topic, until it is done."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        self._seen: defaultdict[str, set[str]] = defaultdict(set)
+
+    def due(
+        self, source: Mapping[str, Mapping[str, str]], target: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, list[str]]:
+        """Return the settings of each topic that the source had and the target still has.
+
+        A topic that is missing in either has not said what it has.
+        """
+        found: dict[str, list[str]] = {}
+        for topic, settings in source.items():
+            gone = self._seen[topic] - settings.keys()
+            self._seen[topic] |= settings.keys()
+            if topic in target:
+                self._seen[topic] -= gone - target[topic].keys()
+                if left := gone & target[topic].keys():
+                    found[topic] = sorted(left)
+        return found
+
+    def done(self, topic: str, names: Iterable[str]) -> None:
+        """The target has its defaults again."""
+        self._seen[topic] -= set(names)

@@ -1,0 +1,125 @@
+"""`python -m tests.memory [--partitions N ...]`: what a mirror of so many partitions has in memory.
+
+A backlog in all partitions fills the mirror's buffers; its peak counts. Exit status: 0 it stays
+below the limits, 1 it does not.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from runtime.config import load
+from tests.bench.filling import fill
+from tests.bench.ledger import RunFailed
+from tests.bench.pinning import Mirror
+from tests.bench.processes import cpu_and_memory
+from tests.bench.results import OURS
+from tests.bench.served import create_topic, ends
+from tests.bench.stage import Stage, run_apache, run_bundled, run_witness
+from tests.bench.workloads import KIB, MIB, Workload
+from tests.memory.figures import BASE_PARTITIONS, MANY_PARTITIONS, Footprint, most_resident_bytes
+from wire.net import NetworkFault, open_cluster
+
+EACH: Final = 250
+"""Partitions of one topic at most."""
+REST_S: Final = 5.0
+LOOK_S: Final = 1.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure each number of partitions between fresh clusters."""
+    options = _parser().parse_args(arguments)
+    found: list[Footprint] = []
+    for partitions in options.partitions:
+        found.append(_measure(partitions, options))
+        sys.stdout.write(f"{found[-1]}\n")
+        sys.stdout.flush()
+    return 0 if all(one.is_reached for one in found) else 1
+
+
+def _measure(partitions: int, options: argparse.Namespace) -> Footprint:
+    run_site = run_apache if options.apache else run_bundled
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (
+            run_site(folder, "dc1") as source,
+            run_site(folder, "dc2") as target,
+            run_witness(folder) as witness,
+        ):
+            stage = Stage(folder=folder / "runs", source=source, target=target, witness=witness)
+            each = min(partitions, EACH)
+            size = options.backlog_mb * MIB * each // partitions
+            workload = Workload(batch_bytes=4 * KIB, partitions=each, data_bytes=size)
+            topics = [f"memory-{number}" for number in range(-(-partitions // each))]
+            for topic in topics:
+                create_topic(source, topic, each)
+                trio.run(fill, source, topic, workload)
+            return _watch(stage, topics, workload, limit_s=options.limit_s)
+
+
+def _watch(stage: Stage, topics: Sequence[str], workload: Workload, *, limit_s: float) -> Footprint:
+    names = stage.next_names()
+    mirror = stage.mirror(OURS, names, topics)
+    mirror.start()
+    try:
+        trio.run(_wait_mirrored, stage, topics, workload, limit_s)
+        trio.run(trio.sleep, REST_S)
+        _, rest_bytes = cpu_and_memory(mirror.pid)
+        return Footprint(
+            partitions=workload.partitions * len(topics),
+            mirrored_bytes=workload.value_bytes * len(topics),
+            buffer_bytes=_buffers(stage, names.source),
+            most_bytes=_peak(mirror),
+            rest_bytes=rest_bytes,
+        )
+    finally:
+        mirror.kill()
+
+
+async def _wait_mirrored(
+    stage: Stage, topics: Sequence[str], workload: Workload, limit_s: float
+) -> None:
+    """Return when the target has every record."""
+    wanted = workload.records * len(topics)
+    seen = 0
+    async with open_cluster(stage.target.addresses, client_id="bench") as cluster:
+        with trio.move_on_after(limit_s):
+            while True:
+                try:
+                    counts = [await ends(cluster, topic, workload.partitions) for topic in topics]
+                except NetworkFault:
+                    counts = []  # a topic is not there yet
+                seen = sum(map(sum, counts))
+                if seen >= wanted:
+                    return
+                await trio.sleep(LOOK_S)
+    raise RunFailed(f"{seen} of {wanted} records are on the target after {limit_s:g} s")
+
+
+def _buffers(stage: Stage, source: str) -> int:
+    """Return what the configuration lets the mirror's one flow hold."""
+    [flow] = load(stage.folder / source / "dc.yaml").flows
+    return flow.in_flight_bytes + flow.fetch_max_bytes
+
+
+def _peak(mirror: Mirror) -> int:
+    return most_resident_bytes(Path(f"/proc/{mirror.pid}/status").read_text())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.memory", description=__doc__)
+    usual = [BASE_PARTITIONS, MANY_PARTITIONS]
+    parser.add_argument("--partitions", type=int, nargs="+", default=usual)
+    parser.add_argument("--backlog-mb", type=int, default=256, help="in all partitions together")
+    parser.add_argument("--limit-s", type=float, default=600, help="for mirroring the backlog")
+    parser.add_argument("--apache", action="store_true", help="between Apache Kafka brokers")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
