@@ -18,6 +18,8 @@ from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
 
 LOOK_TIMEOUT_S: Final = 3.0
+MAP_TIMEOUT_S: Final = 60.0
+"""A map has room for a million holes; whether the target answers at all is known before."""
 
 
 @asynccontextmanager
@@ -83,7 +85,6 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
     worker = await FlowControl(zookeeper, paths, flow).worker()
     async with open_ends(configuration, flow) as ends:
         views: dict[str, SiteView] = {}
-        mirrored: dict[Place, int] = {}
 
         async def look(site: Site) -> None:
             views[site.name] = await _look_at(site, flow)
@@ -91,7 +92,9 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         async with trio.open_nursery() as nursery:
             nursery.start_soon(look, ends.source)
             nursery.start_soon(look, ends.target)
-            nursery.start_soon(_read_mirrored, ends, mirrored)
+        # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
+        is_there = views[flow.target].fault is None
+        mirrored = await _read_mirrored(ends) if is_there else {}
     return replace(
         seen,
         flow=flow.name,
@@ -117,18 +120,17 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
     return SiteView(name=site.name, fault=fault, ends={}, groups={})
 
 
-async def _read_mirrored(ends: Ends, mirrored: dict[Place, int]) -> None:
-    """Fill in how far each partition is mirrored; nothing where the target does not tell."""
+async def _read_mirrored(ends: Ends) -> dict[Place, int]:
+    """Return how far each partition is mirrored; nothing where the target does not tell."""
     follower = MapFollower(ends.target, ends.flow.source)
-    with trio.move_on_after(LOOK_TIMEOUT_S):
+    with trio.move_on_after(MAP_TIMEOUT_S):
         try:
             await follower.refresh()
         except NetworkFault:
-            return  # the look at the target itself says what is wrong with it
-        for place in follower.places:
-            reached = follower.mirrored_end(place)
-            if reached is not None:
-                mirrored[place] = reached
+            return {}  # what the target does not tell, the steps find out
+        reached = {place: follower.mirrored_end(place) for place in follower.places}
+        return {place: end for place, end in reached.items() if end is not None}
+    return {}
 
 
 def _describe(worker: WorkerInfo) -> str:

@@ -1,0 +1,60 @@
+"""What a look at both sites takes, and what it must not take for silence."""
+
+from collections.abc import Iterable
+from typing import cast
+
+import pytest
+import trio
+
+import failover.snapshot
+from failover.site import Place, Site
+from failover.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
+from runtime.config import FlowConfig
+from wire.net import NetworkFault
+from wire.net.errors import RequestTimedOut
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+
+class SlowMap:
+    """A map that takes its time."""
+
+    takes_s = 0.0
+    fault: NetworkFault | None = None
+    places = (("orders", 0), ("orders", 1))
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    async def refresh(self, _: Iterable[Place] | None = None) -> None:
+        await trio.sleep(self.takes_s)
+        if self.fault is not None:
+            raise self.fault
+
+    def mirrored_end(self, place: Place) -> int | None:
+        return 7 if place == ("orders", 0) else None
+
+
+class Flow:
+    source = "dc1"
+
+
+async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault | None) -> object:
+    patch.setattr(SlowMap, "takes_s", takes_s)
+    patch.setattr(SlowMap, "fault", fault)
+    patch.setattr(failover.snapshot, "MapFollower", SlowMap)
+    site = cast("Site", None)
+    return await _read_mirrored(Ends(flow=cast("FlowConfig", Flow()), source=site, target=site))
+
+
+async def test_a_map_of_many_holes_may_take_longer_than_a_site_that_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await reached(monkeypatch, MAP_TIMEOUT_S - 1, None) == {("orders", 0): 7}
+    assert await reached(monkeypatch, MAP_TIMEOUT_S + 1, None) == {}
+
+
+async def test_of_a_target_that_stops_answering_nothing_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await reached(monkeypatch, 1, RequestTimedOut("gone")) == {}
