@@ -1,4 +1,6 @@
-"""`python -m tests.freshness [groups | maps]`: how soon positions arrive; what maps cost.
+"""`python -m tests.freshness [groups | lags | maps]`: how soon positions are there, and how exact.
+
+`lags`: groups at every lag over planned switches; `maps`: what maps cost.
 
 Exit status: 0 the figures are reached, 1 they are not.
 """
@@ -9,24 +11,45 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.bench.ledger import say
 from tests.bench.stage import Stage, run_apache, run_bundled, run_witness
 from tests.freshness.figures import CPU_LIMIT, told
+from tests.freshness.lags import SCENES, Scene
 from tests.freshness.load import Load, measure
 from tests.freshness.maps import costs
+from tests.freshness.switched import all_exact, head, row
+from tests.interop.selection import QUICK_PAIR
+from tests.interop.sites import BUNDLED, Pair, run_sites
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line asks for."""
     options = _parser().parse_args(arguments)
-    return _maps() if options.what == "maps" else _groups(options)
+    return {"maps": _maps, "lags": _lags, "groups": _groups}[options.what](options)
 
 
-def _maps() -> int:
+def _maps(_: argparse.Namespace) -> int:
     found = []
     for cost in costs():
         sys.stdout.write(f"{cost}\n")
         found.append(cost)
     return 0 if all(cost.is_reached for cost in found) else 1
+
+
+def _lags(options: argparse.Namespace) -> int:
+    pair = QUICK_PAIR if options.apache else Pair(source=BUNDLED, target=BUNDLED)
+    others = {"there-and-back"} if options.apache else {"transactional"}
+    names = options.only or [name for name in SCENES if name not in others]
+    found = []
+    with tempfile.TemporaryDirectory() as name, run_sites(Path(name), pair) as sites:
+        say(f"{pair}\n{head()}")
+        for scene in names:
+            told = SCENES[scene](Scene(sites=sites, folder=Path(name) / scene, topic=scene))
+            for one in told:
+                sys.stdout.write(f"{row(one)}\n")
+                sys.stdout.flush()
+                found.append(one)
+    return 0 if all_exact(found) else 1
 
 
 def _groups(options: argparse.Namespace) -> int:
@@ -54,7 +77,8 @@ def _groups(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.freshness", description=__doc__)
     usual = Load()
-    parser.add_argument("what", nargs="?", choices=("groups", "maps"), default="groups")
+    parser.add_argument("what", nargs="?", choices=("groups", "lags", "maps"), default="groups")
+    parser.add_argument("--only", nargs="+", choices=SCENES, help="of the topics of `lags`")
     parser.add_argument("--groups", type=int, default=usual.groups)
     parser.add_argument("--partitions", type=int, default=usual.partitions)
     parser.add_argument("--interval-s", type=float, default=usual.interval_s)
