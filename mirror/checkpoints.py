@@ -256,20 +256,18 @@ class GroupSync:
     ) -> dict[TopicPartition, Chosen]:
         """Compare one group's positions with the target's; return what is to be committed."""
         chosen: dict[TopicPartition, Chosen] = {}
+        now, placed = now_ms(), self._flow.placed
         for place, position in positions.items():
             applied = self._log.applied.get((group, *place))
             current = there[place].offset if place in there else None
-            partition = self._flow.placed.get(place)
+            partition = placed.get(place)
             if partition is None:
                 continue  # gone while the target was asked
             offset_map = partition.offset_map
+            upstream = None if applied is None else applied.upstream_offset
             decision = decide(
                 offset_map,
-                GroupPosition(
-                    source_offset=position.offset,
-                    applied_source_offset=None if applied is None else applied.upstream_offset,
-                    target_offset=current,
-                ),
+                GroupPosition(position.offset, upstream, current),
                 group_is_idle=True,
                 backward=self._flow.backward(place),
             )
@@ -277,7 +275,7 @@ class GroupSync:
             waits = end is None or position.offset > end
             if waits:
                 self._agenda.wait_for_data(group, place, position.offset)
-                self._agenda.later(group, (place,), now_ms(), WAITING_LOOK_MS)
+                self._agenda.later(group, (place,), now, WAITING_LOOK_MS)
             if not isinstance(decision, Leave):
                 chosen[place] = Chosen(decision, self._metadata(position.metadata), current)
                 continue
@@ -292,7 +290,7 @@ class GroupSync:
                         is_exact=not waits,
                     )
                     self._note_checkpoint(group, place, known, self._metadata(position.metadata))
-            self._note_status(group, place, position.offset, current, state)
+            self.status[group, *place] = GroupStatus(position.offset, current, state, now)
         return chosen
 
     def _metadata(self, metadata: str) -> str:
@@ -319,45 +317,42 @@ class GroupSync:
                 self._put_off(group, chosen, codes)
                 continue
             self.fault.clear(group)
+            positions, now = self.groups.positions.get(group, {}), now_ms()
             for place, one in chosen.items():
-                self._take_code(group, place, one, codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR))
+                code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+                state = self._take_code(group, place, one, code, now)
+                known = positions.get(place)
+                if known is None:
+                    continue
+                there, waits = one.before, known.offset > one.position.source_offset
+                if state is None:
+                    there, state = one.position.target_offset, WAITS if waits else SETTLED
+                self.status[group, *place] = GroupStatus(known.offset, there, state, now)
 
-    def _take_code(self, group: str, place: TopicPartition, one: Chosen, code: ErrorCode) -> None:
-        """Note what has become of one position."""
-        now, position = now_ms(), one.position
-        known = self.groups.positions.get(group, {}).get(place)
+    def _take_code(
+        self, group: str, place: TopicPartition, one: Chosen, code: ErrorCode, now: int
+    ) -> str | None:
+        """Note what has become of one position; return why it was refused, None if it was not."""
         if code is ErrorCode.NONE:
             self._flow.measurements.group_commits += 1
-            self._note_checkpoint(group, place, position, one.metadata)
-            if known is not None:
-                state = WAITS if known.offset > position.source_offset else SETTLED
-                self._note_status(group, place, known.offset, position.target_offset, state)
-            return
+            self._note_checkpoint(group, place, one.position, one.metadata)
+            return None
         self._flow.measurements.group_commit_errors[code.name] += 1
         if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
             self._leave_metadata_out(group, place, one.metadata)
             self._agenda.later(group, (place,), now, 0)
         else:
             self._agenda.later(group, (place,), now, ACTIVE_LOOK_MS)
-        if known is not None:
-            state = Leave.GROUP_IS_ACTIVE.value if code in ACTIVE else f"refused: {code.name}"
-            self._note_status(group, place, known.offset, one.before, state)
+        return Leave.GROUP_IS_ACTIVE.value if code in ACTIVE else f"refused: {code.name}"
 
     def _note_checkpoint(
         self, group: str, place: TopicPartition, position: Position, metadata: str
     ) -> None:
         topic, partition = place
-        self._log.note(
-            (group, topic, partition),
-            Checkpoint(
-                group=group,
-                topic=self._names.on_target(topic),
-                partition=partition,
-                upstream_offset=position.source_offset,
-                downstream_offset=position.target_offset,
-                metadata=metadata,
-            ),
-        )
+        source, target, _ = position
+        there = self._names.on_target(topic)
+        one = Checkpoint(group, there, partition, source, target, metadata)
+        self._log.note((group, topic, partition), one)
 
     def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
         """From now on positions with as much metadata are committed without it."""
@@ -373,11 +368,6 @@ class GroupSync:
     def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
         self.fault.note(f"group {group}: {fault}", group)
         self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
-
-    def _note_status(
-        self, group: str, place: TopicPartition, source: int, target: int | None, state: str
-    ) -> None:
-        self.status[group, *place] = GroupStatus(source, target, state, now_ms())
 
 
 def _slices(due: Due) -> Iterator[Due]:

@@ -197,6 +197,8 @@ class FlowState:
 
     def backward(self, place: TopicPartition) -> OffsetMap | None:
         """Return what came into a partition of the source from the target, if that is known."""
+        if place not in self.arrived.maps:
+            return None
         partition = self.placed.get(place)
         if partition is None or partition.source_end is None:
             return None

@@ -15,10 +15,10 @@ from mirror.committed import Aborted, CommittedFilter
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
-from mirror.source import one_view
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
+from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body
+from wire.messages.fetch import FetchRequest
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
 from wire.net.operations import list_offsets
@@ -31,6 +31,7 @@ MAX_WAIT_MS: Final = 500
 PARTITION_BYTES: Final = 256 * 1024
 FETCH_BYTES: Final = 2 * 1024 * 1024
 READ_COMMITTED: Final = 1
+LIMITS: Final = Limits(MAX_WAIT_MS, 1, FETCH_BYTES, READ_COMMITTED)
 LOOK_S: Final = 5.0
 ABSENT_LOOK_S: Final = 0.5
 PAUSE_S: Final = 0.2
@@ -130,76 +131,55 @@ class GroupReader:
     async def _read_node(self, node: int) -> None:
         """Read what this broker leads."""
         while True:
-            request = self._request(node)
-            if request is None:
+            wanted = self._wanted(node)
+            if not wanted or self._topic is None:
                 await trio.sleep(PAUSE_S)
                 continue
+            key = OFFSETS_TOPIC, self._topic.topic_id
             try:
                 connection = await self._links.source_groups.connection(node)
-                answer = await connection.request(request)
+                version = connection.version_of(FetchRequest)
+                body = request_body(version, LIMITS, Session(), {key: wanted}, {}, "")
+                answer = await connection.ask(FetchRequest, version, [body], read_answer)
             except NetworkFault as fault:
                 self.fault.note(str(fault), f"broker {node}")
                 await trio.sleep(PAUSE_S)
                 continue
-            codes = [
-                await self._take(node, data)
-                for topic in answer.responses
-                for data in topic.partitions
-            ]
+            codes = [await self._take(node, one) for _, found in answer.topics for one in found]
             if any(code is not ErrorCode.NONE for code in (*codes, code_of(answer.error_code))):
                 await trio.sleep(PAUSE_S)
             else:
                 self.fault.clear(f"broker {node}")
                 await trio.sleep(GATHER_S)
 
-    def _request(self, node: int) -> FetchRequest | None:
-        topic = self._topic
-        if topic is None:
-            return None
-        partitions = tuple(
-            FetchPartition(
-                partition=index,
-                fetch_offset=self._next[index],
-                partition_max_bytes=PARTITION_BYTES,
-            )
-            for index, view in topic.partitions.items()
+    def _wanted(self, node: int) -> list[Wanted]:
+        if self._topic is None:
+            return []
+        return [
+            Wanted(index, self._next[index], PARTITION_BYTES)
+            for index, view in self._topic.partitions.items()
             if view.leader == node and index in self._next
-        )
-        if not partitions:
-            return None
-        return FetchRequest(
-            max_wait_ms=MAX_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=READ_COMMITTED,
-            topics=(
-                FetchTopic(topic=OFFSETS_TOPIC, topic_id=topic.topic_id, partitions=partitions),
-            ),
-        )
+        ]
 
-    async def _take(self, node: int, data: FetchPartitionData) -> ErrorCode:
+    async def _take(self, node: int, data: Found) -> ErrorCode:
         code = code_of(data.error_code)
         if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._refuse()
             await trio.sleep(LOOK_S)
             return code
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._next.pop(data.partition_index, None)  # compaction went by: begin again
+            self._next.pop(data.partition, None)  # compaction went by: begin again
         if code is not ErrorCode.NONE:
-            self.fault.note(f"partition {data.partition_index}: {code.name}", f"broker {node}")
+            self.fault.note(f"partition {data.partition}: {code.name}", f"broker {node}")
             await self._look()
             return code
         self._allow()
-        records = one_view(data.records)
-        if records is not None and len(records):
-            self._replay(
-                data.partition_index,
-                records,
-                [
-                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
-                    for one in data.aborted_transactions or ()
-                ],
-            )
+        if data.records:
+            aborted = [
+                Aborted(producer_id=producer_id, first_offset=first)
+                for producer_id, first in data.aborted
+            ]
+            self._replay(data.partition, data.records, aborted)
             self._groups.news.wake()
         self._note_loaded()
         return code

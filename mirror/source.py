@@ -386,11 +386,3 @@ def _found(asked: Iterable[_Asked], answer: Fetched) -> Iterator[tuple[_Asked, F
         for data in partitions:
             if data.partition in of_topic:
                 yield of_topic[data.partition], data
-
-
-def one_view(records: object) -> memoryview | None:
-    """Return a decoded records field, which is one view or null."""
-    if records is None:
-        return None
-    assert isinstance(records, memoryview | bytes | bytearray), "decoded records are one view"
-    return memoryview(records)

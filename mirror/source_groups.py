@@ -1,8 +1,7 @@
 """The source's group positions as far as they are known, and which of them are news."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mirror.flow_state import FlowState, Wakeup
 from mirror.odd_records import OddRecords
@@ -17,8 +16,7 @@ KEY_VERSIONS: Final = range(256)
 """Newer group protocols have some dozen kinds of keys; beyond this nobody's coordinator writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
+class SourcePosition(NamedTuple):
     """What a group committed on the source."""
 
     offset: int

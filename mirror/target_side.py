@@ -40,6 +40,8 @@ async def commit_on_target(
     """Commit (offset, metadata) for groups; return what became of each."""
     topics = {topic for positions in commits.values() for topic, _ in positions}
     there = {topic: names.on_target(topic) for topic in topics}
+    if all(topic == name for topic, name in there.items()):
+        return await commit_offsets_of(cluster, commits)
     back = {name: topic for topic, name in there.items()}
     answers = await commit_offsets_of(
         cluster,
@@ -57,9 +59,11 @@ async def commit_on_target(
 
 
 def _by_source(
-    names: TopicNames, found: Mapping[TopicPartition, GroupOffset]
+    names: TopicNames, found: dict[TopicPartition, GroupOffset]
 ) -> dict[TopicPartition, GroupOffset]:
     here = {topic: names.on_source(topic) for topic in {topic for topic, _ in found}}
+    if all(topic == source for topic, source in here.items()):
+        return found
     return {
         (source, index): one
         for (topic, index), one in found.items()

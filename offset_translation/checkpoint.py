@@ -6,12 +6,18 @@ value: int16 version (0), int64 upstream offset, int64 downstream offset, string
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from offset_translation.binary import Cursor, MalformedRecord, put_string
 
 VERSION: Final = 0
+_OFFSETS: Final = struct.Struct(">hqq")
+_PARTITION: Final = struct.Struct(">i")
+_NO_METADATA: Final = put_string("")
+
+_name = lru_cache(maxsize=16384)(put_string)
+"""Groups and topics: the same come again and again."""
 
 
 def checkpoint_topic_name(source: str) -> str:
@@ -19,8 +25,7 @@ def checkpoint_topic_name(source: str) -> str:
     return f"{source}.checkpoints.internal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A group's position on both sides: everything before it is there."""
 
     group: str
@@ -33,13 +38,10 @@ class Checkpoint:
 
 def encode(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
     """Return key and value."""
-    key = (
-        put_string(checkpoint.group)
-        + put_string(checkpoint.topic)
-        + struct.pack(">i", checkpoint.partition)
-    )
-    offsets = struct.pack(">hqq", VERSION, checkpoint.upstream_offset, checkpoint.downstream_offset)
-    return key, offsets + put_string(checkpoint.metadata)
+    group, topic, partition, upstream, downstream, metadata = checkpoint
+    key = _name(group) + _name(topic) + _PARTITION.pack(partition)
+    offsets = _OFFSETS.pack(VERSION, upstream, downstream)
+    return key, offsets + (put_string(metadata) if metadata else _NO_METADATA)
 
 
 def decode(key: bytes, value: bytes) -> Checkpoint:

@@ -5,8 +5,8 @@ rewound; a null position (-1, as some clients write) is as good as none; an empt
 never beyond the mirrored end of the target.
 """
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.offset_map import OffsetMap
@@ -22,8 +22,7 @@ class Leave(Enum):
     TARGET_IS_AHEAD = "the group has moved further on the target by itself"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPosition:
+class GroupPosition(NamedTuple):
     """One partition of one group, as seen on both sides; None or negative means no position."""
 
     source_offset: int

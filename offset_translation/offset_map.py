@@ -299,6 +299,9 @@ class OffsetMap:
             # Not in the last piece: before the mirrored end for certain, and most lookups are.
             place = self._place[index] + source_offset - self._source[index]
             return min(place, self._place[index + 1])
+        if index >= 0 and self._seal is None:
+            place = self._place[index] + source_offset - self._source[index]
+            return place if place <= self._place_end else None
         end = self.mirrored_source_end
         if end is None or source_offset > end:
             return None

@@ -1,7 +1,7 @@
 """Translate positions: "the next record not yet read", from source to target and back."""
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from offset_translation.offset_map import OffsetMap
 
@@ -13,8 +13,7 @@ class NotYet(Enum):
     FORGOTTEN = "the position lies before the oldest piece still held"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(NamedTuple):
     """A place that both logs share: everything before it is on both sides.
 
     ``is_exact`` is False if the position asked for lies elsewhere and this is the nearest place
@@ -67,22 +66,18 @@ def translate_clamped(offset_map: OffsetMap, source_offset: int) -> Position | N
     >>> translate_clamped(offset_map, 900)
     Position(source_offset=15, target_offset=11, is_exact=False)
     """
+    found = translate(offset_map, source_offset)
+    if not isinstance(found, NotYet):
+        return Position(source_offset, found, is_exact=True)
     first_source = offset_map.mirrored_source_start
     source_end = offset_map.mirrored_source_end
     target_end = offset_map.mirrored_target_end
     if first_source is None or source_end is None or target_end is None:
         return None
-    match translate(offset_map, source_offset):
-        case NotYet.UNMIRRORED:
-            return Position(source_offset=source_end, target_offset=target_end, is_exact=False)
-        case NotYet.FORGOTTEN:
-            return Position(
-                source_offset=first_source,
-                target_offset=offset_map.runs.end_of(offset_map.first_place),
-                is_exact=False,
-            )
-        case int(target_offset):
-            return Position(source_offset=source_offset, target_offset=target_offset, is_exact=True)
+    if found is NotYet.UNMIRRORED:
+        return Position(source_end, target_end, is_exact=False)
+    oldest = offset_map.runs.end_of(offset_map.first_place)
+    return Position(first_source, oldest, is_exact=False)
 
 
 def translate_back(offset_map: OffsetMap, target_offset: int) -> int | NotYet:

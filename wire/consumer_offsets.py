@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from wire.primitives import (
     MalformedMessage,
@@ -60,14 +60,13 @@ class OffsetKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetValue:
-    """A committed position: the offset of the next record to read."""
+class OffsetValue(NamedTuple):
+    """A committed position: the offset of the next record to read. Made thousands a second."""
 
     offset: int
+    commit_timestamp_ms: int
     leader_epoch: int = -1
     metadata: str = ""
-    commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_TIMESTAMP
     """When the commit itself named its retention (OffsetCommit v2-4), else -1."""
 
@@ -139,12 +138,8 @@ def decode_offset_value(value: Buffer) -> OffsetValue:
         if version == OFFSET_VALUE_VERSION and len(value) == _VALUE_3_BYTES + length:
             metadata = bytes(value[_VALUE_3_HEAD.size : -8])
             with suppress(UnicodeDecodeError):  # named below
-                return OffsetValue(
-                    offset=offset,
-                    leader_epoch=epoch,
-                    metadata=metadata.decode() if length else "",
-                    commit_timestamp_ms=int.from_bytes(value[-8:], signed=True),
-                )
+                stamp_ms = int.from_bytes(value[-8:], signed=True)
+                return OffsetValue(offset, stamp_ms, epoch, metadata.decode() if length else "")
     with _read_whole(value, "offset value") as reader:
         version = _known_version(reader)
         flexible = version >= FLEXIBLE_SINCE

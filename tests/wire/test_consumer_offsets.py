@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.consumer_offsets import (
+    NO_TIMESTAMP,
     GroupMember,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -49,7 +50,12 @@ group_values = st.builds(
     members=st.lists(members, max_size=3).map(tuple),
 )
 offset_values = st.builds(
-    OffsetValue, offset=int64s, leader_epoch=int32s, metadata=names, commit_timestamp_ms=int64s
+    OffsetValue,
+    offset=int64s,
+    leader_epoch=int32s,
+    metadata=names,
+    commit_timestamp_ms=int64s,
+    expire_timestamp_ms=st.just(NO_TIMESTAMP),
 )
 
 

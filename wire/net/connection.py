@@ -216,13 +216,7 @@ class Connection:
         """
         pending: Pending[Any] = Pending(self, request.RESPONSE, version, 0.0)
         await self.post(request, version, body, pending)
-        frame = await pending.wait_frame()
-        try:
-            return read(frame, version)
-        except MalformedMessage as fault:
-            reason = f"garbled answer: {fault}"
-            self.close(reason)
-            raise ConnectionClosed(f"{self.name}: {reason}") from fault
+        return await pending.wait_read(read)
 
     async def send_unanswered(self, message: ProduceRequest) -> None:
         """Send a Produce with acks=0, to which a broker says nothing; return when handed over."""

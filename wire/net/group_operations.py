@@ -3,44 +3,30 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeVar
 
 import trio
 
 from wire.errors import ErrorCode
+from wire.hot.group_offsets import (
+    GROUPS_SINCE,
+    GroupOffset,
+    TopicPartition,
+    commit_body,
+    found_of,
+    read_committed,
+)
 from wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from wire.net.cluster import Cluster
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed, RequestRefused
 from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, PAUSE_S, code_of
 from wire.net.transport import Address
 
-TopicPartition: TypeAlias = tuple[str, int]
 Result = TypeVar("Result")
-
-GROUPS_SINCE: Final = 8
-"""OffsetFetch names several groups at once from this version on, in fields of their own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOffset:
-    """A stored position: the offset of the next record to read."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,31 +59,13 @@ async def fetch_group_offsets(
         else:
             request = OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
         answer = await coordinator.request(request)
-        return stored_positions(answer.groups[0] if answer.groups else answer)
+        found = found_of(group, answer.groups[0] if answer.groups else answer)
+        return code_of(found.error_code), found.positions
 
     code, positions = await _ask_coordinator(cluster, group, ask)
     if code is not ErrorCode.NONE:
         raise RequestRefused(f"positions of group {group}", code)
     return positions
-
-
-def stored_positions(
-    answer: OffsetFetchResponse | OffsetFetchResponseGroup,
-) -> tuple[ErrorCode, dict[TopicPartition, GroupOffset]]:
-    """Return the first error, of a group or of a partition of it, and the positions there are."""
-    code = code_of(answer.error_code)
-    positions = {}
-    for topic in answer.topics:
-        for found in topic.partitions:
-            if found.error_code:
-                code = code or code_of(found.error_code)
-            if found.committed_offset >= 0:
-                positions[topic.name, found.partition_index] = GroupOffset(
-                    offset=found.committed_offset,
-                    leader_epoch=found.committed_leader_epoch,
-                    metadata=found.metadata or "",
-                )
-    return code, positions
 
 
 async def commit_group_offsets(
@@ -108,39 +76,16 @@ async def commit_group_offsets(
     A group with live members answers UNKNOWN_MEMBER_ID for all. Raises NetworkFault; committing
     the same again is harmless.
     """
-    request = commit_request(group, positions)
 
     async def ask(coordinator: Connection) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
-        answer = await coordinator.request(request)
-        codes = {
-            (topic.name, stored.partition_index): code_of(stored.error_code)
-            for topic in answer.topics
-            for stored in topic.partitions
-        }
+        version = coordinator.version_of(OffsetCommitRequest)
+        body = commit_body(group, positions, version)
+        answer = await coordinator.ask(OffsetCommitRequest, version, [body], read_committed)
+        codes = {place: code_of(code) for place, code in answer.items()}
         moved = [code for code in codes.values() if code in COORDINATOR_MOVED]
         return moved[0] if moved else ErrorCode.NONE, codes
 
     return (await _ask_coordinator(cluster, group, ask))[1]
-
-
-def commit_request(
-    group: str, positions: Mapping[TopicPartition, tuple[int, str]]
-) -> OffsetCommitRequest:
-    """Return the request that stores (offset, metadata) for a group from outside it."""
-    by_topic: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for (topic, partition), (offset, metadata) in positions.items():
-        by_topic[topic].append(
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=metadata
-            )
-        )
-    return OffsetCommitRequest(
-        group_id=group,
-        topics=tuple(
-            OffsetCommitRequestTopic(name=name, partitions=tuple(stored))
-            for name, stored in by_topic.items()
-        ),
-    )
 
 
 async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, GroupDescription]:

@@ -6,36 +6,37 @@ What kept a single group from being answered is that group's result.
 
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import trio
 
 from wire.errors import ErrorCode
-from wire.messages.offset_commit import OffsetCommitResponse
-from wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
+from wire.headers import decode_response
+from wire.hot.group_offsets import (
+    GROUPS_SINCE,
+    GroupFound,
+    GroupOffset,
+    TopicPartition,
+    commit_body,
+    fetch_body,
+    found_of,
+    read_committed,
+    read_fetched,
 )
+from wire.messages.offset_commit import OffsetCommitRequest
+from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.net.cluster import Cluster
 from wire.net.connection import Connection
 from wire.net.errors import BrokerUnreachable, ConnectionClosed, NetworkFault, RequestRefused
-from wire.net.group_operations import (
-    GROUPS_SINCE,
-    GroupOffset,
-    TopicPartition,
-    commit_request,
-    stored_positions,
-)
 from wire.net.pending import Pending
 from wire.net.retries import COORDINATOR_MOVED, code_of
 from wire.net.transport import Address
-from wire.schema import Request
+from wire.primitives import Buffer
+from wire.schema import AnyRequest, encode
 
 Found: TypeAlias = dict[TopicPartition, GroupOffset]
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
-R = TypeVar("R")
+T = TypeVar("T")
 Result = TypeVar("Result")
 Results: TypeAlias = dict[str, Result | NetworkFault]
 
@@ -48,21 +49,19 @@ async def fetch_offsets_of(cluster: Cluster, groups: Iterable[str]) -> Results[F
     """Return every position of each group, or the fault that kept it from being told."""
 
     async def ask(connection: Connection, held: Sequence[str]) -> Results[Found]:
-        if connection.version_of(OffsetFetchRequest) < GROUPS_SINCE:
-            alone = [OffsetFetchRequest(group_id=group, topics=None) for group in held]
-            answers = await _pipelined(connection, alone)
-            return {group: _told(group, one) for group, one in zip(held, answers, strict=True)}
-        chunks = [
-            held[first : first + GROUPS_A_REQUEST]
-            for first in range(0, len(held), GROUPS_A_REQUEST)
-        ]
-        answers = await _pipelined(connection, [_question(chunk) for chunk in chunks])
+        version = connection.version_of(OffsetFetchRequest)
+        some = GROUPS_A_REQUEST if version >= GROUPS_SINCE else 1
+        chunks = [held[first : first + some] for first in range(0, len(held), some)]
+        bodies = [_question(chunk, version) for chunk in chunks]
+        answers = await _pipelined(connection, OffsetFetchRequest, version, bodies, _read_found)
         results: Results[Found] = {}
         for chunk, answer in zip(chunks, answers, strict=True):
             if isinstance(answer, NetworkFault):
                 results |= dict.fromkeys(chunk, answer)
+            elif version >= GROUPS_SINCE:
+                results |= {one.group: _told(one) for one in answer}
             else:
-                results |= {one.group_id: _told(one.group_id, one) for one in answer.groups}
+                results[chunk[0]] = _told(answer[0]._replace(group=chunk[0]))
         return results
 
     return await _ask_coordinators(cluster, list(groups), ask)
@@ -77,62 +76,70 @@ async def commit_offsets_of(
     """
 
     async def ask(connection: Connection, held: Sequence[str]) -> Results[Codes]:
-        requests = [commit_request(group, commits[group]) for group in held]
-        answers = await _pipelined(connection, requests)
+        version = connection.version_of(OffsetCommitRequest)
+        bodies = [commit_body(group, commits[group], version) for group in held]
+        answers = await _pipelined(connection, OffsetCommitRequest, version, bodies, read_committed)
         return {group: _codes(group, one) for group, one in zip(held, answers, strict=True)}
 
     return await _ask_coordinators(cluster, list(commits), ask)
 
 
-def _question(groups: Iterable[str]) -> OffsetFetchRequest:
-    return OffsetFetchRequest(
-        groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
-    )
+def _question(groups: Sequence[str], version: int) -> bytes:
+    if version >= GROUPS_SINCE:
+        return fetch_body(groups, version)
+    [group] = groups
+    return encode(OffsetFetchRequest(group_id=group, topics=None), version)
 
 
-def _codes(group: str, answer: OffsetCommitResponse | NetworkFault) -> Codes | NetworkFault:
+def _read_found(frame: Buffer, version: int) -> list[GroupFound]:
+    if version >= GROUPS_SINCE:
+        return read_fetched(frame, version)
+    return [found_of("", decode_response(OffsetFetchResponse, frame, version))]
+
+
+def _codes(group: str, answer: Mapping[TopicPartition, int] | NetworkFault) -> Codes | NetworkFault:
     if isinstance(answer, NetworkFault):
         return answer
-    codes = {
-        (topic.name, stored.partition_index): code_of(stored.error_code)
-        for topic in answer.topics
-        for stored in topic.partitions
-    }
+    codes = {place: code_of(code) if code else ErrorCode.NONE for place, code in answer.items()}
     moved = next((code for code in codes.values() if code in COORDINATOR_MOVED), None)
     return codes if moved is None else RequestRefused(f"commit of group {group}", moved)
 
 
-def _told(
-    group: str, answer: OffsetFetchResponse | OffsetFetchResponseGroup | NetworkFault
-) -> Found | NetworkFault:
-    if isinstance(answer, NetworkFault):
-        return answer
-    code, positions = stored_positions(answer)
-    return positions if code is ErrorCode.NONE else RequestRefused(f"positions of {group}", code)
+def _told(answer: GroupFound) -> Found | NetworkFault:
+    if not answer.error_code:
+        return answer.positions
+    return RequestRefused(f"positions of {answer.group}", code_of(answer.error_code))
 
 
 async def _pipelined(
-    connection: Connection, requests: Sequence[Request[R]]
-) -> Sequence[R | NetworkFault]:
+    connection: Connection,
+    request: type[AnyRequest],
+    version: int,
+    bodies: Iterable[bytes],
+    read: Callable[[Buffer, int], T],
+) -> Sequence[T | NetworkFault]:
     """Send all, waiting for the oldest answer only while many are missing."""
-    answers: list[R | NetworkFault] = []
-    unanswered: deque[Pending[R]] = deque()
+    answers: list[T | NetworkFault] = []
+    unanswered: deque[Pending[Any]] = deque()
 
     async def take_oldest() -> None:
         try:
-            answers.append(await unanswered.popleft().wait())
+            answers.append(await unanswered.popleft().wait_read(read))
         except NetworkFault as fault:
             answers.append(fault)
 
-    for request in requests:
+    for body in bodies:
         while len(unanswered) >= UNANSWERED_AT_ONCE:
             await take_oldest()
+        pending: Pending[Any] = Pending(connection, request.RESPONSE, version, 0.0)
         try:
-            unanswered.append(await connection.send(request))
+            await connection.post(request, version, [body], pending)
         except NetworkFault as fault:
             while unanswered:
                 await take_oldest()
             answers.append(fault)
+        else:
+            unanswered.append(pending)
     while unanswered:
         await take_oldest()
     return answers

@@ -1,8 +1,8 @@
 """Small calls composed of requests, as several programs need them. Import from here."""
 
+from wire.hot.group_offsets import GroupOffset
 from wire.net.group_operations import (
     GroupDescription,
-    GroupOffset,
     commit_group_offsets,
     describe_groups,
     fetch_group_offsets,

@@ -1,5 +1,6 @@
 """Who waits for an answer of a connection: a task, or something that is called at once."""
 
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import trio
@@ -9,6 +10,7 @@ from wire.net.errors import ConnectionClosed
 from wire.primitives import Buffer, MalformedMessage
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Closable(Protocol):
@@ -86,6 +88,14 @@ class Pending(Generic[R]):
         """
         return self.decode(await self.wait_frame())
 
+    async def wait_read(self, read: Callable[[Buffer, int], T]) -> T:
+        """Return what `read` finds in the answer's bytes; fails as `wait` does."""
+        frame = await self.wait_frame()
+        try:
+            return read(frame, self._version)
+        except MalformedMessage as fault:
+            raise self._garbled(fault) from fault
+
     async def wait_frame(self) -> Buffer:
         """Return the answer's bytes, header included; fails as `wait` does."""
         if self._frame is None and self._fault is None:
@@ -101,8 +111,11 @@ class Pending(Generic[R]):
         try:
             answer: Any = decode_response(self._response, frame, self._version)  # type: ignore[type-var]
         except MalformedMessage as fault:
-            reason = f"garbled answer: {fault}"
-            self._connection.close(reason)
-            raise ConnectionClosed(f"{self._connection.name}: {reason}") from fault
+            raise self._garbled(fault) from fault
         decoded: R = answer
         return decoded
+
+    def _garbled(self, fault: MalformedMessage) -> ConnectionClosed:
+        reason = f"garbled answer: {fault}"
+        self._connection.close(reason)
+        return ConnectionClosed(f"{self._connection.name}: {reason}")

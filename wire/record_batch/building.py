@@ -82,6 +82,8 @@ def _build(heads: Sequence[RecordHead], deltas: Sequence[int], fields: BatchFiel
 
 def encode_tail(record: Record) -> bytes:
     """Return key, value and headers as they stand behind a record's numbers."""
+    if not record.headers:
+        return _bytes(record.key) + _bytes(record.value) + b"\x00"
     parts = [_bytes(record.key), _bytes(record.value), varint(len(record.headers))]
     for name, value in record.headers:
         parts.append(_bytes(name.encode(errors="surrogateescape")))

@@ -47,6 +47,8 @@ def varint(value: int) -> bytes:
     if -64 <= value < 64:
         return _ONE_BYTE[value]
     raw = value << 1 if value >= 0 else (-value << 1) - 1
+    if raw < 1 << 14:
+        return bytes((raw & 0x7F | 0x80, raw >> 7))
     out = bytearray()
     while raw >= 0x80:
         out.append(raw & 0x7F | 0x80)
