@@ -12,10 +12,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from runtime.ports import free_port
 from tests.bad_input.programs import complaint, start
@@ -122,7 +123,8 @@ def run_second_broker(
     """Start broker 1, none of whose files may become larger than `most_bytes`."""
     properties = folder / "server.properties"
     properties.write_text(
-        f"broker.id=1\nlisteners=PLAINTEXT://127.0.0.1:{free_port()}\nlog.dirs={folder / 'logs'}\n"
+        f"broker.id=1\nlisteners=PLAINTEXT://127.0.0.1:{free_port()}\n"
+        f"log.dirs={folder / 'a'},{folder / 'b'}\n"
         f"zookeeper.connect={cluster.zookeeper}\n"
     )
     arguments = ["-m", "broker.cli", "run", str(properties)]
@@ -158,34 +160,51 @@ def deliver(producer: Producer, partition: int, count: int) -> tuple[list[int], 
     return acknowledged, errors
 
 
+def leaderless(admin: AdminClient) -> set[int]:
+    return {index for index, leader in leaders(admin).items() if leader == -1}
+
+
 def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_path: Path) -> None:
+    """Two partitions on two disks of one broker, a third elsewhere; the disks fill one by one."""
     with run_cluster(tmp_path) as cluster:
-        (tmp_path / "second").mkdir()
-        broker = run_second_broker(cluster, tmp_path / "second", most_bytes=100_000)
+        folder = tmp_path / "second"
+        folder.mkdir()
+        broker = run_second_broker(cluster, folder, most_bytes=100_000)
         try:
-            create_topic(cluster, "full", 2)
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-            [there] = [index for index, leader in leaders(admin).items() if leader == 1]
+            placed: Any = [[1], [1], [0]]  # its stubs want text, the client numbers
+            topic = NewTopic("full", 3, replica_assignment=placed)
+            admin.create_topics([topic])["full"].result(60)
+            wait_until("all leaders", lambda: leaders(admin) == {0: 1, 1: 1, 2: 0})
             settings = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
             few = {"message.timeout.ms": 4_000, "batch.num.messages": 10, **settings}
-            acknowledged, errors = deliver(Producer(few), there, 200)
-            assert 50 < len(acknowledged) < 100
-            assert errors == {"_MSG_TIMED_OUT"}
-            assert deliver(Producer(settings), 1 - there, 200) == (list(range(200)), set())
+            acknowledged = {0: deliver(Producer(few), 0, 200)}
+            wait_until("one is without a leader", lambda: leaderless(admin) == {0})
+            acknowledged[1] = deliver(Producer(settings), 1, 50)
+            assert acknowledged[1] == (list(range(50)), set()), "its disk is not full"
+            [full] = folder.glob("*/full-0")
+            said = (folder / "broker.log").read_text()
+            line = f"log folder {full.parent} is offline until a restart: {full}: File too large"
+            assert said.count(str(full.parent)) == 2, "the folder and the reason, in one line"
+            assert line in said
+            last, errors = deliver(Producer(few), 1, 200)
+            assert acknowledged[0][1] == errors == {"_MSG_TIMED_OUT"}
+            assert all(50 < len(found) < 100 for found in (acknowledged[0][0], [*range(50), *last]))
+            assert deliver(Producer(settings), 2, 200) == (list(range(200)), set())
             assert broker.wait(60) == 1
-            said = (tmp_path / "second" / "broker.log").read_text().splitlines()[-1]
-            full = tmp_path / "second" / "logs" / f"full-{there}"
-            assert said == f"broker: {full}: File too large; no log folder is left"
-            wait_until("no leader", lambda: leaders(admin)[there] == -1)
+            [first] = folder.glob("a/full-*")
+            said = (folder / "broker.log").read_text().splitlines()[-1]
+            assert said == f"broker: {first}: File too large; no log folder is left"
+            wait_until("two are without leaders", lambda: leaderless(admin) == {0, 1})
         finally:
             broker.send_signal(signal.SIGTERM)
             broker.wait(60)
-        broker = run_second_broker(cluster, tmp_path / "second", most_bytes=resource.RLIM_INFINITY)
+        broker = run_second_broker(cluster, folder, most_bytes=resource.RLIM_INFINITY)
         try:
-            found = [
-                int((one.value() or b"-1").split()[0]) for one in read_all(cluster, "full", there)
-            ]
-            assert found == acknowledged
+            wait_until("all leaders", lambda: leaders(admin) == {0: 1, 1: 1, 2: 0})
+            for partition, expected in ((0, acknowledged[0][0]), (1, [*range(50), *last])):
+                found = read_all(cluster, "full", partition)
+                assert [int((one.value() or b"-1").split()[0]) for one in found] == expected
         finally:
             broker.send_signal(signal.SIGTERM)
             broker.wait(60)
