@@ -4,6 +4,7 @@ A broker has started when its answer names a living leader for every partition; 
 when no surviving broker names the dead one any more. The session's end is seen in ZooKeeper.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,4 +216,5 @@ def report(figures: Sequence[Figure], partitions: int) -> list[str]:
     missed = sum(figure.is_missed for figure in figures)
     verdict = f"FAILED: {missed} of the bars missed" if missed else "PASSED"
     heading = f"{partitions} partitions, 3 replicas each, on {len(BROKER_IDS)} brokers"
-    return [heading, *map(str, figures), verdict]
+    machine = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+    return [heading, *map(str, figures), f"  {machine}; others' work counts as ours", verdict]
