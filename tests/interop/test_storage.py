@@ -26,7 +26,14 @@ from tests.broker.log.cleaning import add, batches_left, clean, records_of
 from tests.broker.log.logs import NOW_MS, batch, marker
 from tests.broker.log.test_transactions import scanned
 from tests.interop.matrix import Peer
-from tests.interop.peers import KAFKA_3_ZOOKEEPER, NEWEST_3, NEWEST_4, run_kafka
+from tests.interop.peers import (
+    KAFKA_3_ZOOKEEPER,
+    KAFKA_4_KRAFT,
+    NEWEST_3,
+    NEWEST_4,
+    Kind,
+    run_kafka,
+)
 from tests.interop.peers.kafka import SETTINGS, KafkaCluster
 from tests.interop.peers.tools import dump_log_segments, run_tool
 from wire.compression import Compression
@@ -149,12 +156,18 @@ CLEANING: Final = {
 }
 
 
-def test_apache_kafkas_transactions_are_told_as_it_tells_them(tmp_path: Path) -> None:
-    with run_kafka(tmp_path, KAFKA_3_ZOOKEEPER, name="apache", overrides=SMALL_SEGMENTS) as apache:
+@pytest.mark.parametrize("kafka", [KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT], ids=str)
+def test_apache_kafkas_transactions_are_told_as_it_tells_them(kafka: Kind, tmp_path: Path) -> None:
+    overrides = SMALL_SEGMENTS
+    if kafka is KAFKA_4_KRAFT:  # which takes no smaller ones
+        overrides = overrides | {"log.segment.bytes": str(2**20)}
+    with run_kafka(tmp_path, kafka, name="apache", overrides=overrides) as apache:
         produce_transactions(apache)
         expected = read_committed(apache)
         shutil.copytree(apache.log_folder(0), tmp_path / "killed")
     for folder in (apache.log_folder(0), tmp_path / "killed"):
+        if kafka is KAFKA_4_KRAFT:  # its owner is no broker with ZooKeeper; its logs are the same
+            (folder / META_PROPERTIES).unlink()
         manager = opened(folder, KEYED)
         log = manager.logs[LogName("keyed", 0)]
         aborted, open_ones = scanned(log)
