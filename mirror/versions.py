@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runtime.flow_section import AclSync, FlowConfig, Policy
+from wire.errors import ErrorCode
 from wire.messages import (
-    api_versions,
     create_acls,
     create_partitions,
     create_topics,
@@ -26,6 +26,9 @@ from wire.messages import (
     produce,
 )
 from wire.net.cluster import Cluster
+from wire.net.connecting import WHO_WE_ARE
+from wire.net.errors import RequestRefused
+from wire.net.retries import code_of
 from wire.schema import Request
 
 METADATA_VERSION: Final = "metadata.version"
@@ -154,7 +157,10 @@ async def ask_versions(cluster: Cluster, nodes: Iterable[int]) -> list[Spoken]:
     """Ask each broker; raises NetworkFault if one does not answer."""
     found: list[Spoken] = []
     for node in sorted(nodes):
-        answer = await cluster.request(api_versions.ApiVersionsRequest(), node=node)
+        # Apache Kafka refuses a client that does not name its software (KIP-511).
+        answer = await cluster.request(WHO_WE_ARE, node=node)
+        if answer.error_code != ErrorCode.NONE:
+            raise RequestRefused(f"versions of broker {node}", code_of(answer.error_code))
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
         found.append(
             Spoken(

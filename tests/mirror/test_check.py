@@ -143,7 +143,9 @@ async def test_a_controllers_clock_is_read_off_its_quorum() -> None:
         topic = QuorumTopic(topic_name="__cluster_metadata", partitions=(partition,))
         return DescribeQuorumResponse(error_code=0, topics=(topic,))
 
-    async def versions(_: RequestHeader, __: Any) -> ApiVersionsResponse:
+    async def versions(header: RequestHeader, request: Any) -> ApiVersionsResponse:
+        # Apache Kafka answers INVALID_REQUEST to who does not name its software.
+        assert header.api_version < 3 or request.client_software_name
         served = {**kafka.versions, DESCRIBE_QUORUM: range(2)}
         return ApiVersionsResponse(
             error_code=0,

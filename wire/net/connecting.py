@@ -19,7 +19,7 @@ from wire.primitives import pack_int16
 
 NEGOTIATED_IN: Final = 3
 """The version of ApiVersions that is tried first; a broker that lacks it knows version 0."""
-_WHO_WE_ARE: Final = ApiVersionsRequest(
+WHO_WE_ARE: Final = ApiVersionsRequest(
     client_software_name="kafka-disaster-recovery", client_software_version="0.1.0"
 )
 
@@ -89,7 +89,7 @@ async def _begin_session(connection: Connection, sasl: Sasl) -> None:
 
 
 async def _negotiate(connection: Connection) -> None:
-    pending = await connection.send(_WHO_WE_ARE, version=NEGOTIATED_IN)
+    pending = await connection.send(WHO_WE_ARE, version=NEGOTIATED_IN)
     frame = memoryview(await pending.wait_frame())
     # Of an answer that says "unsupported" only the code is looked at: its body is version 0 from
     # a broker, and something else from librdkafka's mock broker.
