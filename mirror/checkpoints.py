@@ -25,6 +25,8 @@ from mirror.group_offsets import GroupReader
 from mirror.group_polling import GroupPoller
 from mirror.links import Links
 from mirror.odd_records import OddRecords
+from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from mirror.target_side import commit_on_target, positions_on_target
 from offset_translation.both_ways import translate_both_ways
@@ -163,7 +165,7 @@ class GroupSync:
         due, whole = self._agenda.due(
             now_ms(),
             self.groups.positions,
-            (place for place, one in partitions.items() if one.is_positioned),
+            (place for place, one in partitions.items() if _is_placed(one)),
             self._mirrored_end,
         )
         for group in whole:
@@ -199,10 +201,8 @@ class GroupSync:
         return further
 
     def _mirrored_end(self, place: TopicPartition) -> int | None:
-        partition = self._flow.placed.get(place)
-        if partition is None or not partition.is_positioned:
-            return None
-        return partition.offset_map.mirrored_source_end
+        one = self._flow.placed.get(place)
+        return None if one is None or not _is_placed(one) else one.offset_map.mirrored_source_end
 
     async def _apply(self, due: Due) -> None:
         """Look at these places, commit what is due, and write the checkpoints noted before."""
@@ -242,7 +242,7 @@ class GroupSync:
             position, partition = positions.get(place), self._flow.placed.get(place)
             if position is None:
                 continue
-            if partition is None or not partition.is_positioned:
+            if partition is None or not _is_placed(partition):
                 self._agenda.wait_for_partition(group, place)
             else:
                 known[place] = position
@@ -368,6 +368,11 @@ class GroupSync:
     def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
         self.fault.note(f"group {group}: {fault}", group)
         self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
+
+
+def _is_placed(partition: MirroredPartition) -> bool:
+    """Whether the maps speak of the logs that are there: a diverged target's may be gone."""
+    return partition.is_positioned and partition.state is not PartitionState.TARGET_DIVERGED
 
 
 def _slices(due: Due) -> Iterator[Due]:
