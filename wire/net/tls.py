@@ -21,6 +21,7 @@ from wire.net.transport import (
     MAX_PARTS_AT_ONCE,
     Address,
     Transport,
+    close_socket,
     connect_socket,
 )
 from wire.primitives import Buffer
@@ -122,8 +123,7 @@ class TlsTransport:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            trio.lowlevel.notify_closing(self._socket)
-            self._socket.close()
+            close_socket(self._socket)
 
     def _check_open(self) -> None:
         if self._closed:

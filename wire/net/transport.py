@@ -8,6 +8,9 @@ is another `Dial`, nothing else.
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from fcntl import ioctl
+from struct import Struct
+from termios import TIOCOUTQ
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -20,6 +23,9 @@ Address: TypeAlias = tuple[str, int]
 CONNECT_TIMEOUT_S: Final = 10.0
 SYSTEMS_OWN: Final = 0
 """For how much may wait unsent in a socket: what the system's settings say."""
+_INT: Final = Struct("i")
+_DISCARD: Final = Struct("ii").pack(1, 0)
+"""For SO_LINGER: closing ends the connection by a reset."""
 MAX_PARTS_AT_ONCE: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
@@ -90,8 +96,20 @@ class SocketTransport:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            trio.lowlevel.notify_closing(self._socket)
-            self._socket.close()
+            close_socket(self._socket)
+
+
+def close_socket(connected: socket.socket) -> None:
+    """Close at once, and take back what the system has not delivered yet.
+
+    It would go on for minutes to deliver what nobody waits for an answer to any more, and who
+    closes because another may write from now on must not be heard after that one.
+    """
+    trio.lowlevel.notify_closing(connected)
+    unsent = ioctl(connected, TIOCOUTQ, bytes(_INT.size))
+    if _INT.unpack(unsent)[0]:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
+    connected.close()
 
 
 def _reason(fault: OSError) -> str:

@@ -3,7 +3,9 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
+import pytest
 import trio
 import trio.testing
 
@@ -61,3 +63,36 @@ async def test_how_much_may_wait_unsent_is_left_to_the_system() -> None:
             option = (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
             with socket.socket() as untouched:
                 assert connected_socket.getsockopt(*option) == untouched.getsockopt(*option)
+
+
+async def test_closing_takes_back_what_was_not_delivered_yet() -> None:
+    near, far = socket_pair()
+    transport = SocketTransport(near)
+    sent = 0
+    while taken := transport.send_now([bytes(1 << 16)]):
+        sent += taken
+    transport.close()
+    got: list[int] = []
+    with pytest.raises(ConnectionResetError):
+        got.extend(map(len, iter(partial(far.recv, 1 << 16), b"")))
+    far.close()
+    assert sum(got) < sent
+
+
+async def test_closing_after_everything_was_delivered_ends_the_stream_in_order() -> None:
+    near, far = socket_pair()
+    transport = SocketTransport(near)
+    assert transport.send_now([b"all"]) == 3
+    assert far.recv(10) == b"all"
+    transport.close()
+    assert far.recv(10) == b""
+    far.close()
+
+
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a TCP connection; the far one blocks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    far.settimeout(10)
+    return near, far
