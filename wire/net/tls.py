@@ -21,7 +21,6 @@ from wire.net.transport import (
     MAX_PARTS_AT_ONCE,
     Address,
     Transport,
-    close_socket,
     connect_socket,
 )
 from wire.primitives import Buffer
@@ -123,7 +122,8 @@ class TlsTransport:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            close_socket(self._socket)
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
 
     def _check_open(self) -> None:
         if self._closed:

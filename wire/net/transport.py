@@ -96,10 +96,10 @@ class SocketTransport:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            close_socket(self._socket)
+            _discard_and_close(self._socket)
 
 
-def close_socket(connected: socket.socket) -> None:
+def _discard_and_close(connected: socket.socket) -> None:
     """Close at once, and take back what the system has not delivered yet.
 
     It would go on for minutes to deliver what nobody waits for an answer to any more, and who
