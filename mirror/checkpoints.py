@@ -25,8 +25,6 @@ from mirror.group_offsets import GroupReader
 from mirror.group_polling import GroupPoller
 from mirror.links import Links
 from mirror.odd_records import OddRecords
-from mirror.partition import MirroredPartition
-from mirror.partition_state import PartitionState
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from mirror.target_side import commit_on_target, positions_on_target
 from offset_translation.both_ways import translate_both_ways
@@ -165,7 +163,7 @@ class GroupSync:
         due, whole = self._agenda.due(
             now_ms(),
             self.groups.positions,
-            (place for place, one in partitions.items() if _is_placed(one)),
+            (place for place, one in partitions.items() if one.has_true_map),
             self._mirrored_end,
         )
         for group in whole:
@@ -202,7 +200,7 @@ class GroupSync:
 
     def _mirrored_end(self, place: TopicPartition) -> int | None:
         one = self._flow.placed.get(place)
-        return None if one is None or not _is_placed(one) else one.offset_map.mirrored_source_end
+        return None if one is None or not one.has_true_map else one.offset_map.mirrored_source_end
 
     async def _apply(self, due: Due) -> None:
         """Look at these places, commit what is due, and write the checkpoints noted before."""
@@ -242,7 +240,7 @@ class GroupSync:
             position, partition = positions.get(place), self._flow.placed.get(place)
             if position is None:
                 continue
-            if partition is None or not _is_placed(partition):
+            if partition is None or not partition.has_true_map:
                 self._agenda.wait_for_partition(group, place)
             else:
                 known[place] = position
@@ -368,11 +366,6 @@ class GroupSync:
     def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
         self.fault.note(f"group {group}: {fault}", group)
         self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
-
-
-def _is_placed(partition: MirroredPartition) -> bool:
-    """Whether the maps speak of the logs that are there: a diverged target's may be gone."""
-    return partition.is_positioned and partition.state is not PartitionState.TARGET_DIVERGED
 
 
 def _slices(due: Due) -> Iterator[Due]:

@@ -81,6 +81,6 @@ class Elsewhere:
                     now_ms=now_ms(),
                     target_topic=found[0],
                 )
-                one.is_positioned = True
                 flow.elsewhere[place] = one
+            one.is_positioned = place in flow.vouched
             self._map_log.state.advance({place: end})

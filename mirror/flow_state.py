@@ -98,6 +98,8 @@ class FlowState:
     """Known to the worker that leads: how far others have mirrored theirs."""
     gone_elsewhere: dict[TopicPartition, int] = field(default_factory=dict)
     """Known to the worker that leads: where the last records of others' deleted topics lie."""
+    vouched: frozenset[TopicPartition] = frozenset()
+    """Known to the worker that leads: whose maps their workers vouch for."""
     leads: bool = False
     """Whether this worker shapes the target's topics and translates group positions."""
     portion: Portion = WHOLE

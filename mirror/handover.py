@@ -36,6 +36,8 @@ class Member:
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     gone: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Of its partitions that the source has no more: the target offset behind its last record."""
+    doubted: frozenset[TopicPartition] = frozenset()
+    """Of its partitions those whose map may not speak of the log that is on the target."""
 
     def encode(self) -> bytes:
         """Return the JSON of the node, compressed."""
@@ -47,6 +49,7 @@ class Member:
                 "confirmed": self.confirmed,
                 "rates": rates,
                 "gone": [[*place, end] for place, end in sorted(self.gone.items())],
+                "doubted": sorted(self.doubted),
             }
         )
 
@@ -66,6 +69,9 @@ class Member:
                     (str(topic), int(index)): int(end)
                     for topic, index, end in found.get("gone", ())
                 },
+                doubted=frozenset(
+                    (str(topic), int(index)) for topic, index in found.get("doubted", ())
+                ),
             )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}") from error
@@ -143,6 +149,25 @@ class Assignment:
 def to_fence(now: Assignment, members: Collection[str]) -> dict[str, MirrorProducer]:
     """Return the writers of workers that are gone and had something."""
     return {name: now.writers[name] for name in sorted(now.holders) if name not in members}
+
+
+def vouched(
+    before: frozenset[TopicPartition], now: Assignment, members: Mapping[str, Member]
+) -> frozenset[TopicPartition]:
+    """Return the partitions whose owners vouch for their maps.
+
+    For what an owner has not confirmed yet, or does not live to, the last word counts.
+    """
+    found = set()
+    for place, owner in now.owners.items():
+        member = members.get(owner)
+        if member is None or member.confirmed < now.version:
+            is_vouched = place in before
+        else:
+            is_vouched = place not in member.doubted
+        if is_vouched:
+            found.add(place)
+    return frozenset(found)
 
 
 def next_assignment(

@@ -16,7 +16,7 @@ from mirror.assignment import Loads
 from mirror.balance import Balance
 from mirror.engine import Engine
 from mirror.gone_topics import gone_ends
-from mirror.handover import Assignment, Member, next_assignment, to_fence
+from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
 from mirror.throttle import portion_of
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.config import FlowConfig
@@ -35,6 +35,8 @@ from wire.net.errors import NetworkFault
 _LOG = logging.getLogger(__name__)
 
 LOOK_S: Final = 1.0
+GATHER_S: Final = 0.02
+"""Between writes of our node: partitions come into place one by one."""
 HANDING_OVER_S: Final = 0.05
 """How often the leader looks while somebody is to let go of something."""
 RETRY_S: Final = 0.2
@@ -165,6 +167,9 @@ class Membership:
             confirmed=self._engine.share.confirmed,
             bytes_per_s=self._rates.known,
             gone=gone_ends(self._engine.flow),
+            doubted=frozenset(
+                place for place, one in self._engine.flow.partitions.items() if not one.has_true_map
+            ),
         )
 
     async def _join(self) -> None:
@@ -215,6 +220,7 @@ class Membership:
                 raise NoMember(f"worker {self.name} has been given up") from None
             else:
                 told = telling
+                await trio.sleep(GATHER_S)
 
     async def _lead(self) -> None:
         """When we lead, look whether the assignment is to change."""
@@ -304,6 +310,7 @@ class Membership:
             if name != self.name
             for place, end in member.gone.items()
         }
+        self._engine.flow.vouched = vouched(self._engine.flow.vouched, self.assignment, members)
         return members
 
     def _look_at_rates(self, members: Mapping[str, Member]) -> None:

@@ -140,6 +140,11 @@ class MirroredPartition:
         return self.source_leader if self.replica is None else self.replica.node
 
     @property
+    def has_true_map(self) -> bool:
+        """Whether its map speaks of the log that is there: a diverged target's may be another."""
+        return self.is_positioned and self.state is not PartitionState.TARGET_DIVERGED
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing of it is under way."""
         return self.sent_count == 0 and not self.queue

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mirror.assignment import Loads
-from mirror.handover import Assignment, Member, next_assignment, to_fence
+from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
 
@@ -140,3 +140,17 @@ def test_a_garbled_node_is_named(data: bytes) -> None:
         Assignment.decode(data)
     with pytest.raises(WitnessGarbled):
         Member.decode(data)
+
+
+def test_positions_wait_for_the_word_of_who_has_the_partition_now() -> None:
+    writer = MirrorProducer(producer_id=1, producer_epoch=0)
+    here, there = ("t", 0), ("t", 1)
+    now = Assignment(version=3, owners={here: "a", there: "b"})
+    a = Member(info=INFO, writer=writer, confirmed=3, doubted=frozenset({here}))
+    late = Member(info=INFO, writer=writer, confirmed=2)
+    assert vouched(frozenset(), now, {"a": a, "b": late}) == frozenset()
+    assert vouched(frozenset({here, there}), now, {"a": a, "b": late}) == {there}
+    assert vouched(frozenset({here, there}), now, {"a": a}) == {there}, "b is dead"
+    b = Member(info=INFO, writer=writer, confirmed=3)
+    assert vouched(frozenset(), now, {"a": a, "b": b}) == {there}
+    assert Member.decode(a.encode()) == a
