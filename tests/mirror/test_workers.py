@@ -302,7 +302,7 @@ def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
 ) -> None:
     topic = f"many-{tmp_path.name}"
     create_topic(sites.dc1, topic, PARTITIONS)
-    file = configure(sites, tmp_path, topic, SLOWLY)
+    file = configure(sites, tmp_path, topic, f"{SLOWLY}\n    balance_interval_ms: 500")
     writer = Writer(sites.dc1, topic, 4)
     with run_mirror(file, "many", "--workers", "2") as both:
 
