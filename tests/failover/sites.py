@@ -188,7 +188,7 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
     deadline = monotonic() + READ_TIMEOUT_S
     while (not found or (found[-1].offset() or 0) < end - 1) and end > start:
         assert monotonic() < deadline, f"{topic}-{partition}: {len(found)} of {end} records read"
-        found += [message for message in consumer.consume(500, 0.2) if message.error() is None]
+        found += [message for message in consumer.consume(500, 0.02) if message.error() is None]
     consumer.close()
     return found
 

@@ -96,6 +96,7 @@ def read_log(cluster: RunningCluster, topic: str, partition: int) -> dict[int, s
             "group.id": "comparer",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end is told behind an empty fetch
             **QUIET,
         }
     )
