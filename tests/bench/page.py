@@ -87,7 +87,8 @@ checkpoints and group sync each second |
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Only what was measured while no processor was slowed
-  down counts, of whatever system; what had less than 30 % of such time is measured again.
+  down counts, of whatever system; what had less than 30 % of such time is measured again. "The
+  harness itself" says how much time that was; a run of which it does not was measured without.
 - Latency is from the moment a record was due to be sent until a consumer of the target has it;
   a late answer does not delay the records behind it.
 - Records twice and records read again are counts, and ours is meant to be 0. Then the ratio is 0,
