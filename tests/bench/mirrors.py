@@ -1,5 +1,6 @@
 """The parts `mirror` and `offsets`: ours and MirrorMaker 2 by turns between the same clusters."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -191,6 +192,7 @@ def _filled(stage: Stage, workload: Workload) -> Iterator[None]:
     try:
         create_topic(stage.source, workload.topic, workload.partitions)
         trio.run(fill, stage.source, workload.topic, workload)
+        os.sync()  # or it is written to the disk while the first system is measured
         yield
     finally:
         stage.kept.discard(workload.topic)
