@@ -207,20 +207,9 @@ class _Routing:
         join_records = self._join_records
         while end - position >= HEADER_BYTES:
             (
-                base_offset,
-                length,
-                _,
-                magic,
-                crc,
-                attributes,
-                last_delta,
-                base_timestamp,
-                max_timestamp,
-                writer,
-                _,
-                _,
-                count,
-            ) = HEADER.unpack_from(view, position)
+                base_offset, length, _, magic, crc, attributes, last_delta,
+                base_timestamp, max_timestamp, writer, _, _, count,
+            ) = HEADER.unpack_from(view, position)  # fmt: skip
             stop = position + LENGTH_STARTS_AT + length
             if (
                 base_offset != source
@@ -254,19 +243,9 @@ class _Routing:
             records = view[position + HEADER_BYTES : stop]
             before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc32c(records, crc32c(under_crc)))
             source += count
+            size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
             forwards.append(
-                _forward(
-                    Forward,
-                    (
-                        target,
-                        count,
-                        source,
-                        max_timestamp,
-                        length + LENGTH_STARTS_AT,
-                        (before_crc + under_crc, records),
-                        1,
-                    ),
-                )
+                _forward(Forward, (target, count, source, max_timestamp, size, parts, 1))
             )
             target += count
             position = stop

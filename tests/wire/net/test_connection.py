@@ -3,7 +3,6 @@
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from trio.testing import MockClock
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Raw, framed, run_fake_cluster
 from tests.doubles.memory_transport import MemoryTransport, memory_transport
 from wire.headers import RequestHeader
-from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from wire.messages.metadata import MetadataRequest
@@ -21,7 +19,6 @@ from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicPro
 from wire.net.connecting import ConnectionSettings, connect
 from wire.net.connection import Connection
 from wire.net.errors import (
-    BrokerUnreachable,
     ConnectionClosed,
     RequestTimedOut,
     UnsupportedApi,
@@ -353,47 +350,6 @@ async def test_senders_in_wait_fail_when_the_connection_is_cut() -> None:
             await trio.testing.wait_all_tasks_blocked()
             connection.close("over")
         assert len(faults) == 2
-
-
-async def test_nobody_listening_is_unreachable() -> None:
-    async with run_fake_cluster() as cluster:
-        address = cluster.brokers[0].address
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(BrokerUnreachable, match=f"{address[0]}:{address[1]}"):
-            await connect(nursery, address, SETTINGS)
-
-
-async def test_a_host_without_a_name_is_unreachable() -> None:
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(BrokerUnreachable, match=r"no-such-host\.invalid:9092"):
-            await connect(nursery, ("no-such-host.invalid", 9092), SETTINGS)
-
-
-async def test_a_refused_handshake_is_unreachable_and_leaves_no_connection() -> None:
-    async with run_fake_cluster() as cluster, trio.open_nursery() as nursery:
-        broker = cluster.brokers[0]
-
-        async def refuse(_: RequestHeader, __: object) -> ApiVersionsResponse:
-            api = ApiVersion(api_key=3, min_version=0, max_version=1)
-            return ApiVersionsResponse(error_code=58, api_keys=(api,))
-
-        broker.scripts[18] = refuse
-        with pytest.raises(BrokerUnreachable, match="ApiVersions: error 58"):
-            await connect(nursery, broker.address, SETTINGS)
-
-
-async def test_a_peer_that_is_no_broker_is_unreachable() -> None:
-    async def greet(stream: trio.SocketStream) -> None:
-        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        await stream.receive_some()
-
-    async with trio.open_nursery() as nursery:
-        serve = partial(trio.serve_tcp, greet, 0, host="127.0.0.1")
-        (listener,) = await nursery.start(serve)
-        port = listener.socket.getsockname()[1]
-        with pytest.raises(BrokerUnreachable, match="a frame of 1213486160 bytes"):
-            await connect(nursery, ("127.0.0.1", port), SETTINGS)
-        nursery.cancel_scope.cancel()
 
 
 async def test_who_may_not_send_any_more_does_not_complete_a_request_either() -> None:
