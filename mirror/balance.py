@@ -2,7 +2,8 @@
 
 Rates go up and down, and a move costs its partition a pause. So rates are smoothed, an imbalance
 counts when it has lasted for PATIENCE looks, and who has been moved rests for REST looks. A worker
-that joins or leaves is another matter: then the shares are made even at once.
+that joins or leaves is another matter: then the shares are made even at once, and so are those of a
+topic that one worker had whole while it was begun anew.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,6 +29,7 @@ class Balance:
         self._looks = 0
         self._uneven_looks = 0
         self._moved_at: dict[TopicPartition, int] = {}
+        self._pinned: frozenset[str] = frozenset()
 
     def look(
         self,
@@ -46,16 +48,29 @@ class Balance:
         self._moved_at = {p: at for p, at in self._moved_at.items() if looks - at < REST}
 
     def at_rest(
-        self, places: Collection[TopicPartition], members: Collection[str]
+        self,
+        places: Collection[TopicPartition],
+        members: Collection[str],
+        pinned: Collection[str] = (),
     ) -> Collection[TopicPartition]:
-        """Return the partitions that are not to be moved from a worker that is there."""
+        """Return the partitions that are not to be moved from a worker that is there.
+
+        ``pinned`` are topics that one worker is to have whole.
+        """
         if self._members != frozenset(members):
             return ()
-        return self._moved_at.keys() if self._uneven_looks >= PATIENCE else places
+        resting = self._moved_at.keys() if self._uneven_looks >= PATIENCE else places
+        freed = self._pinned.difference(pinned)
+        return {place for place in resting if place[0] not in freed} if freed else resting
 
-    def decided(self, members: Collection[str], moved: Collection[TopicPartition]) -> None:
+    def decided(
+        self,
+        members: Collection[str],
+        moved: Collection[TopicPartition],
+        pinned: Collection[str] = (),
+    ) -> None:
         """Take note of the assignment that now holds, and of what it moves."""
-        self._members = frozenset(members)
+        self._members, self._pinned = frozenset(members), frozenset(pinned)
         if moved:
             self._uneven_looks = 0
         self._moved_at |= dict.fromkeys(moved, self._looks)

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from mirror.measurements import FlowMeasurements
-from mirror.orders import Orders
+from mirror.orders import Orders, Restart
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.strangers import before_strangers
@@ -88,6 +88,8 @@ class FlowState:
     """Leaders or topics may have changed: discovery looks again."""
     orders: Orders = field(default_factory=Orders)
     """What people have ordered; partitions that it pauses are not positioned."""
+    restarts: dict[Restart, set[MirroredPartition]] = field(default_factory=dict)
+    """Ordered restarts that were begun here, and to what each has been done."""
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
     share: frozenset[TopicPartition] = frozenset()
@@ -237,6 +239,20 @@ class FlowState:
         if pause is not None:
             return f"paused by {pause.by}"
         return None if self.config.mirrors(topic) else "no longer among the flow's topics"
+
+    @property
+    def obeyed(self) -> frozenset[Restart]:
+        """Return the restarts in force that have been done to all partitions here they concern."""
+        return frozenset(
+            restart
+            for restart in self.orders.restarts
+            if restart in self.restarts
+            and all(
+                one in self.restarts[restart]
+                for place, one in self.partitions.items()
+                if restart.scope.covers(*place)
+            )
+        )
 
     def accounting(self, partition: MirroredPartition) -> "_Accounting":
         """Carry what a block changes of a partition's bytes under way over to the total."""

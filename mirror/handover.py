@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from mirror.assignment import Loads, assign
+from mirror.orders import Restart
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
 
@@ -38,6 +39,8 @@ class Member:
     """Of its partitions that the source has no more: the target offset behind its last record."""
     doubted: frozenset[TopicPartition] = frozenset()
     """Of its partitions those whose map may not speak of the log that is on the target."""
+    obeyed: frozenset[Restart] = frozenset()
+    """Restarts in force that it has done to all of its partitions that they concern."""
 
     def encode(self) -> bytes:
         """Return the JSON of the node, compressed."""
@@ -50,6 +53,7 @@ class Member:
                 "rates": rates,
                 "gone": [[*place, end] for place, end in sorted(self.gone.items())],
                 "doubted": sorted(self.doubted),
+                "obeyed": [one.plain() for one in sorted(self.obeyed, key=_age)],
             }
         )
 
@@ -72,9 +76,14 @@ class Member:
                 doubted=frozenset(
                     (str(topic), int(index)) for topic, index in found.get("doubted", ())
                 ),
+                obeyed=frozenset(Restart.of(one) for one in found.get("obeyed", ())),
             )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}") from error
+
+
+def _age(restart: Restart) -> int:
+    return restart.at_ms
 
 
 class Leaving(NamedTuple):

@@ -17,6 +17,7 @@ from mirror.balance import Balance
 from mirror.engine import Engine
 from mirror.gone_topics import gone_ends
 from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
+from mirror.orders import Restart
 from mirror.throttle import portion_of
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.config import FlowConfig
@@ -135,10 +136,15 @@ class Membership:
             and (not leads or now.holders <= self.members.keys())
         )
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether this worker leads and has everything; False when it does not know."""
-        return self.members.keys() == {self.name}
+    def is_obeyed(self, restart: Restart) -> bool:
+        """Whether every worker has done it to all that it has; who leads alone knows.
+
+        Who is asleep has not, until its partitions are another's, who has not either.
+        """
+        now = self.assignment
+        return not now.leaving and all(
+            one.confirmed == now.version and restart in one.obeyed for one in self.members.values()
+        )
 
     async def run(self) -> None:
         """Take part until cancelled; raises NoMember."""
@@ -170,6 +176,7 @@ class Membership:
             doubted=frozenset(
                 place for place, one in self._engine.flow.partitions.items() if not one.has_true_map
             ),
+            obeyed=self._engine.flow.obeyed,
         )
 
     async def _join(self) -> None:
@@ -255,9 +262,10 @@ class Membership:
             await self._fence(name, writer)
         self._look_at_rates(members)
         flow = engine.flow
+        pinned = frozenset(flow.to_begin_anew)
         known = (
             *(now.version, len(flow.places), self._looked_s),
-            *(tuple(sorted(self._fenced)), tuple(sorted(flow.to_begin_anew))),
+            *(tuple(sorted(self._fenced)), tuple(sorted(pinned))),
             *((name, member.confirmed) for name, member in sorted(members.items())),
         )
         if known == self._decided:
@@ -269,19 +277,20 @@ class Membership:
             fenced=self._fenced,
             loads=Loads(
                 bytes_per_s=self._balance.bytes_per_s,
-                at_rest=self._balance.at_rest(flow.places, members),
+                at_rest=self._balance.at_rest(flow.places, members, pinned),
             ),
-            pinned=dict.fromkeys(flow.to_begin_anew, self.name),
+            pinned=dict.fromkeys(pinned, self.name),
         )
         if step is None:
             self._decided = known
-            self._balance.decided(members, ())
+            self._balance.decided(members, (), pinned)
             return
         if node is None:
             await self._zookeeper.create(self._nodes.assignment, step.encode(), make_parents=True)
         else:
             await self._zookeeper.set(self._nodes.assignment, step.encode(), version=node.version)
-        self._balance.decided(members, step.leaving.keys() - now.leaving.keys())
+        moved = step.leaving.keys() - now.leaving.keys()
+        self._balance.decided(members, moved, pinned)
         _LOG.info(
             "%s: assignment %d: %d partitions of %d workers, %d being handed over",
             engine.flow.config.name,

@@ -1,7 +1,8 @@
 """The orders of one flow in the witness, followed by the daemon that runs it."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from mirror.engine import Engine
@@ -9,22 +10,13 @@ from mirror.flow_state import FlowState
 from mirror.orders import How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
-from offset_translation.map_records import TopicPartition
 from runtime.clock import now_ms
 from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
 UNKNOWN: Final = "nothing of that name is mirrored"
-SEEN_BY_ALL_MS: Final = 5_000
-
-
-@dataclass(slots=True, kw_only=True)
-class _Begun:
-    """Since when a restart is being done, and what it was done to."""
-
-    at_ms: int
-    done: set[TopicPartition] = field(default_factory=set)
+ELSEWHERE: Final = "other workers have all of it"
 
 
 class Obedience:
@@ -33,7 +25,6 @@ class Obedience:
     def __init__(self, flow: str, path: str) -> None:
         """Know nothing yet; ``path`` is the node of the orders."""
         self.orders = Orders()
-        self._begun: dict[Restart, _Begun] = {}
         self._flow = flow
         self._path = path
 
@@ -48,55 +39,70 @@ class Obedience:
         return None if pause is None else f"paused by {pause.by}"
 
     async def obey(
-        self, engine: Engine, zookeeper: ZooKeeper, *, is_placed: bool, is_alone: bool
+        self,
+        engine: Engine,
+        zookeeper: ZooKeeper,
+        *,
+        is_placed: bool,
+        is_obeyed: Callable[[Restart], bool],
     ) -> None:
         """Pause and resume what is ordered; begin each restart once, if the topics are known.
 
-        A restart is taken out by who leads when it is done, if there are other workers after a
-        while, so that they have seen it: a daemon that ends before leaves it to the next.
+        A restart is taken out by who leads once every worker has said that it is done
+        (``is_obeyed``): a daemon that ends before leaves it to the next.
         """
         apply_pauses(engine.flow, self.orders)
         await self._forward(engine.flow, zookeeper)
         if not self.orders.restarts or not is_placed:
             return
-        now, leads = now_ms(), engine.flow.leads
+        flow = engine.flow
         for restart in self.orders.restarts:
-            if leads or restart.how is not How.ANEW:
-                self._go_on_with(engine.flow, restart, now)
-        if not leads:
+            if flow.leads or restart.how is not How.ANEW:
+                self._go_on_with(flow, restart)
+        if not flow.leads:
             return
         done = tuple(
             one
             for one in self.orders.restarts
-            if (is_alone or now - self._begun[one].at_ms >= SEEN_BY_ALL_MS)
-            and (one.how is not How.ANEW or one.scope.topic not in engine.flow.to_begin_anew)
+            if (
+                one.scope.topic not in flow.to_begin_anew if one.how is How.ANEW else is_obeyed(one)
+            )
         )
         if done:
             self.orders = self.orders.without(done)
             await self._take_out(zookeeper, done)
 
-    def _go_on_with(self, flow: FlowState, restart: Restart, now: int) -> None:
+    def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
         """Do it to what it has not been done to: partitions may come from another worker."""
-        is_new = restart not in self._begun
-        begun = self._begun.setdefault(restart, _Begun(at_ms=now))
+        is_new = restart not in flow.restarts
+        done = flow.restarts.setdefault(restart, set())
         if restart.how is How.ANEW:
             count = begin_anew(flow, restart) if is_new else 0
         else:
-            count = apply_restart(flow, restart, begun.done)
+            count = apply_restart(flow, restart, done)
         if not is_new and not count:
             return
+        is_known = any(restart.scope.covers(*place) for place in flow.places)
         _LOG.info(
             "%s: restart (%s) of %s ordered by %s: %s",
             self._flow,
             restart.how.value,
             restart.scope,
             restart.by,
-            f"{count} partitions" if count else UNKNOWN,
+            f"{count} partitions" if count else ELSEWHERE if is_known else UNKNOWN,
         )
 
     async def _forward(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
-        """Order of who leads what a policy wants here: a topic anew concerns all its partitions."""
-        if flow.leads or not flow.to_begin_anew:
+        """Order of who leads what a policy wants here: a topic anew concerns all its partitions.
+
+        Once only, and not when it has been done and another has the partition: each such order
+        deletes the target's copy.
+        """
+        if flow.leads:
+            return
+        ordered = {one.scope.topic for one in self.orders.restarts if one.how is How.ANEW}
+        flow.to_begin_anew &= {topic for topic, _ in flow.partitions} - ordered
+        if not flow.to_begin_anew:
             return
         by = f"the policy of {self._flow}"
         anew = tuple(
@@ -152,17 +158,18 @@ def begin_anew(flow: FlowState, restart: Restart) -> int:
     return len(places)
 
 
-def apply_restart(flow: FlowState, restart: Restart, done: set[TopicPartition]) -> int:
+def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition]) -> int:
     """Do what is ordered to partitions that are not among those done; return to how many."""
     now = now_ms()
     meant = [
-        place for place in flow.partitions if place not in done and restart.scope.covers(*place)
+        one
+        for place, one in flow.partitions.items()
+        if one not in done and restart.scope.covers(*place)
     ]
     if not meant:
         return 0
     reason = f"restarted by {restart.by}"
-    for place in meant:
-        partition = flow.partitions[place]
+    for partition in meant:
         _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
     done.update(meant)
     flow.refresh.wake()

@@ -73,12 +73,16 @@ async def _order(
         ) as zookeeper:
             await _change(zookeeper, paths.orders(flow.source, flow.target), change)
             worker = await zookeeper.get(paths.worker(flow.source, flow.target))
+            workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise OrderFailed(str(fault)) from fault
     if worker is None:
         return f"{flow.name}: {told}; no daemon runs the flow, the next one will obey"
     running = WorkerInfo.decode(worker.data)
-    return f"{flow.name}: {told}; process {running.pid} on {running.host} obeys"
+    obeys = f"process {running.pid} on {running.host} obeys"
+    if len(workers) > 1:
+        obeys = f"the {len(workers)} workers obey, of which process {running.pid} leads"
+    return f"{flow.name}: {told}; {obeys}"
 
 
 async def _change(zookeeper: ZooKeeper, path: str, change: Callable[[Orders], Orders]) -> None:

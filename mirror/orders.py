@@ -84,6 +84,20 @@ class Restart:
     by: str
     at_ms: int
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {**asdict(self), "how": self.how.value}
+
+    @classmethod
+    def of(cls, found: Any) -> Self:  # noqa: ANN401 - JSON
+        """Return what was written so; raises ValueError, KeyError, TypeError."""
+        return cls(
+            scope=_scope(found["scope"]),
+            how=How(found["how"]),
+            by=str(found["by"]),
+            at_ms=int(found["at_ms"]),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
@@ -136,9 +150,11 @@ class Orders:
 
     def encode(self) -> bytes:
         """Return the JSON of the node."""
-        restarts = [{**asdict(one), "how": one.how.value} for one in self.restarts]
         return json.dumps(
-            {"pauses": [asdict(one) for one in self.pauses], "restarts": restarts}
+            {
+                "pauses": [asdict(one) for one in self.pauses],
+                "restarts": [one.plain() for one in self.restarts],
+            }
         ).encode()
 
     @classmethod
@@ -155,15 +171,7 @@ class Orders:
                     )
                     for one in found["pauses"]
                 ),
-                restarts=tuple(
-                    Restart(
-                        scope=_scope(one["scope"]),
-                        how=How(one["how"]),
-                        by=str(one["by"]),
-                        at_ms=int(one["at_ms"]),
-                    )
-                    for one in found["restarts"]
-                ),
+                restarts=tuple(Restart.of(one) for one in found["restarts"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}") from error

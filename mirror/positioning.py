@@ -19,7 +19,7 @@ from mirror.partition_state import PartitionState
 from mirror.reached import place_records
 from mirror.routing import Cursor
 from mirror.start_position import LogEnds, Situation, Start, Stop, decide_start, passing_over
-from mirror.tails import Tails, read_tails
+from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import (
     Reached,
     ReachedKey,
@@ -120,6 +120,8 @@ class Positioning:
             target = await read_target_ends(self._links.target_admin, names, where)
             shared = [one.partition for one in tries if self._is_shared(one.partition)]
             tails = await read_tails(self._links.target_data, shared, target, self._map_log)
+            odd = [one.partition for one in tries if self._is_odd(one.partition, source, target)]
+            tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
             await self._begin(tries, Found(source=source, target=target, tails=tails))
         except NetworkFault as fault:
             for one in tries:
@@ -174,6 +176,25 @@ class Positioning:
         """Whether others write to the target partition, or did before the setting was changed."""
         key = (partition.topic, partition.index)
         return self._flow.config.is_active_active or key in self._map_log.state.reached
+
+    def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
+        """Whether the end of a target that is ours alone may not be the end of what is mirrored.
+
+        Our sequences were refused, or the source has not as much.
+        """
+        key = (partition.topic, partition.index)
+        here, there, offset_map = source[key], target[key], partition.offset_map
+        if self._is_shared(partition) or key in self._flow.arrived.maps:
+            return False
+        if not isinstance(there, LogEnds) or not isinstance(here, LogEnds):
+            return False
+        offset_map.advance(there.end)
+        if offset_map.sealed_at is not None:
+            return False
+        mirrored = offset_map.mirrored_source_end
+        return partition.refused_since_ms is not None or (
+            mirrored is not None and mirrored > here.end
+        )
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found

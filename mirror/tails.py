@@ -1,4 +1,5 @@
-"""Where a partition goes on that others write to as well: read off the batches of its tail."""
+"""What the last batches of a target say: where a partition goes on that others write to as well,
+and whether others have written to one that is the mirror's alone."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -8,7 +9,7 @@ import trio
 from mirror.map_log import MapLog
 from mirror.partition import MirroredPartition
 from mirror.start_position import LogEnds
-from offset_translation.map_records import Reached, TopicPartition
+from offset_translation.map_records import MapState, Reached, TopicPartition
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
@@ -50,6 +51,49 @@ async def read_tails(
             if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
                 nursery.start_soon(read, partition, ends)
     return tails
+
+
+async def find_strangers(
+    cluster: Cluster,
+    partitions: Iterable[MirroredPartition],
+    target: Mapping[TopicPartition, LogEnds | ErrorCode],
+    map_log: MapLog,
+) -> Tails:
+    """Return of which targets the last batch shows that others write there; raises NetworkFault.
+
+    They are the mirror's alone, so that their end is taken for what is mirrored.
+    """
+    found: Tails = {}
+    for partition in partitions:
+        ends = target[partition.topic, partition.index]
+        if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
+            told = await _strangers(cluster, partition, ends.end, map_log.state)
+            if told is not None:
+                found[partition.topic, partition.index] = TailGarbled(told)
+    return found
+
+
+async def _strangers(
+    cluster: Cluster, partition: MirroredPartition, end: int, state: MapState
+) -> str | None:
+    """Return what the last batch tells of others, None if nothing."""
+    offset_map = partition.offset_map
+    offset_map.advance(end)
+    where = (partition.target_topic, partition.index)
+    _, begin = _first(offset_map)
+    async for header, _ in read_partition(cluster, *where, end - 1, end):
+        at, sequence = header.base_offset, header.base_sequence
+        if header.is_control or at < begin:
+            continue
+        if header.producer_id not in state.producer_ids:
+            return f"the batch at target offset {at} is no mirror's: somebody else writes there"
+        is_ours = state.producer is not None and header.producer_id == state.producer.producer_id
+        if is_ours and place_if_expected(offset_map, at, sequence) is None:
+            return (
+                f"the mirror's batch at target offset {at} has sequence {sequence}: "
+                "somebody else has written before it"
+            )
+    return None
 
 
 async def _read(

@@ -102,3 +102,24 @@ def test_of_a_dead_workers_partitions_those_at_rest_go_on_elsewhere_too() -> Non
     leader.members = {"a"}
     leader.look({})
     assert set(leader.owners.values()) == {"a"}
+
+
+def test_a_topic_that_was_pinned_is_shared_again_at_once_and_the_others_stay() -> None:
+    leader = Leader({"a", "b"})
+    other = ("u", 0)
+    everything = [*PLACES, other]
+    leader.balance.decided(leader.members, PLACES, {"t"})
+    pinned_to_a = {**dict.fromkeys(PLACES, "a"), other: "a"}
+    resting = leader.balance.at_rest(everything, leader.members, {"t"})
+    assert set(resting) == set(everything)
+    after = assign(
+        everything,
+        leader.members,
+        before=pinned_to_a,
+        bytes_per_s={},
+        at_rest=leader.balance.at_rest(everything, leader.members),
+    )
+    assert after[other] == "a"
+    assert not is_uneven(after, leader.members, {})
+    leader.balance.decided(leader.members, ())
+    assert set(leader.balance.at_rest(everything, leader.members)) == set(everything)

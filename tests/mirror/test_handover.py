@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mirror.assignment import Loads
 from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
+from mirror.orders import How, Restart, Scope
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
 
@@ -129,7 +130,12 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
 def test_what_a_member_says_of_itself_survives_its_node() -> None:
     writer = MirrorProducer(producer_id=7, producer_epoch=1)
     said = Member(
-        info=INFO, writer=writer, confirmed=3, bytes_per_s={("t", 2): 4096.0}, gone={("g", 0): 3}
+        info=INFO,
+        writer=writer,
+        confirmed=3,
+        bytes_per_s={("t", 2): 4096.0},
+        gone={("g", 0): 3},
+        obeyed=frozenset({Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=7)}),
     )
     assert Member.decode(said.encode()) == said
 

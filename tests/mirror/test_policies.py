@@ -7,6 +7,8 @@ import pytest
 
 from mirror.flow_state import FlowState
 from mirror.measurements import FlowMeasurements
+from mirror.obedience import apply_restart
+from mirror.orders import How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, UNAUTHORISED_RETRY_MS, PartitionState
 from mirror.routing import Cursor
@@ -108,3 +110,25 @@ def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
     partition.go_on(Cursor(0, 0, 0), 20_001)
     flow.stop(partition, PartitionState.NOT_AUTHORISED, "again", 20_002)
     assert (partition.status.since_ms, partition.status.reason) == (5, "again")
+
+
+def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
+    flow, stopped = flow_with()
+    flow.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
+    restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
+    flow.orders = Orders(restarts=(restart,))
+    assert flow.obeyed == frozenset(), "it has not begun"
+    done = flow.restarts.setdefault(restart, set())
+    assert flow.obeyed == frozenset()
+    assert apply_restart(flow, restart, done) == 1
+    assert flow.obeyed == {restart}
+    assert stopped.pass_over == 40
+    came = MirroredPartition(
+        "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    flow.partitions["t", 1] = came
+    assert flow.obeyed == frozenset(), "one came from another worker"
+    assert apply_restart(flow, restart, done) == 1
+    assert flow.obeyed == {restart}
+    flow.orders = Orders()
+    assert flow.obeyed == frozenset(), "it has been taken out"

@@ -282,20 +282,6 @@ def test_a_stop_is_acknowledged_when_all_workers_have_stopped(
         wait_until("the start acknowledged", lambda: is_acknowledged(start))
     wait_shared(workers, NAMES)
     assert_mirrored_once_in_order(sites, topic)
-    file = str(workers["a"].configuration)
-
-    def states() -> set[str]:
-        lines = [one for name in NAMES for one in workers[name].status()["partitions"]]
-        return {one["state"] for one in lines} if len(lines) == PARTITIONS else set()
-
-    program("pause", "dc1-dc2", topic, file)
-    wait_until("the topic paused everywhere", lambda: states() == {"paused"})
-    program("resume", "dc1-dc2", topic, file)
-    wait_until("the topic resumed everywhere", lambda: bool(states()) and states() <= FLOWING)
-    program("pause", "dc1-dc2", file)
-    wait_until("paused", lambda: {workers[name].status()["role"] for name in NAMES} == {"paused"})
-    program("resume", "dc1-dc2", file)
-    wait_shared(workers, NAMES)
 
 
 def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
