@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from mirror.committed import Aborted, CommittedFilter
 from offset_translation.map_records import MirrorProducer
 from wire.compression import Compression
@@ -26,6 +24,7 @@ from wire.record_batch import (
     parse_header,
     rewrite,
 )
+from wire.record_batch.checksum import crc32c
 from wire.record_batch.header import (
     BEFORE_CRC,
     COMPRESSION_MASK,

@@ -15,8 +15,6 @@ from pathlib import Path
 from struct import Struct, error
 from typing import Final
 
-from crc32c import crc32c
-
 from broker.log.checkpoints import write_atomically
 from broker.log.producer_state import (
     NO_OFFSET,
@@ -29,6 +27,7 @@ from broker.log.producer_state import (
 )
 from broker.log.segment import file_name
 from wire.record_batch import BatchHeader
+from wire.record_batch.checksum import crc32c
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 

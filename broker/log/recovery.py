@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from broker.log.batch_walk import Placed, Window, placed_at, walk
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
@@ -28,6 +26,7 @@ from wire.record_batch import (
     CorruptBatch,
     parse_header,
 )
+from wire.record_batch.checksum import crc32c
 
 _AT_ONCE: Final = 1024 * 1024
 _CRC_STARTS_AT: Final = 21

@@ -8,8 +8,6 @@ each must have a key.
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from broker.log.config import LogConfig
 from broker.log.record_scan import scan_records
 from broker.log.results import Refused
@@ -26,6 +24,7 @@ from wire.record_batch import (
     parse_header,
     records_payload,
 )
+from wire.record_batch.checksum import crc32c
 
 _PLACE: Final = Struct(">qii")
 _CRC: Final = Struct(">I")

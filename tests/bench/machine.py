@@ -15,7 +15,7 @@ from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_4
 ROOT: Final = Path(__file__).parents[2]
 KIND: Final = KAFKA_4_KRAFT
 MM2_VERSION: Final = NEWEST_4
-PACKAGES: Final = ("trio", "crc32c", "cramjam")
+PACKAGES: Final = ("trio", "fastcrc", "cramjam")
 UNKNOWN: Final = "unknown"
 
 

@@ -4,10 +4,9 @@ import random
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from wire.compression import Compression
 from wire.record_batch import HEADER_BYTES, Record, build_batch
+from wire.record_batch.checksum import crc32c
 
 NOW_MS: Final = 1_700_000_000_000
 

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from wire.compression import Compression
+from wire.record_batch.checksum import crc32c
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -6,8 +6,7 @@ first record. The rest, key, value and headers, is copied as it is.
 
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from wire.record_batch.checksum import crc32c
 from wire.record_batch.header import (
     COMPRESSION_MASK,
     CRC_STARTS_AT,

@@ -4,10 +4,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from crc32c import crc32c
 
 from broker.log.producer_snapshot import CorruptSnapshot, Snapshots, decode, encode
 from broker.log.producer_state import BatchMetadata, ProducerEntry, ProducerTable
+from wire.record_batch.checksum import crc32c
 
 ENTRY = ProducerEntry(
     producer_id=4000,
