@@ -256,7 +256,11 @@ class FlowRunner:
         try:
             with trio.CancelScope() as scope:
                 async with open_links(
-                    self.config, source, target, may_write=lease.is_held
+                    self.config,
+                    source,
+                    target,
+                    may_write=lease.is_held,
+                    undelivered_ms=lease.undelivered_ms,
                 ) as links:
                     engine = self.engine = Engine(self.config, links, self.measurements)
                     member = Membership(zookeeper, self._nodes, self._worker, engine)

@@ -6,8 +6,9 @@
 
 Whoever takes our partitions over, or promotes the target, first waits until our session is gone. So
 a process that was stopped, or cut off, for longer sends nothing more when it wakes up: the question
-is asked right before each system call, in the middle of a request too. Nothing is left but what the
-kernel had taken already, and a stop between the question and the call.
+is asked right before each system call, in the middle of a request too. What the kernel had taken by
+then it drops after half the timeout, unless the target's host has acknowledged it. Nothing is left
+but what that host, or a box on the way, holds unread, and a stop between the question and the call.
 """
 
 from collections.abc import Callable
@@ -47,6 +48,15 @@ class Lease:
         self._timeout_ms = min(session_timeout_ms, LONGEST_MS)
         self._clock_ms = clock_ms
         self._until_ms = clock_ms()
+
+    @property
+    def undelivered_ms(self) -> int:
+        """Return after how long the system is to take back what was written in time.
+
+        A process that is stopped cannot do so itself, and the network may be back when others have
+        gone on. The session is confirmed often, so it lasts for longer than this behind any stop.
+        """
+        return self._timeout_ms // 2
 
     def is_held(self) -> bool:
         """Return whether the session is certainly ours still."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from runtime.config import ClusterConfig, FlowConfig
 from wire.net.cluster import Cluster, open_cluster
 from wire.net.connection import MaySend, always
+from wire.net.transport import SYSTEMS_OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,16 @@ async def open_links(
     target: ClusterConfig,
     *,
     may_write: MaySend = always,
+    undelivered_ms: int = SYSTEMS_OWN,
 ) -> AsyncIterator[Links]:
     """Open all; brokers that are down are found out by the first request.
 
-    To the target nothing is sent while `may_write` says no.
+    To the target nothing is sent while `may_write` says no, and what it has not taken after
+    `undelivered_ms` is taken back.
     """
 
     def reach(
-        cluster: ClusterConfig, may_send: MaySend = always
+        cluster: ClusterConfig, may_send: MaySend = always, undelivered_ms: int = SYSTEMS_OWN
     ) -> AbstractAsyncContextManager[Cluster]:
         return open_cluster(
             cluster.bootstrap,
@@ -46,14 +49,15 @@ async def open_links(
             name=cluster.name,
             security=cluster.security,
             may_send=may_send,
+            undelivered_ms=undelivered_ms,
         )
 
     async with (
         reach(source) as source_data,
         reach(source) as source_groups,
         reach(source) as source_admin,
-        reach(target, may_write) as target_data,
-        reach(target, may_write) as target_admin,
+        reach(target, may_write, undelivered_ms) as target_data,
+        reach(target, may_write, undelivered_ms) as target_admin,
     ):
         yield Links(
             source_data=source_data,

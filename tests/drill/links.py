@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import trio
+from trio import socket
 
 CHUNK_BYTES: Final = 256 * 1024
 _ESTABLISHED_FILES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -19,7 +20,9 @@ _ESTABLISHED_FILES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 class Links:
     """Which connections pass; a relay asks before each step."""
 
-    def __init__(self) -> None:
+    def __init__(self, room_bytes: int | None = None) -> None:
+        """Have relays take no more than so much of what they may not pass on; None: what comes."""
+        self.room_bytes = room_bytes
         self._cut: set[tuple[str, str]] = set()
         self._changed = trio.Event()
         self._live: set[Link] = set()
@@ -73,6 +76,9 @@ async def relay(
 ) -> None:
     """Stand in front of a server until cancelled; reports the port to connect to."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1", backlog=1024)
+    if links.room_bytes is not None:
+        for listener in listeners:
+            listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, links.room_bytes)
     port = int(listeners[0].socket.getsockname()[1])
 
     async def carry(near: trio.SocketStream) -> None:

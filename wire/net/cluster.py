@@ -7,6 +7,7 @@ waits for a leader or coordinator to appear: `RequestRefused` says there is none
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -32,7 +33,7 @@ from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.net.tls import TlsDial
-from wire.net.transport import Address, Dial, dial_tcp
+from wire.net.transport import SYSTEMS_OWN, Address, Dial, dial_tcp
 from wire.schema import Request
 
 R = TypeVar("R")
@@ -51,18 +52,21 @@ async def open_cluster(  # noqa: PLR0913 - settings, each with its default
     security: Security = PLAINTEXT,
     dial: Dial | None = None,
     may_send: MaySend = always,
+    undelivered_ms: int = SYSTEMS_OWN,
 ) -> AsyncIterator["Cluster"]:
     """Give a cluster whose connections live as long as the block.
 
     Faults say `name` before the address. `dial` is for tests: it takes the place of TCP and TLS.
-    `may_send` is asked before anything is handed to a socket; its no closes the connection.
+    `may_send` is asked before anything is handed to a socket; its no closes the connection. What a
+    broker's host has not taken after `undelivered_ms` the system takes back (`connect_socket`).
     """
+    plain = partial(dial_tcp, undelivered_ms=undelivered_ms)
     settings = ConnectionSettings(
         client_id=client_id,
         cluster_name=name,
         sasl=security.sasl,
         request_timeout_ms=request_timeout_ms,
-        dial=dial or (dial_tcp if security.tls is None else TlsDial(security.tls)),
+        dial=dial or (plain if security.tls is None else TlsDial(security.tls, undelivered_ms)),
         may_send=may_send,
     )
     try:

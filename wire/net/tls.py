@@ -19,6 +19,7 @@ from wire.net.security import Tls
 from wire.net.transport import (
     CONNECT_TIMEOUT_S,
     MAX_PARTS_AT_ONCE,
+    SYSTEMS_OWN,
     Address,
     Transport,
     connect_socket,
@@ -210,9 +211,10 @@ def reason_of(fault: ssl.SSLError) -> str:
 class TlsDial:
     """Connects with TLS. Files that were changed, as certificates are renewed, are read again."""
 
-    def __init__(self, tls: Tls) -> None:
-        """Read nothing yet."""
+    def __init__(self, tls: Tls, undelivered_ms: int = SYSTEMS_OWN) -> None:
+        """Read nothing yet; `undelivered_ms` is as `connect_socket` has it."""
         self._tls = tls
+        self._undelivered_ms = undelivered_ms
         self._context: ssl.SSLContext | None = None
         self._read_from: tuple[int, ...] = ()
 
@@ -225,7 +227,8 @@ class TlsDial:
         except OSError as fault:
             why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
             raise AuthenticationFailed(f"{where}: TLS files: {why}") from fault
-        transport = TlsTransport(await connect_socket(address), context, host)
+        connected = await connect_socket(address, self._undelivered_ms)
+        transport = TlsTransport(connected, context, host)
         try:
             with trio.fail_after(CONNECT_TIMEOUT_S):
                 await transport.handshake()

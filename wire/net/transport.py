@@ -22,7 +22,7 @@ Address: TypeAlias = tuple[str, int]
 
 CONNECT_TIMEOUT_S: Final = 10.0
 SYSTEMS_OWN: Final = 0
-"""For how much may wait unsent in a socket: what the system's settings say."""
+"""For how much may wait unsent in a socket, and for how long: what the system's settings say."""
 _INT: Final = Struct("i")
 _DISCARD: Final = Struct("ii").pack(1, 0)
 """For SO_LINGER: closing ends the connection by a reset."""
@@ -123,8 +123,12 @@ def _reason(fault: OSError) -> str:
     return os.strerror(number) if number > 0 else known.strerror or str(known)
 
 
-async def connect_socket(address: Address) -> socket.socket:
-    """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s."""
+async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> socket.socket:
+    """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s.
+
+    What the other host has not acknowledged after `undelivered_ms` the system takes back, and ends
+    the connection, also while this process is stopped (tcp(7), TCP_USER_TIMEOUT).
+    """
     host, port = address
     try:
         with trio.fail_after(CONNECT_TIMEOUT_S):
@@ -140,9 +144,10 @@ async def connect_socket(address: Address) -> socket.socket:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # trio has lowered it to 128 KiB: a request of megabytes would take a wake-up for each of those.
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEMS_OWN)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, undelivered_ms)
     return connected
 
 
-async def dial_tcp(address: Address) -> Transport:
+async def dial_tcp(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> Transport:
     """Connect in the clear; fails as `connect_socket` does."""
-    return SocketTransport(await connect_socket(address))
+    return SocketTransport(await connect_socket(address, undelivered_ms))
