@@ -4,24 +4,41 @@ A field's property is its name with dots for underscores: `log_dirs` is `log.dir
 Defaults and limits are those of Apache Kafka 3.9's `server.properties` documentation.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from broker.listeners import (
+    EVERYWHERE,
+    MAX_PORT,
+    OWN_NAMES,
+    Listener,
+    ProtocolMap,
+    with_protocols,
+)
+from broker.security.settings import (
+    JAAS,
+    LISTENER_PREFIX,
+    OF_ONE_LISTENER,
+    BadSecurity,
+    Login,
+    Secret,
+    initial_scram_users,
+    inter_broker_security,
+    security_of,
+)
+from broker.setting_values import ZOOKEEPER, parser_of
 from runtime.properties import ConfigurationError, Property
+from wire.net.security import Mechanism
 
 UNLIMITED: Final = -1
 HOUR_MS: Final = 3_600_000
-MAX_PORT: Final = 65_535
 MAX_INT: Final = 2**31 - 1
 
-_LISTENER: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)"
-)
-_ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
+
+_DEFAULT: Final = (Listener(name="PLAINTEXT", host="", port=9092),)
 
 ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
     {
@@ -43,19 +60,6 @@ ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
 whose part is not served yet: taken without complaint so that such a file starts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """One address to listen on or to advertise; an empty host means every interface."""
-
-    name: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
-
-
 def _at_least(minimum: float, default: float, *, maximum: float = 2**63 - 1) -> Any:  # noqa: ANN401
     """Declare a number with Kafka's limits; the annotation says whether it is whole."""
     return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
@@ -71,15 +75,31 @@ class BrokerConfig:
 
     broker_id: int = field(metadata={"minimum": 0, "maximum": MAX_INT})
     broker_rack: str | None = None
-    listeners: tuple[Listener, ...] = (Listener(name="PLAINTEXT", host="", port=9092),)
+    listeners: tuple[Listener, ...] = _DEFAULT
     advertised_listeners: tuple[Listener, ...] = ()
+    listener_security_protocol_map: ProtocolMap = field(
+        default_factory=lambda: MappingProxyType(OWN_NAMES)
+    )
+    inter_broker_listener_name: str | None = None
+    security_inter_broker_protocol: str = _one_of(*OWN_NAMES)
+    ssl_keystore_type: str = _one_of("PEM")
+    ssl_keystore_location: Path | None = None
+    ssl_key_password: Secret | None = None
+    ssl_truststore_type: str = _one_of("PEM")
+    ssl_truststore_location: Path | None = None
+    ssl_client_auth: str = _one_of("none", "requested", "required")
+    ssl_endpoint_identification_algorithm: str = _one_of("https", "")
+    sasl_enabled_mechanisms: tuple[Mechanism, ...] = ()
+    sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in Mechanism))
+    sasl_jaas_config: Login | None = None
+    sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
+    connections_max_reauth_ms: int = _at_least(0, 0)
+    connection_failed_authentication_delay_ms: int = _at_least(0, 100, maximum=MAX_INT)
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default
     metrics_port: int = _at_least(UNLIMITED, UNLIMITED, maximum=MAX_PORT)
     metrics_host: str = "127.0.0.1"
 
-    zookeeper_connect: str = field(
-        metadata={"pattern": _ZOOKEEPER, "form": "host:port[,host:port]"}
-    )
+    zookeeper_connect: str = field(metadata={"pattern": ZOOKEEPER, "form": "host:port[,host:port]"})
     zookeeper_session_timeout_ms: int = _at_least(1_000, 18_000)
     zookeeper_connection_timeout_ms: int = _at_least(1, 18_000)
 
@@ -160,17 +180,45 @@ class BrokerConfig:
     provided: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What the file and the overrides said, by property name."""
 
+    listener_settings: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """What `listener.name.<name>.` says, by the listener's name and the setting's."""
+
     @property
-    def endpoint(self) -> Listener:
-        """Return the first address told to clients; port 0 until the listener is bound."""
-        return (self.advertised_listeners or self.listeners)[0]
+    def inter_broker_listener(self) -> Listener:
+        """Return the listener by which brokers come to each other.
+
+        Kafka's rule: the one of `inter.broker.listener.name`, else the one that speaks
+        `security.inter.broker.protocol`. Raises BadSecurity.
+        """
+        name, protocol = self.inter_broker_listener_name, self.security_inter_broker_protocol
+        for listener in self.listeners:
+            if listener.name == name or (name is None and listener.protocol.name == protocol):
+                return listener
+        if name is not None:
+            raise BadSecurity("inter.broker.listener.name", f"{name} is no name of a listener")
+        raise BadSecurity("security.inter.broker.protocol", f"no listener speaks {protocol}")
+
+    def advertised(self, listener: Listener) -> Listener | None:
+        """Return what clients of a listener are told, None where that one is not advertised."""
+        if not self.advertised_listeners:
+            return listener
+        return next(
+            (told for told in self.advertised_listeners if told.name == listener.name), None
+        )
+
+    def of_listener(self, listener: str, setting: str) -> Any:  # noqa: ANN401 - one type for each
+        """Return a listener's own value of a setting, or the one for all."""
+        own = self.listener_settings.get(listener, {})
+        return own[setting] if setting in own else getattr(self, SETTINGS[setting].name)
 
 
 SETTINGS: Final = MappingProxyType(
     {
         entry.name.replace("_", "."): entry
         for entry in fields(BrokerConfig)
-        if entry.name != "provided"
+        if entry.name not in {"provided", "listener_settings"}
     }
 )
 
@@ -181,6 +229,9 @@ _SCALED: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
 }
 """Older names in other units: the first property given, in this order, holds."""
 
+SECRETS: Final = frozenset({"ssl.key.password", JAAS})
+"""Settings whose values nobody is shown."""
+
 
 def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
     """Return the settings; later properties of the same key win.
@@ -190,7 +241,8 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
     given = {entry.key: entry for entry in properties}
     aliases = {older for pairs in _SCALED.values() for older, _ in pairs}
     for key, entry in given.items():
-        if key not in SETTINGS and key not in aliases and key not in ACCEPTED_WITHOUT_EFFECT:
+        is_known = key in SETTINGS or key in aliases or key in ACCEPTED_WITHOUT_EFFECT
+        if not is_known and not key.startswith(LISTENER_PREFIX):
             raise entry.wrong("unknown setting")
     values: dict[str, Any] = {
         SETTINGS[name].name: value
@@ -201,8 +253,62 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
         if SETTINGS[required].name not in values:
             raise ConfigurationError(f"{file}: {required}: missing")
     provided = MappingProxyType({key: entry.value for key, entry in given.items()})
+    _set_protocols(values, given)
     _check_advertised(values, given)
-    return BrokerConfig(**values, provided=provided)
+    own = _own_settings(given, {listener.name for listener in values.get("listeners", _DEFAULT)})
+    config = BrokerConfig(**values, provided=provided, listener_settings=own)
+    try:
+        _check_security(config)
+    except BadSecurity as reason:
+        if reason.key in given:
+            raise given[reason.key].wrong(str(reason)) from reason
+        raise ConfigurationError(f"{file}: {reason.key}: {reason}") from reason
+    return config
+
+
+def _set_protocols(values: dict[str, Any], given: Mapping[str, Property]) -> None:
+    protocols = values.get("listener_security_protocol_map", OWN_NAMES)
+    for key in ("listeners", "advertised.listeners"):
+        if key in given:
+            name = SETTINGS[key].name
+            values[name] = with_protocols(given[key], values[name], protocols)
+
+
+def _own_settings(
+    given: Mapping[str, Property], listeners: Collection[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return what `listener.name.<name>.<setting>` says, by listener and setting."""
+    own: dict[str, dict[str, Any]] = {}
+    for key, entry in given.items():
+        if not key.startswith(LISTENER_PREFIX):
+            continue
+        name, _, setting = key.removeprefix(LISTENER_PREFIX).partition(".")
+        if name.upper() not in listeners:
+            raise entry.wrong(f"no listener is called {name.upper()}")
+        mechanism = setting.removesuffix(f".{JAAS}")
+        is_jaas = mechanism.upper() in {one.value for one in Mechanism}
+        if not is_jaas and setting not in OF_ONE_LISTENER:
+            raise entry.wrong("unknown setting")
+        value = _parse(entry, JAAS if is_jaas else setting)
+        own.setdefault(name.upper(), {})[setting] = value
+    return own
+
+
+def _check_security(config: BrokerConfig) -> None:
+    """Raise BadSecurity for a listener that could not be served, or not by brokers."""
+    for listener in config.listeners:
+        security_of(config, listener)
+    inter_broker = config.inter_broker_listener
+    if config.advertised(inter_broker) is None:
+        raise BadSecurity("advertised.listeners", f"{inter_broker.name} is missing: brokers use it")
+    inter_broker_security(config)
+    names = {listener.name for listener in config.listeners}
+    for told in config.advertised_listeners:
+        if told.name not in names:
+            raise BadSecurity("advertised.listeners", f"{told}: no listener has this name")
+    for _mechanism, name, _password in initial_scram_users(config):
+        if not name:
+            raise BadSecurity(JAAS, "a user without a name")
 
 
 def _value_of(name: str, given: Mapping[str, Property]) -> object | None:
@@ -218,102 +324,10 @@ def _value_of(name: str, given: Mapping[str, Property]) -> object | None:
 def _check_advertised(values: Mapping[str, Any], given: Mapping[str, Property]) -> None:
     """Refuse what no client could connect to: Kafka does the same for 0.0.0.0."""
     for listener in values.get("advertised_listeners", ()):
-        if listener.host in {"", "0.0.0.0", "::"}:  # noqa: S104 - refused, not bound
+        if listener.host in EVERYWHERE:
             raise given["advertised.listeners"].wrong(f"{listener}: clients need a real host")
 
 
 def _parse(entry: Property, name: str) -> object:
     declared = SETTINGS[name]
-    parser = _PARSERS[name] if name in _PARSERS else _BY_TYPE[declared.type]
-    return parser(entry, declared.metadata)
-
-
-def _parse_int(entry: Property, limits: Mapping[str, Any]) -> int:
-    try:
-        value = int(entry.value)
-    except ValueError as error:
-        raise entry.wrong(f"{entry.value!r} is not a whole number") from error
-    return _within(entry, value, limits)
-
-
-def _parse_float(entry: Property, limits: Mapping[str, Any]) -> float:
-    try:
-        value = float(entry.value)
-    except ValueError as error:
-        raise entry.wrong(f"{entry.value!r} is not a number") from error
-    return _within(entry, value, limits)
-
-
-_N = TypeVar("_N", int, float)
-
-
-def _within(entry: Property, value: _N, limits: Mapping[str, Any]) -> _N:
-    if not limits["minimum"] <= value <= limits["maximum"]:
-        raise entry.wrong(f"{value} is not within {limits['minimum']} and {limits['maximum']}")
-    return value
-
-
-def _parse_bool(entry: Property, _: Mapping[str, Any]) -> bool:
-    if entry.value.lower() not in {"true", "false"}:
-        raise entry.wrong(f"{entry.value!r} is neither true nor false")
-    return entry.value.lower() == "true"
-
-
-def _parse_text(entry: Property, limits: Mapping[str, Any]) -> str:
-    if "choices" in limits and entry.value not in limits["choices"]:
-        raise entry.wrong(f"{entry.value!r} is none of {', '.join(limits['choices'])}")
-    if "pattern" in limits and limits["pattern"].fullmatch(entry.value) is None:
-        raise entry.wrong(f"{entry.value!r} is not of the form {limits['form']}")
-    return entry.value
-
-
-def _parse_folders(entry: Property, _: Mapping[str, Any]) -> tuple[Path, ...]:
-    folders = tuple(Path(part.strip()) for part in entry.value.split(",") if part.strip())
-    if not folders:
-        raise entry.wrong("names no folder")
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise entry.wrong("names a folder twice")
-    return folders
-
-
-def _parse_listeners(entry: Property, _: Mapping[str, Any]) -> tuple[Listener, ...]:
-    listeners = tuple(_parse_listener(entry, part.strip()) for part in entry.value.split(","))
-    if len({listener.name for listener in listeners}) < len(listeners):
-        raise entry.wrong("a listener's name is used twice")
-    return listeners
-
-
-def _parse_listener(entry: Property, text: str) -> Listener:
-    found = _LISTENER.fullmatch(text)
-    if found is None:
-        raise entry.wrong(f"{text!r} is not of the form PLAINTEXT://host:port")
-    if found["name"].upper() != "PLAINTEXT":
-        raise entry.wrong(f"{text!r}: only PLAINTEXT listeners are served")
-    if int(found["port"]) > MAX_PORT:
-        raise entry.wrong(f"{text!r}: there is no port {found['port']}")
-    return Listener(name="PLAINTEXT", host=found["host"].strip("[]"), port=int(found["port"]))
-
-
-def _parse_zookeeper(entry: Property, limits: Mapping[str, Any]) -> str:
-    text = _parse_text(entry, limits)
-    for server in text.split(","):
-        port = server.rpartition(":")[2]
-        if not 0 < int(port) <= MAX_PORT:
-            raise entry.wrong(f"{server!r}: there is no port {port}")
-    return text
-
-
-Parser = Callable[[Property, Mapping[str, Any]], object]
-_BY_TYPE: Final[Mapping[Any, Parser]] = {
-    int: _parse_int,
-    float: _parse_float,
-    bool: _parse_bool,
-    str: _parse_text,
-    str | None: _parse_text,
-}
-_PARSERS: Final[Mapping[str, Parser]] = {
-    "listeners": _parse_listeners,
-    "advertised.listeners": _parse_listeners,
-    "log.dirs": _parse_folders,
-    "zookeeper.connect": _parse_zookeeper,
-}
+    return parser_of(name, declared.type)(entry, declared.metadata)

@@ -8,6 +8,7 @@ import trio
 
 from broker.dynamic_config import DynamicConfig
 from broker.log.config import InvalidConfig
+from broker.security.credentials import ScramUsers
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
 from broker.zookeeper.store import ClusterStore, change_number
@@ -24,6 +25,7 @@ class ConfigWatch:
     def __init__(self, store: ClusterStore, dynamic: DynamicConfig) -> None:
         self.store = store
         self.dynamic = dynamic
+        self.scram_users = ScramUsers()
         self._seen = -1
         self.on_change: Callable[[], None] = lambda: None
 
@@ -32,6 +34,9 @@ class ConfigWatch:
         listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or []
         await self._load_brokers()
         await self.load_topics(await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or [])
+        users = {*(await self.store.zookeeper.children(tree.USER_CONFIGS) or ())}
+        users |= {*map(tree.encode_user, self.scram_users.names())}  # some may be gone
+        await all_of(users, self._load_user)
         self._seen = max(map(change_number, listing), default=-1)
         self.on_change()
 
@@ -68,6 +73,14 @@ class ConfigWatch:
             await self.load_topic(name)
         elif kind == "brokers":
             await self._load_brokers()
+        elif kind == "users":
+            await self._load_user(name)
+
+    async def _load_user(self, encoded: str) -> None:
+        """Read one user's settings, named as in the tree; users of clients are not ours."""
+        if "/" not in encoded:
+            name = tree.decode_user(encoded)
+            self.scram_users.set_user(name, await self.store.user_config(name))
 
     async def load_topics(self, topics: Iterable[str]) -> None:
         """Read several topics' settings, as `load_topic` does."""

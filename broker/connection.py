@@ -11,6 +11,7 @@ the log.
 """
 
 import logging
+import math
 import socket
 from collections import deque
 from collections.abc import Mapping
@@ -25,7 +26,8 @@ from broker.apis.api import Api
 from broker.context import Call, Node
 from broker.framing import BadFrame, FrameBuffer
 from broker.line_budget import LineBudget
-from broker.metrics import RequestMetrics
+from broker.security.entry import Entry
+from broker.security.gate import Passage, State
 from broker.sending import Part, PeerGone, send_parts, with_files
 from runtime.tasks import background_tasks
 from wire.errors import ErrorCode
@@ -36,6 +38,8 @@ from wire.schema import Unencodable, decode_prefix
 
 _LOG = logging.getLogger(__name__)
 
+EVERYBODY: Final = Entry()
+"""A connection of which nothing is asked."""
 FLUSH_BYTES: Final = 256 * 1024
 MOST_AWAITED: Final = 2_000
 """Requests of one connection that wait for other brokers at the same time. Their batches are in
@@ -51,12 +55,20 @@ class Limits:
 
     largest_request_bytes: int
     idle_s: float
+    largest_request_of_strangers_bytes: int = 524_288
+    """Before SASL has said who asks (sasl.server.max.receive.size)."""
+    refusal_delay_s: float = 0.1
+    """Before a refused stranger hears of it (connection.failed.authentication.delay.ms)."""
     log_lines: LineBudget = field(default_factory=LineBudget)
     """Shared by all connections that have these limits."""
 
 
 class Unserved(ValueError):
     """A request for an API or a version that this broker does not serve."""
+
+
+class NotLetIn(Exception):
+    """The client was refused by SASL, and has been told."""
 
 
 class _Awaited(NamedTuple):
@@ -82,30 +94,49 @@ class Connection:
         node: Node,
         apis: Mapping[int, Api],
         limits: Limits,
-        metrics: RequestMetrics,
+        entry: Entry = EVERYBODY,
     ) -> None:
         self._peer_socket = peer_socket
         self._peer = peer
         self._node = node
         self._apis = apis
         self._limits = limits
-        self._metrics = metrics
-        self._frames = FrameBuffer(limits.largest_request_bytes)
+        self._metrics = node.metrics
+        self._entry = entry
+        self._principal = entry.principal
+        self._passage = entry.passage
+        self._patience = trio.CancelScope(deadline=entry.deadline)
+        # Over TLS parts of files are read and encrypted; everywhere else they never come in here.
+        tls = entry.tls
+        self._recv_into = peer_socket.recv_into if tls is None else tls.recv_into
+        self._send_parts = partial(send_parts, peer_socket) if tls is None else tls.send_parts
+        is_stranger = entry.passage is not None
+        self._frames = FrameBuffer(
+            limits.largest_request_of_strangers_bytes
+            if is_stranger
+            else limits.largest_request_bytes
+        )
         self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
         self._overlaps = False
         self._awaited: deque[_Awaited] = deque()
         self._come = trio.Event()
         self._given = trio.Event()
-        self._is_drained = True
+        self._is_drained = entry.tls is None  # a request may have come with the handshake's end
         self._lost: OSError | PeerGone | None = None
 
     async def serve(self) -> None:
         """Answer until the connection ends; a fault of the peer's ends here, in one log line."""
         try:
-            await self._serve()
+            if self._passage is None:
+                await self._serve()
+            else:
+                await self._serve_with_gate()
         except (BadFrame, MalformedMessage, Unserved, CloseConnection) as reason:
             self._complain(f"{self._peer}: connection closed: {reason}")
+        except NotLetIn as reason:
+            self._metrics.failed_authentications += 1
+            self._complain(f"{self._peer}: not let in on {self._entry.listener}: {reason}")
         except (OSError, PeerGone) as error:
             _LOG.debug("%s: connection lost: %s", self._peer, error)
         except Exception:  # noqa: BLE001
@@ -116,6 +147,13 @@ class Connection:
         line = self._limits.log_lines.line(text, trio.current_time())
         if line is not None:
             _LOG.warning("%s", line)
+
+    async def _serve_with_gate(self) -> None:
+        """Serve, but a stranger who takes too long to say who it is; raises NotLetIn."""
+        with self._patience:
+            await self._serve()
+        if self._patience.cancelled_caught:
+            raise NotLetIn("it took too long to authenticate")
 
     async def _serve(self) -> None:
         """Serve with one task until an answer has to be awaited, from then on with two."""
@@ -188,7 +226,7 @@ class Connection:
         while True:
             space = self._frames.space()
             try:
-                received = self._peer_socket.recv_into(space)
+                received = self._recv_into(space)
             except BlockingIOError:
                 if not await self._wait_readable():
                     return False
@@ -210,7 +248,30 @@ class Connection:
         _LOG.debug("%s: closed after %s s of silence", self._peer, self._limits.idle_s)
         return False
 
+    async def _pass_gate(self, passage: Passage, frame: memoryview) -> bool:
+        """Say whether a request may be served; what belongs to SASL is answered here."""
+        was_inside = passage.state is State.INSIDE
+        step = passage.take(frame, self._node.clock.monotonic_ms())
+        if step is None:
+            return True
+        await self._wait_awaited_below(1)
+        if step.refusal is not None:
+            await trio.sleep(self._limits.refusal_delay_s)
+        self._enqueue([*step.answer])
+        await self._flush()
+        if step.refusal is not None:
+            raise NotLetIn(step.refusal)
+        if passage.state is State.INSIDE and not was_inside:
+            self._principal = passage.principal
+            self._patience.deadline = math.inf
+            self._frames.limit(self._limits.largest_request_bytes)
+            self._metrics.authentications += 1
+            _LOG.debug("%s: is %s on %s", self._peer, self._principal, self._entry.listener)
+        return False
+
     async def _answer(self, frame: memoryview) -> None:
+        if self._passage is not None and not await self._pass_gate(self._passage, frame):
+            return
         header, position = decode_request_header(frame)
         api = self._apis.get(header.api_key)
         if api is None:
@@ -248,6 +309,8 @@ class Connection:
             api_version=header.api_version,
             client_id=header.client_id,
             client_host=self._peer.rpartition(":")[0],
+            listener=self._entry.listener,
+            principal=self._principal,
         )
 
     def _refuse_version(self, header: RequestHeader, api: Api) -> None:
@@ -288,4 +351,4 @@ class Connection:
             return
         parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
         patience_s = self._limits.idle_s
-        self._metrics.sent_bytes += await send_parts(self._peer_socket, parts, patience_s)
+        self._metrics.sent_bytes += await self._send_parts(parts, patience_s)

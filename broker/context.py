@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # their modules import this one
     from broker.metrics import RequestMetrics
     from broker.replication.partition import Partition
     from broker.replication.partitions import Partitions
+    from broker.security.credentials import ScramUsers
     from broker.zookeeper.store import ClusterStore
 
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -137,6 +138,9 @@ class Node(Protocol):
 
     @property
     def metrics(self) -> "RequestMetrics": ...
+    @property
+    def scram_users(self) -> "ScramUsers":
+        """The SCRAM credentials that ZooKeeper holds."""
 
     def reconfigure(self) -> None:
         """Let everybody know that dynamic settings have changed."""
@@ -175,6 +179,9 @@ class Call:
     client_id: str | None
     client_host: str
     """The peer's address; Kafka shows it to users as `/127.0.0.1`."""
+    listener: str = "PLAINTEXT"
+    """By which it came in: it is told the addresses of that listener (KIP-103)."""
+    principal: str = "User:ANONYMOUS"
 
 
 class Handler(Protocol):

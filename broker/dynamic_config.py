@@ -7,7 +7,7 @@ What holds for a topic, the first that says something:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
 from broker.config import SETTINGS, BrokerConfig
@@ -256,7 +256,11 @@ def _text(value: object) -> str:
     if isinstance(value, bool | int | float | str | frozenset):
         return format_value(value)
     if isinstance(value, tuple):
-        return ",".join(str(item) for item in value)
+        return ",".join(map(_text, value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{_text(held)}" for name, held in value.items())
+    if isinstance(value, Enum):
+        return value.value if isinstance(value.value, str) else value.name
     return "" if value is None else str(value)
 
 

@@ -13,6 +13,8 @@ from typing import Final
 SIZE: Final = Struct(">i")
 SMALLEST_BUFFER: Final = 64 * 1024
 GROWTH: Final = 4
+_TLS_HANDSHAKES: Final = range(0x160300, 0x160305)
+"""How a TLS conversation begins: a handshake record, in one of the versions 3.0 to 3.4."""
 
 
 class BadFrame(ValueError):
@@ -28,6 +30,10 @@ class FrameBuffer:
         self._start = 0
         self._end = 0
         self._wanted = SIZE.size
+
+    def limit(self, largest_frame: int) -> None:
+        """Take frames up to another size from now on."""
+        self._largest_frame = largest_frame
 
     @property
     def capacity(self) -> int:
@@ -50,6 +56,8 @@ class FrameBuffer:
             return None
         (size,) = SIZE.unpack_from(self._memory, self._start)
         if not 0 <= size <= self._largest_frame:
+            if size >> 8 in _TLS_HANDSHAKES:
+                raise BadFrame("the client speaks TLS, which is not spoken on this listener")
             raise BadFrame(f"a frame of {size} bytes; the limit is {self._largest_frame}")
         if held < SIZE.size + size:
             self._wanted = SIZE.size + size

@@ -1,7 +1,7 @@
 """What this broker knows of the whole cluster: as told by the controller, never older than told."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
@@ -12,12 +12,20 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEndpoint:
-    """Where clients reach one live broker."""
+    """Where one live broker is reached: by other brokers at host and port, by clients `at` them.
+
+    `endpoints` holds host and port by listener; none where one address is for all.
+    """
 
     broker_id: int
     host: str
     port: int
     rack: str | None = None
+    endpoints: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, listener: str) -> tuple[str, int] | None:
+        """Return where clients of a listener reach it, None where it has no such listener."""
+        return self.endpoints.get(listener) if self.endpoints else (self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,9 @@ class RequestMetrics:
     record_bytes_in: int = 0
     record_bytes_out: int = 0
     fenced_batches: int = 0
+    failed_tls_handshakes: int = 0
+    authentications: int = 0
+    failed_authentications: int = 0
 
     def observe(self, api: str, seconds: float) -> None:
         """Count one answered request."""
@@ -106,6 +109,17 @@ class BrokerCollector(Collector):
             ("appended_bytes", "Bytes of batches that producers appended", counted.record_bytes_in),
             ("fetched_bytes", "Bytes of batches given to fetchers", counted.record_bytes_out),
             ("fenced_batches", "Batches refused by write.fence.topics", counted.fenced_batches),
+            (
+                "failed_tls_handshakes",
+                "Connections that came to no TLS",
+                counted.failed_tls_handshakes,
+            ),
+            ("authentications", "Times that SASL let a client in", counted.authentications),
+            (
+                "failed_authentications",
+                "Times that SASL let a client not in",
+                counted.failed_authentications,
+            ),
         ):
             yield CounterMetricFamily(f"broker_{name}", text, value=value)
         yield GaugeMetricFamily(

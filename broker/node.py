@@ -11,7 +11,7 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from broker.apis.table import APIS
-from broker.config import BrokerConfig, Listener
+from broker.config import BrokerConfig
 from broker.config_watch import ConfigWatch
 from broker.context import CONSUMER_OFFSETS, Clock
 from broker.controller.controller import Controller
@@ -19,7 +19,9 @@ from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
+from broker.inter_broker import inter_broker_connections
 from broker.leaving import Departure
+from broker.listeners import EVERYWHERE, Listener
 from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
@@ -30,7 +32,8 @@ from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
-from broker.server import Server, bind, bound_port
+from broker.security.first_users import add_first_users
+from broker.server import Bound, Server, bind
 from broker.starting import patiently
 from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
@@ -39,7 +42,6 @@ from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
-from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
 
 _LOG = logging.getLogger(__name__)
@@ -79,6 +81,7 @@ class BrokerNode:
         self.dynamic = config_watch.dynamic
         self.store = config_watch.store
         self.metrics = RequestMetrics()
+        self.scram_users = config_watch.scram_users
         self.logs = logs
         self.replication = Replication(config, metadata, pool)
         self.partitions = Partitions(
@@ -211,7 +214,7 @@ class Started:
     """A broker that takes connections."""
 
     broker_id: int
-    listener: Listener
+    endpoints: tuple[Listener, ...]
     metrics_port: int | None
 
 
@@ -241,25 +244,27 @@ async def _run(
     config: BrokerConfig, stopping: trio.Event, task_status: trio.TaskStatus[Started]
 ) -> None:
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
-    listener = _advertised(config, bound_port(sockets))
+    endpoints = _advertised(config, sockets)
     async with open_zookeeper(
         config.zookeeper_connect,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
         start_timeout_ms=config.zookeeper_connection_timeout_ms,
     ) as zookeeper:
-        store = ClusterStore(zookeeper)
+        store = ClusterStore(zookeeper, config.inter_broker_listener.name)
         patience_s = config.zookeeper_connection_timeout_ms / 1000
         metadata = MetadataCache(await patiently(zookeeper, patience_s, store.prepare))
         dynamic = DynamicConfig(config)
         watch = ConfigWatch(store, dynamic)
         await patiently(zookeeper, patience_s, watch.load_all)
-        registration = Registration(config.broker_id, listener, config.broker_rack, store)
+        first_users = partial(add_first_users, config, store, watch.scram_users)
+        await patiently(zookeeper, patience_s, first_users)
+        registration = Registration(config.broker_id, endpoints, config.broker_rack, store)
         with trio.CancelScope() as serving:
             async with (
                 _open_logs(config, metadata.cluster_id, dynamic) as logs,
                 trio.open_nursery() as nursery,
             ):
-                settings = ConnectionSettings(client_id=f"broker-{config.broker_id}")
+                settings = inter_broker_connections(config, client_id=f"broker-{config.broker_id}")
                 pool = ConnectionPool(nursery, settings)
                 node = BrokerNode(config, watch, metadata, logs, pool, registration)
                 watch.on_change = node.reconfigure
@@ -276,10 +281,11 @@ async def _run(
                 await patiently(zookeeper, patience_s, registration.register_first)
                 nursery.start_soon(registration.run)
                 nursery.start_soon(node.controller.run)
-                _LOG.info("broker %s listens on %s", config.broker_id, listener)
+                where = ",".join(map(str, endpoints))
+                _LOG.info("broker %s listens on %s", config.broker_id, where)
                 task_status.started(
                     Started(
-                        broker_id=config.broker_id, listener=listener, metrics_port=metrics_port
+                        broker_id=config.broker_id, endpoints=endpoints, metrics_port=metrics_port
                     )
                 )
                 departure = Departure(
@@ -296,12 +302,17 @@ async def _run(
                 nursery.cancel_scope.cancel()
 
 
-def _advertised(config: BrokerConfig, port: int) -> Listener:
-    """Return what clients are told: the host they can reach and the port that was taken."""
-    endpoint = config.endpoint
-    if endpoint.host in {"", "0.0.0.0", "::"}:  # noqa: S104 - replaced, not bound
-        endpoint = replace(endpoint, host=_own_host_name())
-    return endpoint if endpoint.port else replace(endpoint, port=port)
+def _advertised(config: BrokerConfig, listeners: Sequence[Bound]) -> tuple[Listener, ...]:
+    """Return what clients are told: the hosts they can reach and the ports that were taken."""
+    told: list[Listener] = []
+    for bound in listeners:
+        endpoint = config.advertised(bound.listener)
+        if endpoint is None:
+            continue
+        if endpoint.host in EVERYWHERE:
+            endpoint = replace(endpoint, host=_own_host_name())
+        told.append(endpoint if endpoint.port else replace(endpoint, port=bound.port))
+    return tuple(told)
 
 
 def _own_host_name() -> str:

@@ -1,12 +1,13 @@
 """This broker's name in the cluster: an ephemeral node, renewed with every new session."""
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 import trio
 
-from broker.config import Listener
 from broker.controller.cluster import UNKNOWN_BROKER_EPOCH
+from broker.listeners import Listener
 from broker.zookeeper.store import BrokerIdTaken, ClusterStore
 from runtime import clock
 from runtime.zookeeper import SessionState, ZooKeeperFault
@@ -22,10 +23,14 @@ class Registration:
     """Keeps `/brokers/ids/<id>` in place as long as the broker runs."""
 
     def __init__(
-        self, broker_id: int, listener: Listener, rack: str | None, store: ClusterStore
+        self,
+        broker_id: int,
+        endpoints: Sequence[Listener],
+        rack: str | None,
+        store: ClusterStore,
     ) -> None:
         self._broker_id = broker_id
-        self._listener = listener
+        self._endpoints = endpoints
         self._rack = rack
         self._store = store
         self.epoch = UNKNOWN_BROKER_EPOCH
@@ -69,7 +74,7 @@ class Registration:
 
     async def _register(self) -> None:
         registered = await self._store.register(
-            self._broker_id, self._listener, self._rack, now_ms=clock.wall_ms()
+            self._broker_id, self._endpoints, self._rack, now_ms=clock.wall_ms()
         )
         self.epoch = registered.epoch
         self._registered.set()

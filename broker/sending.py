@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import trio
 
+from broker.log.open_file import OpenFile
 from broker.log.results import FileSlice
 from wire.schema import Piece
 
@@ -63,7 +64,7 @@ async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: flo
             run.append(part)
             continue
         if part.length <= COPIED_BYTES and copied <= MOST_COPIED_BYTES:
-            run.append(_read_whole(part))
+            run.append(read_whole(part.file, part.position, part.length))
             copied += part.length
             continue
         sent += await _send_pieces(peer, run, patience_s)
@@ -72,11 +73,12 @@ async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: flo
     return sent + await _send_pieces(peer, run, patience_s)
 
 
-def _read_whole(part: FileSlice) -> bytes:
-    assert part.file is not None, "an empty slice is not sent"
-    content = part.file.read(part.position, part.length)
-    if len(content) < part.length:
-        raise PeerGone(f"{part.file.path} ends before byte {part.position + part.length}")
+def read_whole(file: OpenFile | None, position: int, length: int) -> bytes:
+    """Return a part of a file; raises PeerGone where that has been cut off meanwhile."""
+    assert file is not None, "an empty slice is not sent"
+    content = file.read(position, length)
+    if len(content) < length:
+        raise PeerGone(f"{file.path} ends before byte {position + length}")
     return content
 
 

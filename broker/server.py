@@ -4,14 +4,23 @@ import logging
 import math
 import resource
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import trio
 
 from broker.apis.api import Api
-from broker.config import BrokerConfig, Listener
+from broker.config import BrokerConfig
 from broker.connection import Connection, Limits
 from broker.context import Node
+from broker.listeners import Listener
+from broker.security.credentials import ScramUsers
+from broker.security.entry import Entrance, Entry
+from broker.security.settings import security_of
+from broker.security.tls import HandshakeFailed, reason_of
+from broker.sending import PeerGone
 
 _LOG = logging.getLogger(__name__)
 
@@ -20,25 +29,35 @@ class CannotListen(RuntimeError):
     """An address cannot be listened on; the message names it and says why."""
 
 
-async def bind(listeners: Sequence[Listener], backlog: int) -> list[trio.SocketListener]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A listener whose address is taken, on one socket for each family it has."""
+
+    listener: Listener
+    sockets: Sequence[trio.SocketListener]
+
+    @property
+    def port(self) -> int:
+        """Return the port of the first socket, which tells the one chosen for port 0."""
+        return int(self.sockets[0].socket.getsockname()[1])
+
+
+async def bind(listeners: Sequence[Listener], backlog: int) -> list[Bound]:
     """Take the addresses, so that nobody else can. Raises CannotListen."""
-    bound: list[trio.SocketListener] = []
+    bound: list[Bound] = []
     for listener in listeners:
         try:
-            bound += await trio.open_tcp_listeners(
+            sockets = await trio.open_tcp_listeners(
                 listener.port, host=listener.host or None, backlog=backlog
             )
         except OSError as error:
             for opened in bound:
-                await opened.aclose()
+                for taken in opened.sockets:
+                    await taken.aclose()
             reason = error.strerror or str(error)
             raise CannotListen(f"listeners: {listener}: cannot listen: {reason}") from error
+        bound.append(Bound(listener=listener, sockets=sockets))
     return bound
-
-
-def bound_port(listeners: Sequence[trio.SocketListener]) -> int:
-    """Return the port of the first socket, which tells the one chosen for port 0."""
-    return int(listeners[0].socket.getsockname()[1])
 
 
 class Server:
@@ -52,23 +71,33 @@ class Server:
         self._limits = Limits(
             largest_request_bytes=config.socket_request_max_bytes,
             idle_s=math.inf if idle_ms < 0 else idle_ms / 1000,
+            largest_request_of_strangers_bytes=config.sasl_server_max_receive_size,
+            refusal_delay_s=config.connection_failed_authentication_delay_ms / 1000,
         )
+        self._entrances = {
+            listener.name: _entrance(config, listener, node.scram_users)
+            for listener in config.listeners
+        }
 
-    async def serve(self, listeners: Sequence[trio.SocketListener]) -> None:
+    async def serve(self, listeners: Sequence[Bound]) -> None:
         """Serve until cancelled."""
         allow_many_files()
-        await trio.serve_listeners(self._serve_connection, list(listeners))
+        async with trio.open_nursery() as nursery:
+            for bound in listeners:
+                entrance = self._entrances[bound.listener.name]
+                serve_one = partial(self._serve_connection, entrance)
+                nursery.start_soon(trio.serve_listeners, serve_one, list(bound.sockets))
 
-    async def _serve_connection(self, stream: trio.SocketStream) -> None:
+    async def _serve_connection(self, entrance: Entrance, stream: trio.SocketStream) -> None:
         # The plain socket: sendfile needs it, and what can go at once goes without a detour.
         peer_socket = socket.socket(fileno=stream.socket.detach())
         try:
-            await self._serve_socket(peer_socket)
+            await self._serve_socket(entrance, peer_socket)
         finally:
             trio.lowlevel.notify_closing(peer_socket)
             peer_socket.close()
 
-    async def _serve_socket(self, peer_socket: socket.socket) -> None:
+    async def _serve_socket(self, entrance: Entrance, peer_socket: socket.socket) -> None:
         try:
             peer = _name_of(peer_socket.getpeername())
         except OSError:
@@ -83,17 +112,43 @@ class Server:
         peer_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         metrics.connections += 1
         try:
-            connection = Connection(
-                peer_socket, peer, self._node, self._apis, self._limits, metrics
-            )
+            entry = await self._admit(entrance, peer_socket, peer)
+            if entry is None:
+                return
+            connection = Connection(peer_socket, peer, self._node, self._apis, self._limits, entry)
             await connection.serve()
+            if entry.tls is not None:
+                entry.tls.say_goodbye()
         finally:
             metrics.connections -= 1
+
+    async def _admit(
+        self, entrance: Entrance, peer_socket: socket.socket, peer: str
+    ) -> Entry | None:
+        """Return how it came in; who does not is counted, and named in one line."""
+        try:
+            return await entrance.admit(peer_socket)
+        except (HandshakeFailed, OSError, PeerGone) as reason:
+            self._node.metrics.failed_tls_handshakes += 1
+            listener = entrance.listener.name
+            self._complain(f"{peer}: TLS handshake failed on {listener}: {reason}")
+            return None
 
     def _complain(self, text: str) -> None:
         line = self._limits.log_lines.line(text, trio.current_time())
         if line is not None:
             _LOG.warning("%s", line)
+
+
+def _entrance(config: BrokerConfig, listener: Listener, users: ScramUsers) -> Entrance:
+    """Make a listener's entrance. Raises CannotListen."""
+    security = security_of(config, listener)
+    try:
+        return Entrance(listener, security, users)
+    except OSError as fault:
+        why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
+        keystore = "" if security.tls is None else security.tls.keystore
+        raise CannotListen(f"listeners: {listener}: TLS files ({keystore}): {why}") from fault
 
 
 def most_connections(asked: int) -> int:

@@ -36,9 +36,10 @@ async def handle(request: DescribeClusterRequest, call: Call) -> DescribeCluster
         controller_id=metadata.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=broker.broker_id, host=broker.host, port=broker.port, rack=broker.rack
+                broker_id=broker.broker_id, host=at[0], port=at[1], rack=broker.rack
             )
             for broker in metadata.brokers.values()
+            if (at := broker.at(call.listener)) is not None
         ),
         cluster_authorized_operations=operations,
     )

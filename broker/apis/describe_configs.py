@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from broker.config import SECRETS
 from broker.context import Call
 from broker.dynamic_config import LIST_SETTINGS, Described, Source
 from broker.log.config import TOPIC_CONFIGS, ConfigType
@@ -80,15 +81,16 @@ def _entry(
 ) -> DescribeConfigsResourceResult:
     known = TOPIC_CONFIGS.get(entry.name)
     kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
+    is_secret = entry.name in SECRETS
     return DescribeConfigsResourceResult(
         name=entry.name,
-        value=entry.value,
+        value=None if is_secret else entry.value,
         read_only=entry.read_only,
         is_default=api_version == 0 and entry.source is Source.KAFKA_DEFAULT,
         config_source=entry.source,
-        is_sensitive=False,
+        is_sensitive=is_secret,
         synonyms=tuple(
-            DescribeConfigsSynonym(name=name, value=value, source=source)
+            DescribeConfigsSynonym(name=name, value=None if is_secret else value, source=source)
             for name, value, source in entry.synonyms
             if request.include_synonyms
         ),

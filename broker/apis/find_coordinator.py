@@ -63,14 +63,15 @@ async def _find(key_type: int, key: str, call: Call) -> Coordinator:
             while _leader(key, metadata) is None:
                 await metadata.wait_changed()
     leader = _leader(key, metadata)
-    if leader is None:
+    at = None if leader is None else leader.at(call.listener)
+    if leader is None or at is None:
         message = f"no broker leads the partition of {CONSUMER_OFFSETS} that holds {key}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return Coordinator(
         key=key,
         node_id=leader.broker_id,
-        host=leader.host,
-        port=leader.port,
+        host=at[0],
+        port=at[1],
         error_code=ErrorCode.NONE,
     )
 

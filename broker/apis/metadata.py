@@ -18,6 +18,7 @@ from wire.messages.metadata import (
 )
 from wire.primitives import ZERO_UUID
 
+LISTENER_NOT_FOUND_SINCE: Final = 6
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, describe and alter configs."""
 
@@ -32,9 +33,10 @@ async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=broker.broker_id, host=broker.host, port=broker.port, rack=broker.rack
+                node_id=broker.broker_id, host=at[0], port=at[1], rack=broker.rack
             )
             for broker in metadata.brokers.values()
+            if (at := broker.at(call.listener)) is not None
         ),
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
@@ -106,9 +108,13 @@ def _known(view: TopicView, request: MetadataRequest, call: Call) -> MetadataRes
 
 def _partition(view: PartitionView, call: Call) -> MetadataResponsePartition:
     live = call.node.metadata.brokers
-    has_leader = view.leader in live
+    leader = live.get(view.leader)
+    has_leader = leader is not None and leader.at(call.listener) is not None
+    error = ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE
+    if leader is not None and not has_leader and call.api_version >= LISTENER_NOT_FOUND_SINCE:
+        error = ErrorCode.LISTENER_NOT_FOUND
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=error,
         partition_index=view.index,
         leader_id=view.leader if has_leader else NO_LEADER,
         leader_epoch=view.leader_epoch,

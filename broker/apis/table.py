@@ -8,6 +8,7 @@ from broker.apis import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     api_versions,
     controlled_shutdown,
     create_partitions,
@@ -19,6 +20,7 @@ from broker.apis import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_user_scram_credentials,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -37,6 +39,8 @@ from broker.apis import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     stop_replica,
     sync_group,
     update_metadata,
@@ -46,6 +50,7 @@ from broker.context import Handler
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
@@ -57,6 +62,7 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
@@ -75,6 +81,8 @@ from wire.messages.offset_delete import OffsetDeleteRequest
 from wire.messages.offset_fetch import OffsetFetchRequest
 from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from wire.messages.produce import ProduceRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.sync_group import SyncGroupRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
@@ -121,6 +129,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(SyncGroupRequest, sync_group.handle),
     _api(DescribeGroupsRequest, describe_groups.handle),
     _api(ListGroupsRequest, list_groups.handle),
+    _api(SaslHandshakeRequest, sasl_handshake.handle),
     _api(ApiVersionsRequest, api_versions.handler(lambda: _ROWS)),
     _api(CreateTopicsRequest, create_topics.handle),
     _api(DeleteTopicsRequest, delete_topics.handle),
@@ -130,6 +139,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(DescribeConfigsRequest, describe_configs.handle),
     _api(AlterConfigsRequest, alter_configs.handle),
     _api(DescribeLogDirsRequest, describe_log_dirs.handle),
+    _api(SaslAuthenticateRequest, sasl_authenticate.handle),
     _api(CreatePartitionsRequest, create_partitions.handle),
     _api(DeleteGroupsRequest, delete_groups.handle),
     _api(ElectLeadersRequest, elect_leaders.handle),
@@ -137,6 +147,8 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(AlterPartitionReassignmentsRequest, alter_partition_reassignments.handle),
     _api(ListPartitionReassignmentsRequest, list_partition_reassignments.handle),
     _api(OffsetDeleteRequest, offset_delete.handle),
+    _api(DescribeUserScramCredentialsRequest, describe_user_scram_credentials.handle),
+    _api(AlterUserScramCredentialsRequest, alter_user_scram_credentials.handle),
     _api(AlterPartitionRequest, alter_partition.handle),
     _api(DescribeClusterRequest, describe_cluster.handle),
 )

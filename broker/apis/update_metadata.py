@@ -10,6 +10,7 @@ from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.update_metadata import (
+    UpdateMetadataBroker,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
@@ -36,14 +37,16 @@ async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataRe
     except ZooKeeperFault as error:
         _LOG.warning("settings of topics cannot be read: %s", error)
         return UpdateMetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    take(request, call.node.metadata)
+    take(request, call.node.metadata, call.node.config.inter_broker_listener.name)
     for topic in request.topic_states:
         if call.node.metadata.topic(topic.topic_name) is None:
             call.node.dynamic.forget(topic.topic_name)
     return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
 
-def take(request: UpdateMetadataRequest, metadata: MetadataCache) -> None:
+def take(
+    request: UpdateMetadataRequest, metadata: MetadataCache, inter_broker: str = "PLAINTEXT"
+) -> None:
     """Bring the cache up to what the controller says."""
     for topic in request.topic_states:
         states = topic.partition_states
@@ -55,16 +58,16 @@ def take(request: UpdateMetadataRequest, metadata: MetadataCache) -> None:
         )
     metadata.set_brokers(
         request.controller_id,
-        [
-            BrokerEndpoint(
-                broker_id=broker.id,
-                host=broker.endpoints[0].host,
-                port=broker.endpoints[0].port,
-                rack=broker.rack,
-            )
-            for broker in request.live_brokers
-            if broker.endpoints
-        ],
+        [_endpoint(broker, inter_broker) for broker in request.live_brokers if broker.endpoints],
+    )
+
+
+def _endpoint(broker: UpdateMetadataBroker, inter_broker: str) -> BrokerEndpoint:
+    endpoints = {one.listener: (one.host, one.port) for one in broker.endpoints}
+    first = broker.endpoints[0]
+    host, port = endpoints.get(inter_broker, (first.host, first.port))
+    return BrokerEndpoint(
+        broker_id=broker.id, host=host, port=port, rack=broker.rack, endpoints=endpoints
     )
 
 

@@ -37,7 +37,6 @@ from wire.messages.update_metadata import (
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
-PLAINTEXT: Final = 0
 """Kafka's number of the security protocol."""
 
 INCREMENTAL: Final = 1
@@ -179,13 +178,14 @@ def _update_metadata(
         live_brokers=tuple(
             UpdateMetadataBroker(
                 id=live.broker_id,
-                endpoints=(
+                endpoints=tuple(
                     UpdateMetadataEndpoint(
-                        port=live.port,
-                        host=live.host,
-                        listener="PLAINTEXT",
-                        security_protocol=PLAINTEXT,
-                    ),
+                        port=one.port,
+                        host=one.host,
+                        listener=one.name,
+                        security_protocol=one.protocol.value,
+                    )
+                    for one in live.listeners
                 ),
                 rack=live.rack,
             )

@@ -75,12 +75,12 @@ class BrokerChannels:
     def __init__(
         self,
         nursery: trio.Nursery,
-        client_id: str,
+        connections: ConnectionSettings,
         on_deleted: Callable[[frozenset[Replica]], None],
         on_failed: Callable[[frozenset[Replica], frozenset[Replica]], None],
     ) -> None:
         self._nursery = nursery
-        self._pool = ConnectionPool(nursery, ConnectionSettings(client_id=client_id))
+        self._pool = ConnectionPool(nursery, connections)
         self._on_deleted = on_deleted
         self._on_failed = on_failed
         self._channels: dict[int, _Channel] = {}

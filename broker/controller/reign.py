@@ -10,6 +10,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -74,7 +75,7 @@ class Reign:
         self._changed = trio.Event()
         self._channels = BrokerChannels(
             nursery,
-            client_id=f"controller-{broker_id}",
+            replace(settings.connections, client_id=f"controller-{broker_id}"),
             on_deleted=self._replicas_deleted,
             on_failed=self._replicas_failed,
         )

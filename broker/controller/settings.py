@@ -8,6 +8,8 @@ import trio
 from broker.config import BrokerConfig
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import DynamicConfig
+from broker.inter_broker import inter_broker_connections
+from wire.net.connecting import ConnectionSettings
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,6 +17,7 @@ class ControllerSettings:
     """Names as in server.properties.
 
     defaults                     what a new topic gets that does not say
+    connections                  how brokers come to each other
     is_unclean_election_allowed  of a topic, as it is set now
     """
 
@@ -23,6 +26,9 @@ class ControllerSettings:
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: float = 300
     leader_imbalance_per_broker_percentage: int = 10
+    connections: ConnectionSettings = field(
+        default_factory=lambda: ConnectionSettings(client_id="controller")
+    )
     changed: trio.Event = field(default_factory=trio.Event)
     """Set, and replaced, when a dynamic setting has changed."""
 
@@ -46,4 +52,5 @@ def settings_of(config: BrokerConfig, dynamic: DynamicConfig) -> ControllerSetti
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
         leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
+        connections=inter_broker_connections(config, client_id="controller"),
     )

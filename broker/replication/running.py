@@ -6,6 +6,7 @@ import trio
 
 from broker.config import BrokerConfig
 from broker.context import Clock
+from broker.inter_broker import inter_broker_connections
 from broker.metadata_cache import MetadataCache
 from broker.replication.fetcher import FetcherSettings
 from broker.replication.fetchers import Fetchers
@@ -13,7 +14,6 @@ from broker.replication.in_sync import IsrRules
 from broker.replication.isr_changes import IsrChanges
 from broker.replication.partition import Surroundings
 from broker.replication.partitions import Partitions
-from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
 from wire.net.transport import Address
 
@@ -48,7 +48,7 @@ class Replication:
         fetchers = Fetchers(
             config.broker_id,
             nursery,
-            ConnectionPool(nursery, ConnectionSettings(client_id=client_id)),
+            ConnectionPool(nursery, inter_broker_connections(config, client_id=client_id)),
             clock,
             FetcherSettings(
                 replica_fetch_max_bytes=config.replica_fetch_max_bytes,

@@ -5,13 +5,13 @@ What only the controller may write is in `controller_store`, fenced by its epoch
 
 import base64
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias
 
 import trio
 
-from broker.config import Listener
+from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
@@ -45,8 +45,10 @@ class BrokerIdTaken(RuntimeError):
 class ClusterStore:
     """One session's view of the tree. Faults of the session travel as `ZooKeeperFault`."""
 
-    def __init__(self, zookeeper: ZooKeeper) -> None:
+    def __init__(self, zookeeper: ZooKeeper, inter_broker: str = "PLAINTEXT") -> None:
+        """`inter_broker` names the listener by which brokers reach each other."""
         self.zookeeper = zookeeper
+        self._inter_broker = inter_broker
 
     async def prepare(self) -> str:
         """Create the persistent folders and the cluster id where missing; return the id."""
@@ -62,22 +64,22 @@ class ClusterStore:
         return fresh
 
     async def register(
-        self, broker_id: int, listener: Listener, rack: str | None, *, now_ms: int
+        self, broker_id: int, endpoints: Sequence[Listener], rack: str | None, *, now_ms: int
     ) -> BrokerRegistration:
         """Register this session's broker and return it with its epoch.
 
-        The caller holds the listener's port, so a registration at the same address belongs to a
+        The caller holds the listeners' ports, so a registration at the same address belongs to a
         dead predecessor whose session has not expired yet: it is replaced, and with it what else
         that session held. Raises BrokerIdTaken for an address elsewhere.
         """
         path = tree.broker_path(broker_id)
-        data = tree.encode_broker(listener, rack, now_ms)
+        data = tree.encode_broker(endpoints, rack, now_ms)
         present = await self.zookeeper.get(path)
         if present is None:
             await self._create_registration(path, data, broker_id)
         elif present.ephemeral_owner != self.zookeeper.session_id:
-            other = tree.decode_broker(broker_id, present.data, present.created_zxid)
-            if (other.host, other.port) != (listener.host, listener.port):
+            other = self._decoded(broker_id, present)
+            if (other.host, other.port) not in {(one.host, one.port) for one in endpoints}:
                 raise BrokerIdTaken(
                     f"broker.id {broker_id} is in use by a broker at {other.host}:{other.port}"
                 )
@@ -85,7 +87,10 @@ class ClusterStore:
         node = await self.zookeeper.get(path)
         if node is None:
             raise ZooKeeperUnreachable(f"{path} vanished while it was being registered")
-        return tree.decode_broker(broker_id, node.data, node.created_zxid)
+        return self._decoded(broker_id, node)
+
+    def _decoded(self, broker_id: int, node: Node) -> BrokerRegistration:
+        return tree.decode_broker(broker_id, node.data, node.created_zxid, self._inter_broker)
 
     async def _create_registration(self, path: str, data: bytes, broker_id: int) -> None:
         try:
@@ -126,7 +131,7 @@ class ClusterStore:
         for name in ids:
             node = await self.zookeeper.get(f"{tree.BROKERS}/{name}")
             if node is not None:
-                found[int(name)] = tree.decode_broker(int(name), node.data, node.created_zxid)
+                found[int(name)] = self._decoded(int(name), node)
         return found
 
     async def controller(self) -> int | None:
@@ -162,6 +167,9 @@ class ClusterStore:
     async def broker_config(self, broker_id: int) -> dict[str, str]:
         return await self._config(tree.broker_config_path(broker_id))
 
+    async def user_config(self, name: str) -> dict[str, str]:
+        return await self._config(tree.user_config_path(name))
+
     async def _config(self, path: str) -> dict[str, str]:
         node = await self.zookeeper.get(path)
         return {} if node is None else tree.decode_config(path, node.data)
@@ -182,6 +190,12 @@ class ClusterStore:
         """Change the settings of one broker, tell it, and return them as they are now."""
         changed = await self._change_config(tree.broker_config_path(broker_id), change)
         await self._announce(f"brokers/{broker_id}")
+        return changed
+
+    async def change_user_config(self, name: str, change: Change) -> Mapping[str, str]:
+        """Change what is kept of a user, tell every broker, and return it as it is now."""
+        changed = await self._change_config(tree.user_config_path(name), change)
+        await self._announce(f"users/{tree.encode_user(name)}")
         return changed
 
     async def _change_config(self, path: str, change: Change) -> Mapping[str, str]:

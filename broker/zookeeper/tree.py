@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import quote, unquote
 from uuid import UUID
 
-from broker.config import Listener
+from broker.listeners import Listener, SecurityProtocol
 
 BROKERS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
@@ -20,6 +21,7 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 DEFAULT_BROKER_CONFIG: Final = f"{BROKER_CONFIGS}/<default>"
+USER_CONFIGS: Final = "/config/users"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS: Final = "/admin/delete_topics"
@@ -34,7 +36,7 @@ PERSISTENT: Final = (
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
     "/config/clients",
-    "/config/users",
+    USER_CONFIGS,
     CONFIG_CHANGES,
     DELETE_TOPICS,
     "/isr_change_notification",
@@ -49,13 +51,24 @@ class MalformedNode(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """What a live broker says of itself. `epoch` is the node's creation zxid, as in Kafka."""
+    """What a live broker says of itself. `epoch` is the node's creation zxid, as in Kafka.
+
+    host, port   where other brokers reach it
+    endpoints    where clients do, by listener; none for one that names only host and port, as
+                 Kafka's before 0.9
+    """
 
     broker_id: int
     host: str
     port: int
     rack: str | None = None
     epoch: int = -1
+    endpoints: tuple[Listener, ...] = ()
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Return all its addresses."""
+        return self.endpoints or (Listener(name="PLAINTEXT", host=self.host, port=self.port),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +150,19 @@ def broker_config_path(broker_id: int) -> str:
     return f"{BROKER_CONFIGS}/{broker_id}"
 
 
+def encode_user(name: str) -> str:
+    """Return a user's name as it is in paths (Kafka's Sanitizer): URL-encoded."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def decode_user(encoded: str) -> str:
+    return unquote(encoded)
+
+
+def user_config_path(name: str) -> str:
+    return f"{USER_CONFIGS}/{encode_user(name)}"
+
+
 def delete_topic_path(topic: str) -> str:
     return f"{DELETE_TOPICS}/{topic}"
 
@@ -150,33 +176,56 @@ def decode_topic_id(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
-def encode_broker(listener: Listener, rack: str | None, now_ms: int) -> bytes:
-    """Return the registration (version 5) of a broker that clients reach at `listener`."""
+def encode_broker(endpoints: Sequence[Listener], rack: str | None, now_ms: int) -> bytes:
+    """Return the registration (version 5) of a broker that clients reach at `endpoints`.
+
+    Host and port are for clients that know no listeners, and so speak PLAINTEXT.
+    """
+    plain = [one for one in endpoints if one.protocol is SecurityProtocol.PLAINTEXT]
     value = {
         "version": 5,
-        "host": listener.host,
-        "port": listener.port,
-        "endpoints": [str(listener)],
+        "host": plain[0].host if plain else None,
+        "port": plain[0].port if plain else -1,
+        "endpoints": [str(one) for one in endpoints],
         "jmx_port": -1,
         "timestamp": str(now_ms),
-        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "listener_security_protocol_map": {one.name: one.protocol.name for one in endpoints},
         "features": {},
     }
     return _dump(value if rack is None else {**value, "rack": rack})
 
 
-def decode_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
+def decode_broker(
+    broker_id: int, data: bytes, epoch: int, inter_broker: str = "PLAINTEXT"
+) -> BrokerRegistration:
+    """Return a registration; `inter_broker` names the listener by which brokers reach it.
+
+    One that has no such listener is reached, if at all, at its first.
+    """
     value = _load(broker_path(broker_id), data)
     try:
+        protocols = value.get("listener_security_protocol_map", {})
+        endpoints = tuple(_endpoint(text, protocols) for text in value.get("endpoints", ()))
+        first = endpoints[0] if endpoints else None
+        reached = next((one for one in endpoints if one.name == inter_broker), first)
         return BrokerRegistration(
             broker_id=broker_id,
-            host=str(value["host"]),
-            port=int(value["port"]),
+            host=str(value["host"]) if reached is None else reached.host,
+            port=int(value["port"]) if reached is None else reached.port,
             rack=value.get("rack"),
             epoch=epoch,
+            endpoints=endpoints,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{broker_path(broker_id)}: {error!r}") from error
+
+
+def _endpoint(text: str, protocols: Mapping[str, str]) -> Listener:
+    """Return an address; before version 4 a listener's name is its protocol."""
+    name, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    protocol = SecurityProtocol[protocols.get(name, name)]
+    return Listener(name=name, host=host.strip("[]"), port=int(port), protocol=protocol)
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:

@@ -14,6 +14,7 @@ import trio
 from broker.apis.table import APIS
 from broker.config import BrokerConfig
 from broker.dynamic_config import DynamicConfig
+from broker.listeners import Listener
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from broker.metrics import RequestMetrics
@@ -21,7 +22,8 @@ from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
 from broker.replication.partition import REPLICA_LAG_TIME_MAX_MS, Partition, Surroundings
 from broker.replication.partitions import Partitions
-from broker.server import Server
+from broker.security.credentials import ScramUsers
+from broker.server import Server, bind
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -77,6 +79,7 @@ class LoneNode:
         self.metadata = MetadataCache("cluster")
         self.dynamic = DynamicConfig(config)
         self.metrics = RequestMetrics()
+        self.scram_users = ScramUsers()
         self.controller = NoController()
         self.logs = LogManager.open(
             [folder / "logs"],
@@ -275,24 +278,29 @@ class Rig:
     """A serving node; `connect` as often as wanted."""
 
     node: LoneNode
-    port: int
+    ports: dict[str, int]
+
+    @property
+    def port(self) -> int:
+        """Return the first listener's port."""
+        return next(iter(self.ports.values()))
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Client]:
-        async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
+    async def connect(self, listener: str = "PLAINTEXT") -> AsyncIterator[Client]:
+        async with await trio.open_tcp_stream("127.0.0.1", self.ports[listener]) as stream:
             yield Client(stream)
 
 
 @asynccontextmanager
 async def serving(folder: Path, **settings: Any) -> AsyncIterator[Rig]:
     """Serve the table of APIs over a socket, on logs in `folder`."""
+    settings.setdefault("listeners", (Listener(name="PLAINTEXT", host="127.0.0.1", port=0),))
     node = LoneNode(folder, config(**settings))
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = int(listeners[0].socket.getsockname()[1])
+    listeners = await bind(node.config.listeners, backlog=50)
     async with trio.open_nursery() as nursery:
         server = Server(node, APIS, node.config)  # type: ignore[arg-type]
         nursery.start_soon(server.serve, listeners)
-        yield Rig(node=node, port=port)
+        yield Rig(node=node, ports={one.listener.name: one.port for one in listeners})
         nursery.cancel_scope.cancel()
     node.logs.close()
 

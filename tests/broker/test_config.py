@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig, Listener, parse_config
+from broker.config import BrokerConfig, parse_config
 from broker.dynamic_config import static_log_settings
+from broker.listeners import Listener
 from runtime.properties import ConfigurationError, parse_override, read_properties
 
 MINIMAL = "broker.id=3\nzookeeper.connect=localhost:2181\n"
@@ -104,8 +105,8 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
             "listeners: 'PLAINTEXT://host' is not of the form PLAINTEXT://host:port",
         ),
         (
-            "listeners=SSL://host:9092",
-            "listeners: 'SSL://host:9092': only PLAINTEXT listeners are served",
+            "listeners=CLIENTS://host:9092",
+            ("listeners: CLIENTS://host:9092: listener.security.protocol.map does not name it"),
         ),
         (
             "listeners=PLAINTEXT://host:70000",

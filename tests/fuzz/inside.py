@@ -17,10 +17,11 @@ import trio
 
 from broker import node as broker_node
 from broker.apis.table import APIS
-from broker.config import BrokerConfig, Listener
+from broker.config import BrokerConfig
 from broker.connection import Connection, Limits
 from broker.context import Node
 from broker.controller.topics import TopicSpec
+from broker.listeners import Listener
 from broker.replication.partition import Partition
 from broker.server import Server
 from runtime.zookeeper_server import ZooKeeperServer
@@ -186,7 +187,7 @@ class Throwing:
                 nursery.start_soon(_send_and_take, ours, frame, received)
                 limits = Limits(largest_request_bytes=104_857_600, idle_s=60)
                 node = self._node
-                await Connection(theirs, name, node, APIS, limits, node.metrics).serve()
+                await Connection(theirs, name, node, APIS, limits).serve()
                 theirs.shutdown(socket.SHUT_RDWR)
         done.set()
         del self._names[name]

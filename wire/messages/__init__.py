@@ -9,6 +9,7 @@ from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_acls import CreateAclsRequest
@@ -24,6 +25,7 @@ from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
@@ -95,6 +97,8 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         45: AlterPartitionReassignmentsRequest,
         46: ListPartitionReassignmentsRequest,
         47: OffsetDeleteRequest,
+        50: DescribeUserScramCredentialsRequest,
+        51: AlterUserScramCredentialsRequest,
         55: DescribeQuorumRequest,
         56: AlterPartitionRequest,
         60: DescribeClusterRequest,

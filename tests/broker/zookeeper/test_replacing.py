@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.config import Listener
+from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
 from runtime.zookeeper import Node, NoNode, ZooKeeper, ZooKeeperUnreachable
@@ -20,7 +20,7 @@ class Vanishing:
     async def get(self, path: str) -> Node | None:
         if path != tree.broker_path(1):
             return None
-        data = tree.encode_broker(LISTENER, None, 1_000)
+        data = tree.encode_broker([LISTENER], None, 1_000)
         return Node(data=data, version=0, created_zxid=5, modified_zxid=5, ephemeral_owner=1)
 
     async def transaction(self, _: Any) -> None:
@@ -30,4 +30,4 @@ class Vanishing:
 async def test_a_registration_that_vanishes_meanwhile_is_for_trying_again() -> None:
     store = ClusterStore(cast("ZooKeeper", Vanishing()))
     with pytest.raises(ZooKeeperUnreachable, match="vanished while it was being replaced"):
-        await store.register(1, LISTENER, None, now_ms=2_000)
+        await store.register(1, [LISTENER], None, now_ms=2_000)

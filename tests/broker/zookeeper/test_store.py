@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from broker.config import Listener
+from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.controller_store import (
     ControllerStore,
@@ -179,15 +179,15 @@ async def test_old_notifications_are_tidied_away(tmp_path: Path) -> None:
 async def test_a_broker_replaces_its_dead_self_but_nobody_else(tmp_path: Path) -> None:
     """The first session is still open in ZooKeeper's eyes, as after a SIGKILL."""
     async with two_sessions(tmp_path) as (dead, alive):
-        before = await ClusterStore(dead).register(0, HERE, None, now_ms=1)
+        before = await ClusterStore(dead).register(0, [HERE], None, now_ms=1)
         await reign(dead, 0)
         with pytest.raises(BrokerIdTaken, match=r"broker\.id 0 is in use by a broker at here:1"):
-            await ClusterStore(alive).register(0, ELSEWHERE, None, now_ms=1)
-        after = await ClusterStore(alive).register(0, HERE, "rack", now_ms=1)
+            await ClusterStore(alive).register(0, [ELSEWHERE], None, now_ms=1)
+        after = await ClusterStore(alive).register(0, [HERE], "rack", now_ms=1)
         assert after.epoch > before.epoch
         assert after.rack == "rack"
         assert await ClusterStore(alive).controller() is None
-        assert await ClusterStore(alive).register(0, HERE, "rack", now_ms=2) == after
+        assert await ClusterStore(alive).register(0, [HERE], "rack", now_ms=2) == after
         await ClusterStore(dead).unregister(0)
         assert await ClusterStore(alive).brokers(["0", "1"]) == {0: after}
         await ClusterStore(alive).unregister(0)

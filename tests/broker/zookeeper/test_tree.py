@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.config import Listener
+from broker.listeners import Listener, SecurityProtocol
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
@@ -15,11 +15,13 @@ from broker.zookeeper.tree import (
     TopicAssignment,
 )
 
+HERE = Listener(name="PLAINTEXT", host="h", port=9092)
+THERE = Listener(name="CLIENTS", host="::1", port=9093, protocol=SecurityProtocol.SASL_SSL)
 TOPIC_ID = UUID("5a6f6f4b-6565-7065-7221-212121212121")
 
 
 def test_a_broker_registers_as_version_5() -> None:
-    data = tree.encode_broker(Listener(name="PLAINTEXT", host="h", port=9092), "r1", 1_700)
+    data = tree.encode_broker([HERE], "r1", 1_700)
     assert json.loads(data) == {
         "version": 5,
         "host": "h",
@@ -32,8 +34,41 @@ def test_a_broker_registers_as_version_5() -> None:
         "rack": "r1",
     }
     assert tree.decode_broker(4, data, 77) == BrokerRegistration(
-        broker_id=4, host="h", port=9092, rack="r1", epoch=77
+        broker_id=4, host="h", port=9092, rack="r1", epoch=77, endpoints=(HERE,)
     )
+
+
+def test_a_broker_is_registered_with_all_its_listeners() -> None:
+    data = tree.encode_broker([THERE, HERE], None, 1_700)
+    value = json.loads(data)
+    assert value["endpoints"] == ["CLIENTS://[::1]:9093", "PLAINTEXT://h:9092"]
+    assert value["listener_security_protocol_map"] == {
+        "CLIENTS": "SASL_SSL",
+        "PLAINTEXT": "PLAINTEXT",
+    }
+    assert (value["host"], value["port"]) == ("h", 9092)
+    found = tree.decode_broker(4, data, 77, "CLIENTS")
+    assert (found.host, found.port, found.endpoints) == ("::1", 9093, (THERE, HERE))
+
+
+def test_host_and_port_are_for_clients_that_speak_plaintext_only() -> None:
+    data = tree.encode_broker([THERE], None, 1_700)
+    assert (json.loads(data)["host"], json.loads(data)["port"]) == (None, -1)
+    assert tree.decode_broker(4, data, 77).port == 9093
+
+
+def test_a_registration_of_before_listeners_is_read() -> None:
+    data = b'{"version":1,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1"}'
+    assert tree.decode_broker(4, data, 77).listeners == (HERE,)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"),
+    [("alice", "alice"), ("a b~*/ü", "a%20b%7E%2A%2F%C3%BC"), ("CN=x,O=y", "CN%3Dx%2CO%3Dy")],
+)
+def test_a_users_name_is_encoded_as_kafkas_sanitizer_does_it(name: str, encoded: str) -> None:
+    assert tree.user_config_path(name) == f"/config/users/{encoded}"
+    assert tree.decode_user(encoded) == name
 
 
 def test_a_topic_is_written_as_version_3() -> None:

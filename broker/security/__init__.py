@@ -1,0 +1,1 @@
+"""Who comes in, and over what: TLS, SASL and the credentials."""

@@ -1,0 +1,74 @@
+"""How a connection comes in: over TLS or not, by SASL or not, as the listener asks it."""
+
+import math
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from broker.listeners import Listener
+from broker.security.credentials import ScramUsers
+from broker.security.gate import ANONYMOUS, Gate, Passage
+from broker.security.settings import ListenerSecurity
+from broker.security.tls import HandshakeFailed, ServerContext, TlsPeer
+
+AUTHENTICATE_WITHIN_S: Final = 30.0
+"""From being accepted to being known. Kafka has no such limit, only the one of idle connections,
+and a stranger who says a little now and then would never be one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A connection that came in.
+
+    principal   who it is so far: of a certificate, or Kafka's `User:ANONYMOUS`
+    passage     what it still has to say, None where nothing is asked
+    deadline    by when it has to be said, on trio's clock
+    """
+
+    listener: str = "PLAINTEXT"
+    tls: TlsPeer | None = None
+    principal: str = ANONYMOUS
+    passage: Passage | None = None
+    deadline: float = math.inf
+
+
+class Entrance:
+    """What one listener does with a connection before its first request."""
+
+    def __init__(self, listener: Listener, security: ListenerSecurity, users: ScramUsers) -> None:
+        """Read the files of TLS. Raises OSError, of which ssl.SSLError is one."""
+        self.listener = listener
+        self._context = None if security.tls is None else ServerContext(security.tls)
+        self._gate = (
+            None
+            if security.logins is None
+            else Gate(security.logins, users, security.session_lifetime_ms)
+        )
+
+    async def admit(self, peer_socket: socket.socket) -> Entry | None:
+        """Return how it came in, None when it left at once. Raises HandshakeFailed and OSError."""
+        name = self.listener.name
+        if self._context is None and self._gate is None:
+            return Entry(listener=name)
+        deadline = trio.current_time() + AUTHENTICATE_WITHIN_S
+        tls = None
+        if self._context is not None:
+            tls = TlsPeer(peer_socket, self._context.current())
+            if not await _shake_hands(tls, deadline):
+                return None
+        subject = None if tls is None else tls.principal()
+        return Entry(
+            listener=name,
+            tls=tls,
+            principal=ANONYMOUS if subject is None else f"User:{subject}",
+            passage=None if self._gate is None else Passage(self._gate),
+            deadline=math.inf if self._gate is None else deadline,
+        )
+
+
+async def _shake_hands(tls: TlsPeer, deadline: float) -> bool:
+    with trio.CancelScope(deadline=deadline):
+        return await tls.handshake()
+    raise HandshakeFailed(f"it was not complete within {AUTHENTICATE_WITHIN_S:.0f} s")

@@ -1,0 +1,238 @@
+"""Who comes in by SASL (KIP-43, KIP-152, KIP-368): one connection's way to its name. No I/O.
+
+    ApiVersions ─► SaslHandshake ─► SaslAuthenticate ─► ... ─► everything
+       WAITING         │              EXCHANGING               INSIDE
+                       └── v0: bare tokens instead               │ SaslHandshake: once more
+                                                                 └─► EXCHANGING, same name again
+
+Anything else ends the connection, as Kafka's SaslServerAuthenticator does it.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from broker.apis.answers import CloseConnection
+from broker.framing import SIZE
+from broker.security.credentials import PlainUsers, ScramUsers
+from broker.security.scram import Challenge, Garbled, challenge, finish, parse_client_first
+from broker.security.settings import Login
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader, decode_request_header, encode_response
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from wire.net.security import Mechanism
+from wire.schema import Piece, decode_prefix
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+HANDSHAKE: Final = SaslHandshakeRequest.API_KEY
+AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
+WITH_HEADERS_SINCE: Final = 1
+"""SaslHandshake v0 is followed by bare tokens, each behind its length."""
+LEAST_BETWEEN_MS: Final = 1_000
+"""Between two times that a connection authenticates anew, as in Kafka's KafkaChannel."""
+_NONCE_BYTES: Final = 24
+_PLAIN_PARTS: Final = 3
+
+
+class State(Enum):
+    """How far a connection has come."""
+
+    WAITING = "nothing was said but, perhaps, ApiVersions"
+    EXCHANGING = "the mechanism is chosen, tokens go to and fro"
+    INSIDE = "we know who it is"
+    REFUSED = "it ends after the answer"
+
+
+class Refused(Exception):
+    """The client is not let in; the message is for our log, and for Kafka's clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to answer; `refusal` says why the connection ends then, after the delay."""
+
+    answer: list[Piece]
+    refusal: str | None = None
+
+
+class Gate:
+    """What one listener asks, and who it lets in."""
+
+    def __init__(
+        self, logins: Mapping[Mechanism, Login], scram: ScramUsers, session_lifetime_ms: int
+    ) -> None:
+        self.mechanisms = tuple(mechanism.value for mechanism in logins)
+        self.session_lifetime_ms = session_lifetime_ms
+        self.scram = scram
+        self.plain = PlainUsers(logins[Mechanism.PLAIN].users if Mechanism.PLAIN in logins else {})
+
+
+class Passage:
+    """One connection's way through a gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.state = State.WAITING
+        self.principal = ANONYMOUS
+        self._mechanism: Mechanism | None = None
+        self._takes_bare_tokens = False
+        self._challenge: Challenge | None = None
+        self._expires_at_ms: int | None = None
+        self._began_at_ms: int | None = None
+
+    def take(self, frame: memoryview, now_ms: int) -> Step | None:
+        """Return the answer to a request that is ours, None for one that may pass.
+
+        Raises CloseConnection, and what decoding a request raises.
+        """
+        if self.state is State.EXCHANGING and self._takes_bare_tokens:
+            return self._bare(bytes(frame), now_ms)
+        header, position = decode_request_header(frame)
+        if header.api_key == HANDSHAKE and self._may_shake_hands(now_ms):
+            return self._shake_hands(header, frame, position, now_ms)
+        if header.api_key == AUTHENTICATE and self.state is State.EXCHANGING:
+            return self._authenticate(header, frame, position, now_ms)
+        if self.state is State.INSIDE:
+            if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:
+                raise CloseConnection(f"the session of {self.principal} is over")
+            return None
+        if header.api_key == ApiVersionsRequest.API_KEY and self.state is State.WAITING:
+            return None
+        raise CloseConnection(f"a request of API {header.api_key} before SASL authentication")
+
+    def _may_shake_hands(self, now_ms: int) -> bool:
+        """Say whether this handshake begins something; else it is answered as out of place."""
+        if self.state is State.WAITING:
+            return True
+        last = self._began_at_ms
+        return self.state is State.INSIDE and (last is None or now_ms - last >= LEAST_BETWEEN_MS)
+
+    def _shake_hands(
+        self, header: RequestHeader, frame: memoryview, position: int, now_ms: int
+    ) -> Step:
+        _check_version(header, SaslHandshakeRequest.VERSIONS)
+        request, _ = decode_prefix(SaslHandshakeRequest, frame, header.api_version, position)
+        offered, error = self._gate.mechanisms, ErrorCode.NONE
+        if self._mechanism is not None:  # it stays who it is, and how it has shown that
+            offered, self._began_at_ms = (self._mechanism.value,), now_ms
+        if request.mechanism not in offered:
+            error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        answer = SaslHandshakeResponse(error_code=error, mechanisms=offered)
+        pieces = list(encode_response(header.correlation_id, answer, header.api_version))
+        if error is not ErrorCode.NONE:
+            self.state = State.REFUSED
+            return Step(
+                answer=pieces, refusal=f"SASL mechanism {request.mechanism!r} is not served"
+            )
+        self.state = State.EXCHANGING
+        self._mechanism = Mechanism(request.mechanism)
+        self._takes_bare_tokens = header.api_version < WITH_HEADERS_SINCE
+        return Step(answer=pieces)
+
+    def _authenticate(
+        self, header: RequestHeader, frame: memoryview, position: int, now_ms: int
+    ) -> Step:
+        _check_version(header, SaslAuthenticateRequest.VERSIONS)
+        request, _ = decode_prefix(SaslAuthenticateRequest, frame, header.api_version, position)
+        refusal: str | None = None
+        try:
+            token = self._evaluate(bytes(request.auth_bytes), now_ms)
+        except Refused as reason:
+            self.state, refusal = State.REFUSED, str(reason)
+            answer = SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message=refusal,
+                auth_bytes=b"",
+            )
+        else:
+            is_inside = self.state is State.INSIDE
+            answer = SaslAuthenticateResponse(
+                error_code=ErrorCode.NONE,
+                auth_bytes=token,
+                session_lifetime_ms=self._gate.session_lifetime_ms if is_inside else 0,
+            )
+        pieces = list(encode_response(header.correlation_id, answer, header.api_version))
+        return Step(answer=pieces, refusal=refusal)
+
+    def _bare(self, token: bytes, now_ms: int) -> Step:
+        """Kafka 0.10's clients know nothing but tokens, and no word for a refusal."""
+        try:
+            answer = self._evaluate(token, now_ms)
+        except Refused as reason:
+            self.state = State.REFUSED
+            return Step(answer=[], refusal=str(reason))
+        return Step(answer=[SIZE.pack(len(answer)), answer])
+
+    def _evaluate(self, token: bytes, now_ms: int) -> bytes:
+        """Return the next token of ours. Raises Refused."""
+        assert self._mechanism is not None, "tokens come after the handshake"
+        if self._mechanism is Mechanism.PLAIN:
+            self._let_in(self._plain(token), now_ms)
+            return b""
+        try:
+            return self._scram(self._mechanism, token, now_ms)
+        except Garbled as reason:
+            raise Refused(str(reason)) from reason
+
+    def _plain(self, token: bytes) -> str:
+        """Return the name of who the token of PLAIN (RFC 4616) is from. Raises Refused."""
+        try:
+            parts = token.decode().split("\0")
+        except UnicodeDecodeError:
+            raise Refused("Authentication failed: the token of PLAIN is not UTF-8") from None
+        if len(parts) != _PLAIN_PARTS:
+            raise Refused("Authentication failed: the token of PLAIN is garbled")
+        authorization_id, username, password = parts
+        if not username or not password:
+            raise Refused("Authentication failed: username or password not specified")
+        if not self._gate.plain.let_in(username, password):
+            raise Refused("Authentication failed: Invalid username or password")
+        _check_authorization(authorization_id, username)
+        return username
+
+    def _scram(self, mechanism: Mechanism, token: bytes, now_ms: int) -> bytes:
+        if self._challenge is None:
+            first = parse_client_first(token)
+            credential = self._gate.scram.credential(mechanism, first.username)
+            nonce = secrets.token_urlsafe(_NONCE_BYTES)
+            self._challenge = challenge(mechanism, first, credential, nonce)
+            return self._challenge.message
+        asked, self._challenge = self._challenge, None
+        last = finish(asked, token)
+        if last is None:
+            raise Refused(
+                "Authentication failed during authentication due to invalid credentials with "
+                f"SASL mechanism {mechanism.value}"
+            )
+        _check_authorization(asked.first.authorization_id, asked.first.username)
+        self._let_in(asked.first.username, now_ms)
+        return last
+
+    def _let_in(self, username: str, now_ms: int) -> None:
+        principal = f"User:{username}"
+        if self.principal not in {ANONYMOUS, principal}:
+            raise Refused(
+                f"Cannot change principals during re-authentication from {self.principal}: "
+                f"{principal}"
+            )
+        self.principal = principal
+        self.state = State.INSIDE
+        lifetime_ms = self._gate.session_lifetime_ms
+        self._expires_at_ms = now_ms + lifetime_ms if lifetime_ms else None
+
+
+def _check_authorization(authorization_id: str | None, username: str) -> None:
+    if authorization_id and authorization_id != username:
+        raise Refused(
+            "Authentication failed: Client requested an authorization id that is different from "
+            "username"
+        )
+
+
+def _check_version(header: RequestHeader, served: range) -> None:
+    if header.api_version not in served:
+        raise CloseConnection(f"version {header.api_version} of API {header.api_key} is not served")

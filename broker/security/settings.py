@@ -1,0 +1,213 @@
+"""What a listener asks of its clients: TLS files and SASL users, from Kafka's settings.
+
+`listener.name.<name>.<setting>` holds for one listener and comes before `<setting>`. Users stand
+in Kafka's JAAS lines:
+
+    listener.name.sasl_ssl.plain.sasl.jaas.config=\\
+        org.apache.kafka.common.security.plain.PlainLoginModule required \\
+        username="broker" password="s1" user_broker="s1" user_alice="s2";
+
+`username` and `password` are what this broker itself logs in with at the others, `user_<name>` the
+users that are let in; with SCRAM they are written to ZooKeeper at the start, where it has none.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from broker.listeners import Listener
+from wire.net.security import Mechanism, Sasl, Security, Tls
+
+if TYPE_CHECKING:  # it imports this module
+    from broker.config import BrokerConfig
+
+LISTENER_PREFIX: Final = "listener.name."
+JAAS: Final = "sasl.jaas.config"
+OF_ONE_LISTENER: Final = frozenset(
+    {
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.key.password",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.client.auth",
+        "ssl.endpoint.identification.algorithm",
+        "sasl.enabled.mechanisms",
+        "connections.max.reauth.ms",
+        JAAS,
+    }
+)
+"""Settings that a listener may have for itself."""
+
+_JAAS_LINE: Final = re.compile(
+    r"\s*(?P<module>[\w.]+)\s+required\s*(?P<options>(?:\s+[\w.@=-]+?=(?:\"[^\"]*\"|'[^']*'|[^\s;\"'][^\s;]*))*)\s*;\s*"
+)
+_OPTION: Final = re.compile(r"([^\s=]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
+_MODULES: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "org.apache.kafka.common.security.scram.ScramLoginModule",
+)
+_USER: Final = "user_"
+
+
+class BadSecurity(ValueError):
+    """Settings that cannot be served; `key` is the one to look at."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(reason)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A setting that nobody is shown."""
+
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return "[hidden]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A JAAS line: what we log in with, and who may log in here, by name."""
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    users: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """PEM files (KIP-651): key and certificates in one file, trusted authorities in the other.
+
+    client_auth   `none`, `requested` or `required`: whether clients show a certificate
+    """
+
+    keystore: Path
+    key_password: str | None = field(default=None, repr=False)
+    truststore: Path | None = None
+    client_auth: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSecurity:
+    """What one listener asks of its clients."""
+
+    tls: ServerTls | None = None
+    logins: Mapping[Mechanism, Login] | None = None
+    """The mechanisms enabled, None without SASL."""
+    session_lifetime_ms: int = 0
+    """For how long a client's word is taken (connections.max.reauth.ms, KIP-368); 0 for ever."""
+
+
+def parse_jaas(line: str) -> Login:
+    """Return what a JAAS line says. Raises ValueError, which does not quote it."""
+    found = _JAAS_LINE.fullmatch(line)
+    if found is None:
+        raise ValueError('is not of the form MODULE required username="..." user_NAME="...";')
+    if found["module"] not in _MODULES:
+        raise ValueError(f"{found['module']} is none of {', '.join(_MODULES)}")
+    options = {name: "".join(values) for name, *values in _OPTION.findall(found["options"])}
+    return Login(
+        username=options.get("username"),
+        password=options.get("password"),
+        users={
+            name.removeprefix(_USER): value
+            for name, value in options.items()
+            if name.startswith(_USER)
+        },
+    )
+
+
+def security_of(config: "BrokerConfig", listener: Listener) -> ListenerSecurity:
+    """Return what a listener asks. Raises BadSecurity where settings are missing or contradict."""
+    protocol = listener.protocol
+    return ListenerSecurity(
+        tls=_tls(config, listener) if protocol.uses_tls else None,
+        logins=_logins(config, listener) if protocol.uses_sasl else None,
+        session_lifetime_ms=config.of_listener(listener.name, "connections.max.reauth.ms"),
+    )
+
+
+def _tls(config: "BrokerConfig", listener: Listener) -> ServerTls:
+    keystore = config.of_listener(listener.name, "ssl.keystore.location")
+    if keystore is None:
+        raise BadSecurity("ssl.keystore.location", f"missing: {listener} speaks TLS")
+    # As in Kafka (KIP-684): beside SASL a certificate is asked for only where that is said of the
+    # listener itself.
+    own = config.listener_settings.get(listener.name, {}).get("ssl.client.auth")
+    client_auth = own or ("none" if listener.protocol.uses_sasl else config.ssl_client_auth)
+    truststore = config.of_listener(listener.name, "ssl.truststore.location")
+    if client_auth != "none" and truststore is None:
+        raise BadSecurity(
+            "ssl.truststore.location", f"missing: {listener} asks for its clients' certificates"
+        )
+    password = config.of_listener(listener.name, "ssl.key.password")
+    return ServerTls(
+        keystore=keystore,
+        key_password=None if password is None else password.text,
+        truststore=truststore,
+        client_auth=client_auth,
+    )
+
+
+def _logins(config: "BrokerConfig", listener: Listener) -> Mapping[Mechanism, Login]:
+    enabled = config.of_listener(listener.name, "sasl.enabled.mechanisms")
+    if not enabled:
+        raise BadSecurity("sasl.enabled.mechanisms", f"missing: {listener} asks for SASL")
+    return {mechanism: _login(config, listener, mechanism) for mechanism in enabled}
+
+
+def _login(config: "BrokerConfig", listener: Listener, mechanism: Mechanism) -> Login:
+    own = config.listener_settings.get(listener.name, {})
+    login: Login | None = own.get(f"{mechanism.value.lower()}.{JAAS}")
+    return login or config.of_listener(listener.name, JAAS) or Login()
+
+
+def inter_broker_security(config: "BrokerConfig") -> Security:
+    """Return how this broker comes to the others. Raises BadSecurity."""
+    listener = config.inter_broker_listener
+    return Security(
+        tls=_own_tls(config, listener) if listener.protocol.uses_tls else None,
+        sasl=_own_login(config, listener) if listener.protocol.uses_sasl else None,
+    )
+
+
+def _own_tls(config: "BrokerConfig", listener: Listener) -> Tls:
+    served = _tls(config, listener)
+    algorithm = config.of_listener(listener.name, "ssl.endpoint.identification.algorithm")
+    return Tls(
+        ca=served.truststore,
+        certificate=served.keystore,
+        key_password=served.key_password,
+        checks_hostname=bool(algorithm),
+    )
+
+
+def _own_login(config: "BrokerConfig", listener: Listener) -> Sasl:
+    mechanism = Mechanism(config.sasl_mechanism_inter_broker_protocol)
+    if mechanism not in _logins(config, listener):
+        raise BadSecurity(
+            "sasl.mechanism.inter.broker.protocol",
+            f"{mechanism.value} is not enabled on {listener}, where brokers come to each other",
+        )
+    login = _login(config, listener, mechanism)
+    if login.username is None or login.password is None:
+        raise BadSecurity(
+            f"{LISTENER_PREFIX}{listener.name.lower()}.{mechanism.value.lower()}.{JAAS}",
+            f"needs username and password: {listener} is where brokers come to each other",
+        )
+    return Sasl(mechanism=mechanism, username=login.username, password=login.password)
+
+
+def initial_scram_users(config: "BrokerConfig") -> Iterator[tuple[Mechanism, str, str]]:
+    """Yield mechanism, name and password of the SCRAM users that the settings name."""
+    for listener in config.listeners:
+        for mechanism, login in (security_of(config, listener).logins or {}).items():
+            if mechanism is not Mechanism.PLAIN:
+                for name, password in login.users.items():
+                    yield mechanism, name, password

@@ -1,0 +1,127 @@
+"""From a property's text to its value, within Kafka's limits. Faults name file, line and key."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
+from broker.security.settings import Login, Secret, parse_jaas
+from runtime.properties import Property
+from wire.net.security import Mechanism
+
+ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
+
+
+def _parse_int(entry: Property, limits: Mapping[str, Any]) -> int:
+    try:
+        value = int(entry.value)
+    except ValueError as error:
+        raise entry.wrong(f"{entry.value!r} is not a whole number") from error
+    return _within(entry, value, limits)
+
+
+def _parse_float(entry: Property, limits: Mapping[str, Any]) -> float:
+    try:
+        value = float(entry.value)
+    except ValueError as error:
+        raise entry.wrong(f"{entry.value!r} is not a number") from error
+    return _within(entry, value, limits)
+
+
+_N = TypeVar("_N", int, float)
+
+
+def _within(entry: Property, value: _N, limits: Mapping[str, Any]) -> _N:
+    if not limits["minimum"] <= value <= limits["maximum"]:
+        raise entry.wrong(f"{value} is not within {limits['minimum']} and {limits['maximum']}")
+    return value
+
+
+def _parse_bool(entry: Property, _: Mapping[str, Any]) -> bool:
+    if entry.value.lower() not in {"true", "false"}:
+        raise entry.wrong(f"{entry.value!r} is neither true nor false")
+    return entry.value.lower() == "true"
+
+
+def _parse_text(entry: Property, limits: Mapping[str, Any]) -> str:
+    if "choices" in limits and entry.value not in limits["choices"]:
+        raise entry.wrong(f"{entry.value!r} is none of {', '.join(limits['choices'])}")
+    if "pattern" in limits and limits["pattern"].fullmatch(entry.value) is None:
+        raise entry.wrong(f"{entry.value!r} is not of the form {limits['form']}")
+    return entry.value
+
+
+def _parse_folders(entry: Property, _: Mapping[str, Any]) -> tuple[Path, ...]:
+    folders = tuple(Path(part.strip()) for part in entry.value.split(",") if part.strip())
+    if not folders:
+        raise entry.wrong("names no folder")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise entry.wrong("names a folder twice")
+    return folders
+
+
+def _parse_path(entry: Property, _: Mapping[str, Any]) -> Path:
+    if not entry.value:
+        raise entry.wrong("names no file")
+    return Path(entry.value)
+
+
+def _parse_secret(entry: Property, _: Mapping[str, Any]) -> Secret:
+    return Secret(entry.value)
+
+
+def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
+    try:
+        return parse_jaas(entry.value)
+    except ValueError as reason:
+        raise entry.wrong(str(reason)) from reason
+
+
+def _parse_mechanisms(entry: Property, _: Mapping[str, Any]) -> tuple[Mechanism, ...]:
+    names = [part.strip().upper() for part in entry.value.split(",") if part.strip()]
+    try:
+        return tuple(dict.fromkeys(map(Mechanism, names)))
+    except ValueError as error:
+        served = ", ".join(one.value for one in Mechanism)
+        raise entry.wrong(f"{entry.value!r}: only {served} are served") from error
+
+
+def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
+    return entry.value.upper()
+
+
+def _parse_zookeeper(entry: Property, limits: Mapping[str, Any]) -> str:
+    text = _parse_text(entry, limits)
+    for server in text.split(","):
+        port = server.rpartition(":")[2]
+        if not 0 < int(port) <= MAX_PORT:
+            raise entry.wrong(f"{server!r}: there is no port {port}")
+    return text
+
+
+Parser = Callable[[Property, Mapping[str, Any]], object]
+_BY_TYPE: Final[Mapping[Any, Parser]] = {
+    int: _parse_int,
+    float: _parse_float,
+    bool: _parse_bool,
+    str: _parse_text,
+    str | None: _parse_text,
+    Path | None: _parse_path,
+    Secret | None: _parse_secret,
+    Login | None: _parse_login,
+}
+_PARSERS: Final[Mapping[str, Parser]] = {
+    "listeners": parse_listeners,
+    "advertised.listeners": parse_listeners,
+    "listener.security.protocol.map": parse_protocol_map,
+    "inter.broker.listener.name": _parse_name,
+    "sasl.enabled.mechanisms": _parse_mechanisms,
+    "log.dirs": _parse_folders,
+    "zookeeper.connect": _parse_zookeeper,
+}
+
+
+def parser_of(name: str, kind: Any) -> Parser:  # noqa: ANN401 - a dataclass field's type
+    """Return what reads the text of a setting."""
+    return _PARSERS[name] if name in _PARSERS else _BY_TYPE[kind]

@@ -1,0 +1,383 @@
+"""A broker's listeners over real sockets: TLS, SASL, both, and who does not come in."""
+
+import logging
+import os
+import shutil
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from broker import connection as served
+from broker.listeners import Listener, SecurityProtocol
+from broker.metadata_cache import BrokerEndpoint
+from broker.security.scram import credential_of
+from broker.security.settings import Login, ServerTls
+from broker.security.tls import make_context
+from runtime.tasks import background_tasks
+from tests.broker.rig import Rig, batch, fetch, produce, serving, warnings
+from tests.doubles.certificates import KEY_PASSWORD, Certificates
+from wire.messages.metadata import MetadataRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
+from wire.net import AuthenticationFailed
+from wire.net.connecting import ConnectionSettings, connect
+from wire.net.connection import Connection
+from wire.net.errors import BrokerUnreachable
+from wire.net.security import Mechanism, Sasl, Security, Tls
+from wire.net.tls import TlsDial
+from wire.net.transport import dial_tcp
+from wire.schema import Request
+
+RIGHT, WRONG = "pencil", "eraser"
+METADATA = MetadataRequest(topics=())
+LISTENERS = tuple(
+    Listener(name=protocol.name, host="127.0.0.1", port=0, protocol=protocol)
+    for protocol in SecurityProtocol
+)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def keystore(certificates: Certificates, folder: Path, key: Path | None = None) -> Path:
+    """Write key and certificate into one file, as Kafka has it."""
+    path = folder / "broker-keystore.pem"
+    key = key or certificates.key(certificates.broker)
+    path.write_text(key.read_text() + certificates.broker.read_text())
+    return path
+
+
+@asynccontextmanager
+async def secured(folder: Path, certificates: Certificates, **settings: Any) -> AsyncIterator[Rig]:
+    """Serve all four protocols; the SSL listener asks for a certificate."""
+    given = {
+        "listeners": LISTENERS,
+        "ssl_keystore_location": keystore(certificates, folder),
+        "ssl_truststore_location": certificates.ca,
+        "ssl_client_auth": "required",
+        "sasl_enabled_mechanisms": (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256),
+        "sasl_jaas_config": Login(users={"alice": RIGHT}),
+        "connection_failed_authentication_delay_ms": 0,
+    }
+    async with serving(folder, **{**given, **settings}) as rig:
+        kept = credential_of(Mechanism.SCRAM_SHA_256, RIGHT, b"salt")
+        rig.node.scram_users.set_user("alice", {"SCRAM-SHA-256": str(kept)})
+        yield rig
+
+
+def security(
+    certificates: Certificates, protocol: str, mechanism: Mechanism = Mechanism.PLAIN
+) -> Security:
+    """Return what lets a client in; the listener SSL wants its certificate as well."""
+    made = certificates
+    tls = Tls(ca=made.ca, certificate=made.client, key=made.key(made.client))
+    sasl = Sasl(mechanism=mechanism, username="alice", password=RIGHT)
+    return Security(
+        tls=tls if protocol.endswith("SSL") else None,
+        sasl=sasl if protocol.startswith("SASL") else None,
+    )
+
+
+@asynccontextmanager
+async def connected(rig: Rig, listener: str, security: Security) -> AsyncIterator[Connection]:
+    dial = dial_tcp if security.tls is None else TlsDial(security.tls)
+    settings = ConnectionSettings(client_id="test", sasl=security.sasl, dial=dial)
+    async with background_tasks() as tasks:
+        yield await connect(tasks, ("127.0.0.1", rig.ports[listener]), settings)
+
+
+async def refused(rig: Rig, listener: str, wrong: Security) -> str:
+    """Return what a client is told that does not come in."""
+    with pytest.raises(AuthenticationFailed) as caught:
+        async with connected(rig, listener, wrong):
+            raise AssertionError("it came in")
+    return str(caught.value)
+
+
+def complaints(records: Sequence[logging.LogRecord], logger: str = "broker.server") -> list[str]:
+    """Return what the broker said, one line each, without the peer."""
+    said = [one.getMessage() for one in records if one.name == logger]
+    return [line.partition(": ")[2] for line in said]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"),
+    [
+        ("PLAINTEXT", Mechanism.PLAIN),
+        ("SSL", Mechanism.PLAIN),
+        ("SASL_PLAINTEXT", Mechanism.PLAIN),
+        ("SASL_PLAINTEXT", Mechanism.SCRAM_SHA_256),
+        ("SASL_SSL", Mechanism.PLAIN),
+        ("SASL_SSL", Mechanism.SCRAM_SHA_256),
+    ],
+)
+async def test_records_come_back_as_they_were_sent_over(
+    tmp_path: Path, certificates: Certificates, protocol: str, mechanism: Mechanism
+) -> None:
+    """Small batches, and one of which the file's part is larger than any piece."""
+    sent = [batch(b"small"), batch(os.urandom(900_000)), batch(b"last")]
+    async with secured(tmp_path, certificates) as rig:
+        allowed = security(certificates, protocol, mechanism)
+        async with connected(rig, protocol, allowed) as connection:
+            for one in sent:
+                answer = await connection.request(produce(one))
+                assert answer.responses[0].partition_responses[0].error_code == 0
+            got = b""
+            for offset in (0, 2):
+                asked = fetch(offset, partition_max_bytes=4_000_000, max_bytes=4_000_000)
+                found = await connection.request(asked)
+                records: Any = found.responses[0].partitions[0].records
+                got += bytes(records)
+        metrics = rig.node.metrics
+        assert metrics.authentications == (1 if protocol.startswith("SASL") else 0)
+    for one in sent:
+        assert one[61:] in got
+    assert len(got) == sum(map(len, sent)) + len(sent[-1])
+
+
+async def test_each_request_knows_who_asks_and_by_which_listener(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+    original = served.Connection._call
+
+    def noted(self: Any, header: Any) -> Any:
+        call = original(self, header)
+        asked.append((call.listener, call.principal))
+        return call
+
+    monkeypatch.setattr(served.Connection, "_call", noted)
+    async with secured(tmp_path, certificates) as rig:
+        for protocol in SecurityProtocol:
+            allowed = security(certificates, protocol.name)
+            async with connected(rig, protocol.name, allowed) as connection:
+                await connection.request(METADATA)
+    # The last request of each connection: ApiVersions come before.
+    assert dict(asked) == {
+        "PLAINTEXT": "User:ANONYMOUS",
+        "SSL": "User:CN=client",
+        "SASL_PLAINTEXT": "User:alice",
+        "SASL_SSL": "User:alice",
+    }
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.PLAIN, Mechanism.SCRAM_SHA_256])
+async def test_a_wrong_password_is_refused_in_words_and_logged_without_it(
+    tmp_path: Path,
+    certificates: Certificates,
+    caplog: pytest.LogCaptureFixture,
+    mechanism: Mechanism,
+) -> None:
+    wrong = Security(sasl=Sasl(mechanism=mechanism, username="alice", password=WRONG))
+    async with secured(tmp_path, certificates) as rig:
+        said = await refused(rig, "SASL_PLAINTEXT", wrong)
+        assert "Authentication failed" in said
+        assert rig.node.metrics.failed_authentications == 1
+    (line,) = warnings(caplog.records)
+    assert line.startswith("not let in on SASL_PLAINTEXT: Authentication failed")
+    assert WRONG not in caplog.text
+
+
+async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    sasl = Sasl(mechanism=Mechanism.SCRAM_SHA_512, username="alice", password=RIGHT)
+    async with secured(tmp_path, certificates) as rig:
+        said = await refused(rig, "SASL_PLAINTEXT", Security(sasl=sasl))
+    assert "only PLAIN, SCRAM-SHA-256" in said
+
+
+async def test_who_is_not_trusted_hears_why(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = certificates
+    strange = Tls(ca=made.strange_ca, certificate=made.client, key=made.key(made.client))
+    async with secured(tmp_path, made) as rig:
+        said = await refused(rig, "SSL", Security(tls=Tls(ca=made.ca)))
+        assert "certificate required" in said
+        said = await refused(rig, "SSL", Security(tls=strange))
+        assert "not trusted" in said
+        async with connected(rig, "SSL", security(made, "SSL")) as connection:
+            await connection.request(METADATA)
+        assert rig.node.metrics.failed_tls_handshakes == 2
+    assert complaints(caplog.records) == [
+        "TLS handshake failed on SSL: peer did not return a certificate",
+        "TLS handshake failed on SSL: tlsv1 alert unknown ca",
+    ]
+
+
+async def test_plaintext_on_a_tls_port_is_one_line(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with secured(tmp_path, certificates) as rig:
+        async with rig.connect("SSL") as client:
+            await client.send(METADATA)
+            await client.wait_closed()
+        async with connected(rig, "SSL", security(certificates, "SSL")) as connection:
+            await connection.request(METADATA)
+    assert complaints(caplog.records) == [
+        "TLS handshake failed on SSL: the client does not speak TLS"
+    ]
+
+
+async def test_tls_on_a_plaintext_port_is_one_line(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = Tls(ca=certificates.ca)
+    async with secured(tmp_path, certificates) as rig:
+        with pytest.raises(BrokerUnreachable):
+            async with connected(rig, "PLAINTEXT", Security(tls=tls)):
+                raise AssertionError("it came in")
+        async with rig.connect() as client:
+            await client.ask(METADATA)
+    assert warnings(caplog.records) == [
+        "connection closed: the client speaks TLS, which is not spoken on this listener"
+    ]
+
+
+async def test_who_connects_and_leaves_is_not_worth_a_line(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with secured(tmp_path, certificates) as rig:
+        async with rig.connect("SSL"):
+            pass
+        async with connected(rig, "SSL", security(certificates, "SSL")) as connection:
+            await connection.request(METADATA)
+    assert complaints(caplog.records) == []
+
+
+async def test_a_stranger_may_not_send_much(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"sasl_server_max_receive_size": 1_000}
+    async with secured(tmp_path, certificates, **settings) as rig:
+        async with rig.connect("SASL_PLAINTEXT") as client:
+            await client.send(produce(batch(b"x" * 2_000)))
+            await client.wait_closed()
+        allowed = security(certificates, "SASL_PLAINTEXT")
+        async with connected(rig, "SASL_PLAINTEXT", allowed) as connection:
+            await connection.request(produce(batch(b"x" * 2_000)))
+    (line,) = warnings(caplog.records)
+    assert line.endswith("the limit is 1000")
+
+
+async def test_who_does_not_say_its_name_in_time_is_hung_up_on(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.security.entry.AUTHENTICATE_WITHIN_S", 0.2)
+    async with secured(tmp_path, certificates) as rig:
+        async with rig.connect("SASL_PLAINTEXT") as client:
+            await client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+            await client.wait_closed()
+        async with rig.connect("SASL_SSL") as client:
+            await client.wait_closed()
+        assert rig.node.metrics.failed_authentications == 1
+        assert rig.node.metrics.failed_tls_handshakes == 1
+        allowed = security(certificates, "SASL_SSL")
+        async with connected(rig, "SASL_SSL", allowed) as connection:
+            await trio.sleep(0.4)  # who is known may be silent
+            await connection.request(METADATA)
+
+
+async def test_a_connection_is_authenticated_again_without_a_break(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    settings = {"connections_max_reauth_ms": 1_200}
+    async with secured(tmp_path, certificates, **settings) as rig:
+        allowed = security(certificates, "SASL_SSL", Mechanism.SCRAM_SHA_256)
+        async with connected(rig, "SASL_SSL", allowed) as connection:
+            over = trio.current_time() + 2.6
+            while trio.current_time() < over:
+                async with trio.open_nursery() as nursery:
+                    for _ in range(4):
+                        nursery.start_soon(connection.request, METADATA)
+        assert rig.node.metrics.authentications >= 3
+
+
+async def test_sasl_where_nobody_asks_for_it_is_out_of_place(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async with secured(tmp_path, certificates) as rig, rig.connect() as client:
+        answer = await client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+        assert answer.error_code == 34
+        answer = await client.ask(SaslAuthenticateRequest(auth_bytes=b""))
+        assert answer.error_code == 34
+
+
+async def test_requests_behind_the_proof_are_answered_in_order(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """A client may send on without waiting for the answer to its proof."""
+    async with secured(tmp_path, certificates) as rig, rig.connect("SASL_PLAINTEXT") as client:
+        requests: list[Request[Any]] = [
+            SaslHandshakeRequest(mechanism="PLAIN"),
+            SaslAuthenticateRequest(auth_bytes=f"\0alice\0{RIGHT}".encode()),
+            METADATA,
+            produce(batch(b"x")),
+            METADATA,
+        ]
+        await client.stream.send_all(b"".join(client.frame(one) for one in requests))
+        answers = [await client.receive() for _ in requests]
+        assert [answer.error_code for answer in answers[:2]] == [0, 0]
+        assert answers[3].responses[0].partition_responses[0].error_code == 0
+
+
+async def test_renewed_certificates_are_used_without_a_restart(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    renewed = Certificates(other)
+    async with secured(tmp_path, certificates, ssl_client_auth="none") as rig:
+        old = Security(tls=Tls(ca=certificates.ca))
+        new = Security(tls=Tls(ca=renewed.ca))
+        async with connected(rig, "SSL", old) as connection:
+            made = keystore(renewed, other)
+            shutil.copyfile(made, tmp_path / "broker-keystore.pem")
+            os.utime(tmp_path / "broker-keystore.pem", ns=(1, 1))
+            await connection.request(METADATA)
+            async with connected(rig, "SSL", new) as another:
+                await another.request(METADATA)
+        assert "not trusted" in await refused(rig, "SSL", old)
+
+
+async def test_a_locked_key_is_opened_with_its_password(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    # The locked key is the client's: a keystore of the client's certificate then.
+    path = tmp_path / "locked.pem"
+    path.write_text(certificates.locked_key.read_text() + certificates.client.read_text())
+    make_context(ServerTls(keystore=path, key_password=KEY_PASSWORD))
+    with pytest.raises(ssl.SSLError):
+        make_context(ServerTls(keystore=path))
+
+
+async def test_metadata_names_the_listener_that_was_asked(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async with secured(tmp_path, certificates) as rig:
+        both = {"PLAINTEXT": ("p", 1), "SASL_PLAINTEXT": ("s", 2)}
+        rig.node.metadata.set_brokers(
+            0,
+            [
+                BrokerEndpoint(broker_id=0, host="p", port=1, endpoints=both),
+                BrokerEndpoint(broker_id=1, host="q", port=3, endpoints={"PLAINTEXT": ("q", 3)}),
+            ],
+        )
+        asked = MetadataRequest(topics=None)
+        allowed = security(certificates, "SASL_PLAINTEXT")
+        async with connected(rig, "SASL_PLAINTEXT", allowed) as connection:
+            answer = await connection.request(asked)
+        async with rig.connect() as client:
+            of_all = await client.ask(asked)
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(0, "s", 2)]
+    assert [(one.node_id, one.host) for one in of_all.brokers] == [(0, "p"), (1, "q")]
+    errors = [part.error_code for part in answer.topics[0].partitions]
+    assert errors == [0, 0, 72]  # LISTENER_NOT_FOUND: the leader is not to be reached that way
