@@ -1,0 +1,219 @@
+"""A bundled cluster of three behind TLS and SASL: librdkafka, our client, the mirror."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from kazoo.client import KazooClient
+
+from tests.clusters import RunningCluster
+from tests.failover.sites import run_witness
+from tests.mirror.daemon import read_batches, run_mirror
+from tests.secured_cluster import RIGHT, USER, WRONG, SecuredCluster, run_secured_cluster
+from wire.errors import ErrorCode
+from wire.messages.metadata import MetadataRequest
+from wire.net import open_cluster
+from wire.net.security import Mechanism
+
+pytestmark = pytest.mark.integration
+
+PLAIN, SHA_512 = Mechanism.PLAIN, Mechanism.SCRAM_SHA_512
+WAYS: Final = (
+    ("SSL", PLAIN),
+    ("SASL_PLAINTEXT", PLAIN),
+    ("SASL_SSL", SHA_512),
+    ("SASL_SSL", PLAIN),
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    with run_secured_cluster(tmp_path_factory.mktemp("secured"), brokers=3) as running:
+        yield running
+
+
+def create(cluster: SecuredCluster, name: str, partitions: int = 1, copies: int = 3) -> None:
+    admin = AdminClient(cluster.client("SASL_SSL", SHA_512))
+    admin.create_topics([NewTopic(name, partitions, copies)])[name].result(60)
+
+
+def read(settings: dict[str, Any], topic: str, count: int) -> list[bytes]:
+    """Return the values that a group reads."""
+    settings |= {"group.id": f"of-{topic}", "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    deadline = time.monotonic() + 60
+    while len(values) < count and time.monotonic() < deadline:
+        for message in consumer.consume(count - len(values), 1.0):
+            assert message.error() is None
+            values.append(message.value() or b"")
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    return values
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"), WAYS, ids=[f"{way}-{how.value}" for way, how in WAYS]
+)
+def test_a_group_reads_what_a_producer_wrote_over(
+    cluster: SecuredCluster, protocol: str, mechanism: Mechanism
+) -> None:
+    """By all three brokers, each at the address of this listener, all in sync over SASL_SSL."""
+    topic = f"over-{protocol}-{mechanism.value}"
+    create(cluster, topic, partitions=3)
+    producer = Producer(cluster.client(protocol, mechanism, acks="all", linger_ms=5))
+    sent = [b"%d" % number * 50 for number in range(1_000)]
+    for value in sent:
+        producer.produce(topic, value)
+    assert producer.flush(60) == 0
+    assert sorted(read(cluster.client(protocol, mechanism), topic, 1_000)) == sorted(sent)
+
+
+async def test_our_client_is_told_the_listener_that_it_came_by(cluster: SecuredCluster) -> None:
+    for protocol, mechanism in WAYS:
+        address = cluster.address(protocol)
+        security = cluster.security(protocol, mechanism)
+        async with open_cluster([address], client_id="test", security=security) as opened:
+            connection = await opened.any_connection()
+            answer = await connection.request(MetadataRequest(topics=()))
+        told = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        assert told[0] == address
+        assert len(set(told.values())) == 3
+        assert not {*told.values()} & {*cluster.addresses}
+
+
+def refusal(settings: dict[str, Any]) -> tuple[int, str]:
+    """Return the first error that a client hears of, its code and its words."""
+    heard: list[KafkaError] = []
+    admin = AdminClient({**settings, "error_cb": heard.append})
+    deadline = time.monotonic() + 60
+    while not heard:
+        assert time.monotonic() < deadline, "it heard of nothing"
+        admin.poll(0.1)
+    return heard[0].code(), heard[0].str()
+
+
+def test_a_wrong_password_is_told_as_such(cluster: SecuredCluster) -> None:
+    for mechanism in (PLAIN, SHA_512):
+        settings = cluster.client("SASL_SSL", mechanism) | {"sasl.password": WRONG}
+        code, said = refusal(settings)
+        assert code == KafkaError._AUTHENTICATION
+        assert "Authentication failed" in said
+    assert "not let in on SASL_SSL: Authentication failed" in cluster.log()
+    assert WRONG not in cluster.log()
+
+
+def test_a_broker_of_another_authority_is_not_spoken_to(cluster: SecuredCluster) -> None:
+    strange = cluster.certificates.strange_ca
+    settings = cluster.client("SASL_SSL", SHA_512) | {"ssl.ca.location": str(strange)}
+    code, said = refusal(settings)
+    assert code == KafkaError._SSL
+    assert "certificate verify failed" in said
+    assert "TLS handshake failed on SASL_SSL: tlsv1 alert unknown ca" in cluster.log()
+
+
+def test_scram_users_come_and_go_on_every_broker(cluster: SecuredCluster) -> None:
+    """Kept where Kafka keeps them, in its words, so that its tools and brokers find them."""
+    admin: Any = AdminClient(cluster.client("SASL_SSL", SHA_512))  # its stubs know less
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
+    admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("carol smith", info, b"swordfish")]
+    )["carol smith"].result(60)
+    described = admin.describe_user_scram_credentials(["carol smith"])["carol smith"].result(60)
+    (kept,) = described.scram_credential_infos
+    assert (kept.mechanism, kept.iterations) == (ScramMechanism.SCRAM_SHA_256, 8192)
+    zookeeper = KazooClient(hosts=cluster.zookeeper)
+    zookeeper.start()
+    node = json.loads(zookeeper.get("/config/users/carol%20smith")[0])
+    zookeeper.stop()
+    zookeeper.close()
+    assert node["version"] == 1
+    assert node["config"]["SCRAM-SHA-256"].endswith(",iterations=8192")
+    settings = cluster.client("SASL_SSL", Mechanism.SCRAM_SHA_256) | {
+        "sasl.username": "carol smith",
+        "sasl.password": "swordfish",
+    }
+    create(cluster, "of-all", partitions=3, copies=1)
+    producer = Producer(settings)  # at every broker, each of which has heard of her
+    for partition in range(3):
+        producer.produce("of-all", b"x", partition=partition)
+    assert producer.flush(60) == 0
+    deletion = UserScramCredentialDeletion("carol smith", ScramMechanism.SCRAM_SHA_256)
+    admin.alter_user_scram_credentials([deletion])["carol smith"].result(60)
+    with pytest.raises(KafkaException) as caught:
+        admin.alter_user_scram_credentials([deletion])["carol smith"].result(60)
+    fault: Any = caught.value.args[0]
+    assert fault.code() == ErrorCode.RESOURCE_NOT_FOUND
+    assert refusal(settings)[0] == KafkaError._AUTHENTICATION
+    users = admin.describe_user_scram_credentials().result(60)
+    assert sorted(users) == ["broker", USER]
+
+
+def test_settings_are_described_without_secrets(cluster: SecuredCluster) -> None:
+    admin = AdminClient(cluster.client("SASL_SSL", SHA_512))
+    resource = ConfigResource(ResourceType.BROKER, "0")
+    described = admin.describe_configs([resource])[resource].result(60)
+    jaas: Any = described["sasl.jaas.config"]
+    assert (jaas.value, jaas.is_sensitive) == (None, True)
+    assert described["sasl.enabled.mechanisms"].value == "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+    assert RIGHT not in repr({name: entry.value for name, entry in described.items()})
+
+
+CONFIG: Final = """\
+clusters:
+  dc1: {dc1}
+  dc2: {dc2}
+flows:
+  - source: dc1
+    target: dc2
+    topics: {{include: ["mirrored"]}}
+    discovery_interval_ms: 300
+coordination: {{zookeeper: "{witness}", path: "/secured", session_timeout_ms: 4000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+
+
+def test_the_mirror_runs_from_sasl_to_tls(cluster: SecuredCluster, tmp_path: Path) -> None:
+    """From SASL_SSL with SCRAM to SSL with a certificate."""
+    with (
+        run_secured_cluster(tmp_path, name="dc2") as target,
+        run_witness(tmp_path / "w") as witness,
+    ):
+        file = tmp_path / "dc.yaml"
+        dc1, dc2 = cluster.section("SASL_SSL", SHA_512), target.section("SSL")
+        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness=witness))
+        create(cluster, "mirrored")
+        # Compressed batches are never joined, so every byte is to be found again.
+        producer = Producer(cluster.client("SASL_SSL", SHA_512, compression_type="lz4"))
+        for number in range(5_000):
+            producer.produce("mirrored", b"%d" % number * 40)
+        assert producer.flush(60) == 0
+        with run_mirror(file) as mirror:
+            mirror.wait_mirrored("mirrored", 5_000)
+            assert mirror.stop() == 0
+            assert RIGHT not in mirror.log
+        source, copy = (
+            [batch.records for batch in read_batches(_by_plaintext(one), "mirrored")]
+            for one in (cluster, target)
+        )
+        assert b"".join(source) == b"".join(copy)
+
+
+def _by_plaintext(cluster: SecuredCluster) -> RunningCluster:
+    """Stand in for the only thing that is asked of a cluster: its addresses without security."""
+    return cluster  # type: ignore[return-value]

@@ -1,0 +1,232 @@
+"""A bundled cluster behind TLS and SASL for tests: `broker run` for each broker, and its ZooKeeper.
+
+Each broker has a listener for each security protocol; brokers come to each other over SASL_SSL, by
+SCRAM. With it goes what lets clients in (`Secured`), for Apache Kafka's clusters as well.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from runtime.config import ClusterConfig
+from runtime.ports import free_port
+from tests.doubles.certificates import Certificates
+from tests.failover.sites import pause, run_witness
+from wire.net.security import Mechanism, Sasl, Security, Tls
+from wire.net.transport import Address
+
+HOST: Final = "127.0.0.1"
+USER: Final = "mirror"
+RIGHT, WRONG = "pencil", "eraser"
+PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+READY_TIMEOUT_S: Final = 120
+STOP_TIMEOUT_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secured:
+    """A site's certificates, and the port of each secured listener of its first broker."""
+
+    certificates: Certificates
+    ports: Mapping[str, int]
+
+    def address(self, protocol: str) -> Address:
+        """Return where the listener of this protocol is."""
+        return HOST, self.ports[protocol]
+
+    def tls(self, *, with_certificate: bool) -> Tls:
+        """Return what a client needs; the listener SSL wants a certificate of it as well."""
+        made = self.certificates
+        if not with_certificate:
+            return Tls(ca=made.ca)
+        return Tls(ca=made.ca, certificate=made.client, key=made.key(made.client))
+
+    def security(self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN) -> Security:
+        """Return what lets a client in."""
+        return Security(
+            tls=self.tls(with_certificate=protocol == "SSL") if protocol[-3:] == "SSL" else None,
+            sasl=Sasl(mechanism=mechanism, username=USER, password=RIGHT)
+            if protocol.startswith("SASL")
+            else None,
+        )
+
+    def client(
+        self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN, **settings: Any
+    ) -> dict[str, Any]:
+        """Return the settings of a librdkafka client that is let in."""
+        cluster = ClusterConfig(
+            name="dc1",
+            bootstrap=(self.address(protocol),),
+            security=self.security(protocol, mechanism),
+        )
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        return dict(cluster.client_settings({"log_level": 0, **named}))
+
+    def section(self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN) -> str:
+        """Return the cluster's section of our programs' YAML file, in one line."""
+        host, port = self.address(protocol)
+        parts = [f'bootstrap: "{host}:{port}"', f"security_protocol: {protocol}"]
+        made = self.certificates
+        if protocol == "SSL":
+            own = f'certificate: "{made.client}", key: "{made.key(made.client)}"'
+            parts.append(f'ssl: {{ca: "{made.ca}", {own}}}')
+        elif protocol == "SASL_SSL":
+            parts.append(f'ssl: {{ca: "{made.ca}"}}')
+        if protocol.startswith("SASL"):
+            who = f"mechanism: {mechanism.value}, username: {USER}, password: {RIGHT}"
+            parts.append(f"sasl: {{{who}}}")
+        return "{" + ", ".join(parts) + "}"
+
+    def java_properties(self, protocol: str, mechanism: Mechanism, folder: Path) -> Path:
+        """Write a client.properties for Kafka's tools."""
+        made = self.certificates
+        module = PLAIN_MODULE if mechanism is Mechanism.PLAIN else SCRAM_MODULE
+        lines = [f"security.protocol={protocol}"]
+        if protocol[-3:] == "SSL":
+            lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={made.ca}"]
+        if protocol == "SSL":
+            keystore = folder / "client-keystore.pem"
+            keystore.write_text(made.key(made.client).read_text() + made.client.read_text())
+            lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={keystore}"]
+        if protocol.startswith("SASL"):
+            who = f'{module} required username="{USER}" password="{RIGHT}";'
+            lines += [f"sasl.mechanism={mechanism.value}", f"sasl.jaas.config={who}"]
+        path = folder / "client.properties"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuredCluster(Secured):
+    """The running brokers; `bootstrap` and `addresses` are their listeners without security."""
+
+    addresses: list[Address]
+    zookeeper: str
+    logs: Sequence[Path]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    def log(self, broker: int = 0) -> str:
+        """Return what a broker has said so far."""
+        return self.logs[broker].read_text(errors="replace")
+
+
+@contextmanager
+def run_secured_cluster(
+    folder: Path,
+    brokers: int = 1,
+    name: str = "dc1",
+    more: Mapping[str, str] | None = None,
+) -> Iterator[SecuredCluster]:
+    """Run it with data in `folder/name` until the block ends."""
+    home = folder / name
+    home.mkdir(parents=True)
+    certificates = Certificates(home)
+    ports = [
+        {protocol: free_port(HOST) for protocol in ("PLAINTEXT", *PROTOCOLS)}
+        for _ in range(brokers)
+    ]
+    with ExitStack() as stack:
+        zookeeper = stack.enter_context(run_witness(home / "zookeeper"))
+        for broker in range(brokers):
+            settings = _settings(broker, ports[broker], certificates, zookeeper, brokers)
+            stack.enter_context(_run_broker(home, broker, settings | dict(more or {})))
+        cluster = SecuredCluster(
+            certificates=certificates,
+            ports=ports[0],
+            addresses=[(HOST, one["PLAINTEXT"]) for one in ports],
+            zookeeper=zookeeper,
+            logs=[home / f"broker-{broker}.log" for broker in range(brokers)],
+        )
+        _wait_ready(cluster, brokers)
+        yield cluster
+
+
+def _settings(
+    broker: int,
+    ports: Mapping[str, int],
+    certificates: Certificates,
+    zookeeper: str,
+    brokers: int,
+) -> dict[str, str]:
+    home = certificates.folder
+    keystore = home / "broker-keystore.pem"
+    keystore.write_text(
+        certificates.key(certificates.broker).read_text() + certificates.broker.read_text()
+    )
+    who = f'required username="broker" password="b" user_broker="b" user_{USER}="{RIGHT}";'
+    factor = str(min(brokers, 3))
+    return {
+        "broker.id": str(broker),
+        "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
+        "inter.broker.listener.name": "SASL_SSL",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "sasl.enabled.mechanisms": ",".join(one.value for one in Mechanism),
+        "sasl.jaas.config": f"{SCRAM_MODULE} {who}",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificates.ca),
+        "listener.name.ssl.ssl.client.auth": "required",
+        "zookeeper.connect": zookeeper,
+        "zookeeper.session.timeout.ms": "6000",
+        "log.dirs": str(home / f"logs-{broker}"),
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.replication.factor": factor,
+        "offsets.topic.num.partitions": "4",
+    }
+
+
+@contextmanager
+def _run_broker(home: Path, broker: int, settings: Mapping[str, str]) -> Iterator[None]:
+    properties = home / f"broker-{broker}.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    with (home / f"broker-{broker}.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+            stdin=subprocess.PIPE,  # a test that is killed takes its brokers along
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def _wait_ready(cluster: SecuredCluster, brokers: int) -> None:
+    """Wait until each broker knows all of them; asked over the listener without security."""
+    deadline = monotonic() + READY_TIMEOUT_S
+    for host, port in cluster.addresses:
+        admin = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
+        while not _knows(admin, brokers):
+            logs = "\n".join(map(cluster.log, range(brokers)))
+            assert monotonic() < deadline, f"not ready within {READY_TIMEOUT_S} s:\n{logs}"
+            pause(0.1)
+
+
+def _knows(admin: AdminClient, brokers: int) -> bool:
+    try:
+        known = admin.list_topics(timeout=5)
+    except KafkaException:
+        return False
+    return len(known.brokers) == brokers and known.controller_id >= 0
