@@ -60,6 +60,12 @@ class MirroredPartition:
     shift: int = 0
     """Records that others have written to the target before the next one of ours."""
 
+    target_id: UUID | None = None
+    """The target topic as last seen, where brokers tell."""
+
+    is_target_new = False
+    """It is another topic than before: what is in it may be anybody's."""
+
     mirrored_bytes = 0
     """Of batches acknowledged since this worker took the partition."""
 
@@ -181,6 +187,7 @@ class MirroredPartition:
         self.cursor = cursor
         self.shift = self.offset_map.runs.start_of(cursor.target) - cursor.target
         self.is_positioned = True
+        self.is_target_new = False
         self.move(PartitionState.CATCHING_UP, now_ms)
 
     def interrupt(self, reason: str, now_ms: int, *, at_once: bool = False) -> None:
@@ -248,6 +255,16 @@ class MirroredPartition:
         if is_due:
             self.replica = None
         return is_due
+
+    def meet_target(self, topic_id: UUID) -> bool:
+        """Take note of the target topic; return whether it is another one than was known."""
+        known = self.target_id
+        if not topic_id.int:
+            return False
+        self.target_id = topic_id
+        is_another = known not in {None, topic_id}
+        self.is_target_new |= is_another
+        return is_another
 
     def _abandon(self) -> None:
         """Forget what has not been sent; what was sent is still answered."""

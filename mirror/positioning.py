@@ -180,7 +180,7 @@ class Positioning:
     def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
         """Whether the end of a target that is ours alone may not be the end of what is mirrored.
 
-        Our sequences were refused, or the source has not as much.
+        Our sequences were refused, the source has not as much, or it is another topic than before.
         """
         key = (partition.topic, partition.index)
         here, there, offset_map = source[key], target[key], partition.offset_map
@@ -192,9 +192,8 @@ class Positioning:
         if offset_map.sealed_at is not None:
             return False
         mirrored = offset_map.mirrored_source_end
-        return partition.refused_since_ms is not None or (
-            mirrored is not None and mirrored > here.end
-        )
+        has_too_much = mirrored is not None and mirrored > here.end
+        return has_too_much or partition.is_target_new or partition.refused_since_ms is not None
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found

@@ -47,6 +47,7 @@ LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 GONE_AFTER_MS: Final = 5_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
+MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 UNAUTHORISED: Final = frozenset(
     {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
@@ -357,6 +358,9 @@ class Discovery:
                     partition.come_back(now)
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
+            is_new = target is not None and partition.meet_target(target.topic_id)
+            if is_new and partition.is_flowing:
+                flow.interrupt(partition, MADE_AGAIN, now, at_once=True)
 
     def _lead(self, partition: MirroredPartition, source_leader: int, target_leader: int) -> None:
         """Follow moved leaders; what is on its way to an old one must be settled first."""

@@ -217,6 +217,28 @@ def test_a_policy_that_begins_a_topic_anew_does_so_once_for_all_workers(pair: Pa
     assert said.count(f"{pair.topic}: deleted on the target") == 1
 
 
+def test_a_target_topic_that_was_made_again_is_filled_again_unless_others_were_first(
+    pair: Pair,
+) -> None:
+    mine = min(pair.wait_even())
+    everything = set(range(PARTITIONS))
+    write(pair, range(5))
+    pair.wait_mirrored(5, everything)
+    pair.order("pause", "dc1-dc2", pair.topic)
+    wait_until("paused", lambda: states(pair, pair.first, pair.second) == {"paused"})
+    admin = AdminClient({"bootstrap.servers": pair.sites.dc2.bootstrap, **QUIET})
+    admin.delete_topics([pair.topic])[pair.topic].result(60)
+    wait_until("made again", lambda: pair.first.log.count(f"CreateTopic(topic='{pair.topic}'") == 2)
+    produce(pair.sites.dc2, pair.topic, range(90, 95), mine)
+    pair.order("resume", "dc1-dc2", pair.topic)
+    line = pair.second.wait_state(pair.topic, "target diverged", mine)
+    assert "is no mirror's: somebody else writes there" in line["reason"]
+    write(pair, range(5, 7))
+    for index in everything - {mine}:
+        wait_until("filled again", lambda: pair.values(index) == [*range(7)])  # noqa: B023
+    assert pair.values(mine) == [*range(90, 95)]
+
+
 def test_a_foreign_write_stops_its_partition_alone_and_whoever_has_it_next_knows_it(
     pair: Pair,
 ) -> None:

@@ -132,3 +132,17 @@ def test_a_topic_that_is_back_goes_on_and_one_made_again_does_not() -> None:
     partition.stop(PartitionState.TOPIC_RECREATED, "another id", 8)
     states.append(partition.state.value)
     assert states == ["waiting", "topic recreated"]
+
+
+def test_a_target_topic_of_another_id_is_new_until_the_partition_goes_on() -> None:
+    partition = flowing()
+    first, second, unknown = UUID(int=7), UUID(int=8), UUID(int=0)
+    met = [partition.meet_target(topic_id) for topic_id in (unknown, first, unknown, first)]
+    assert (met, partition.is_target_new) == ([False] * 4, False)
+    assert partition.meet_target(second)
+    assert not partition.meet_target(second)
+    assert partition.is_target_new
+    partition.interrupt("made again", 5, at_once=True)
+    partition.move(PartitionState.POSITIONING, 6)
+    partition.go_on(Cursor(0, 0, 0), 7)
+    assert not partition.is_target_new
