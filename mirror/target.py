@@ -22,14 +22,17 @@ from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.hot.produce import Appended, Batch, read_answer, request_parts
 from wire.messages.produce import ProduceRequest
-from wire.net.errors import ConnectionClosed, NetworkFault
+from wire.net.errors import NetworkFault
 from wire.net.retries import code_of
 from wire.primitives import Buffer
+from wire.schema import Piece
 
 _LOG = logging.getLogger(__name__)
 
 REQUEST_BYTES: Final = 4 * 1024 * 1024
 """A request is closed when it holds this much."""
+AT_ONCE_BYTES: Final = 1024 * 1024
+"""Requests are composed until they hold this much together, and go to the socket in one call."""
 MAX_IN_FLIGHT_REQUESTS: Final = 2_000
 TIMEOUT_MS: Final = 30_000
 FAULT_PAUSE_S: Final = 0.1
@@ -71,7 +74,7 @@ class _Request:
         """Take the answer; MalformedMessage if it is none."""
         self._line.settle(self._items, read_answer(frame, self._version))
 
-    def fail(self, fault: ConnectionClosed) -> None:
+    def fail(self, fault: NetworkFault) -> None:
         """Take note that no answer will come."""
         self._line.lose(self._items, fault)
 
@@ -156,60 +159,93 @@ class _Line:
             if self._under_way >= MAX_IN_FLIGHT_REQUESTS:
                 await self._flow.settled.wait(SETTLE_LOOK_S)
                 continue
-            items = self._next_request()
-            if not items:
+            requests = self._next_requests(version)
+            if not requests:
                 self._has_ready = trio.Event()
                 await self._has_ready.wait()
                 continue
-            self._under_way += 1
-            body = request_parts(_batches(items), version, acks=-1, timeout_ms=TIMEOUT_MS)
-            request = _Request(self, items, version)
+            self._under_way += len(requests)
             try:
-                await connection.post(ProduceRequest, version, body, request)
+                await connection.post(ProduceRequest, version, requests)
             except NetworkFault as fault:
-                self.lose(items, fault)
+                for _, _, request in requests:
+                    request.fail(fault)
 
-    def _next_request(self) -> _Items:
+    def _next_requests(self, version: int) -> list[tuple[list[Piece], int, "_Request"]]:
+        """Return what is ready, as a broker takes it: in many requests where batches are small.
+
+        What a socket takes at once costs one system call, however many requests it is.
+        """
+        requests = []
+        total = 0
+        while total < AT_ONCE_BYTES and self._ready:
+            items, batches = self._next_request()
+            if items:
+                body, size = request_parts(batches, version, acks=-1, timeout_ms=TIMEOUT_MS)
+                requests.append((body, size, _Request(self, items, version)))
+                total += size
+        return requests
+
+    def _next_request(self) -> tuple[_Items, dict[str, list[Batch]]]:
         """Take one batch of each partition in line, up to the size of a request."""
         items: _Items = {}
-        size = 0
+        batches: dict[str, list[Batch]] = {}
+        total = 0
         ready = self._ready
         for _ in range(len(ready)):
-            if size >= REQUEST_BYTES:
+            if total >= REQUEST_BYTES:
                 break
             partition = ready.popleft()
             if partition.queued_at != self._node:
                 continue  # its leader moved while it was in line here
-            queue = partition.queue
-            # One that moved away and back may be in line twice.
-            if queue and partition.index not in items.get(partition.target_topic, ()):
-                forward, arrived_ms = queue.popleft()
-                partition.sent_count += 1
-                size += forward.size
-                item = (partition, partition.attempt, forward, arrived_ms)
-                items.setdefault(partition.target_topic, {})[partition.index] = item
+            queue, topic, index = partition.queue, partition.target_topic, partition.index
+            if queue:
+                of_topic = items.get(topic)
+                if of_topic is None:
+                    of_topic, batches[topic] = items.setdefault(topic, {}), []
+                if index not in of_topic:  # one that moved away and back may be in line twice
+                    forward, arrived_ms = queue.popleft()
+                    _, _, _, _, size, parts, _ = forward
+                    partition.sent_count += 1
+                    total += size
+                    of_topic[index] = (partition, partition.attempt, forward, arrived_ms)
+                    batches[topic].append((index, size, parts))
             if queue:
                 ready.append(partition)
             else:
                 partition.queued_at = None
-        return items
+        return items, batches
 
     def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
         """Take what the broker says of each batch of one request."""
         now = now_ms()
         # What was acknowledged is counted here, because the counters are far away.
-        records = size = 0
+        records = size = settled = 0
         arrivals, newest = _counts(), _counts()
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
             for appended in partitions:
-                item = of_topic.pop(appended.partition, None)
-                if item is not None and self._settle(item, appended, now):
-                    _, _, (_, count, _, max_timestamp, forward_bytes, _, _), arrived_ms = item
-                    records += count
-                    size += forward_bytes
-                    arrivals[arrived_ms] += 1
-                    newest[max_timestamp] += 1
+                index, error_code, base_offset, _ = appended
+                item = of_topic.pop(index, None)
+                if item is None:
+                    continue
+                partition, attempt, forward, arrived_ms = item
+                target_base, count, _, max_timestamp, forward_bytes, _, _ = forward
+                partition.sent_count -= 1
+                partition.in_flight_bytes -= forward_bytes
+                settled += forward_bytes
+                if (
+                    error_code
+                    or attempt != partition.attempt
+                    or base_offset != target_base + partition.shift
+                ) and not self._is_displaced(item, appended, now):
+                    continue
+                partition.acknowledged(forward, now)
+                records += count
+                size += forward_bytes
+                arrivals[arrived_ms] += 1
+                newest[max_timestamp] += 1
+        self._flow.in_flight_bytes -= settled
         for of_topic in items.values():
             for item in of_topic.values():
                 self._release(item)
@@ -220,25 +256,20 @@ class _Line:
         measurements.note_acknowledged(now, arrivals, newest)
         self._answered()
 
-    def _settle(self, item: _Item, appended: Appended, now: int) -> bool:
-        """Return whether the batch is where it was to be."""
+    def _is_displaced(self, item: _Item, appended: Appended, now: int) -> bool:
+        """Act on an answer that is not what was foretold.
+
+        Return whether the batch is on the target nevertheless, behind records of others.
+        """
         partition, attempt, forward, _ = item
-        target_base, _, _, _, size, _, _ = forward
-        _, error_code, base_offset, _ = appended
-        partition.sent_count -= 1
-        partition.in_flight_bytes -= size
-        self._flow.in_flight_bytes -= size
         if attempt != partition.attempt:
             self._flow.position_more.wake()
-        elif error_code:
+        elif appended.error_code:
             self._refuse(partition, forward, appended, now)
-        elif base_offset != target_base + partition.shift and not (
-            self._displace(partition, forward, base_offset)
-        ):
-            self._diverge(partition, forward, base_offset, now)
-        else:
-            partition.acknowledged(forward, now)
+        elif self._displace(partition, forward, appended.base_offset):
             return True
+        else:
+            self._diverge(partition, forward, appended.base_offset, now)
         return False
 
     def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
@@ -323,12 +354,3 @@ class _Line:
             if partition.queue:
                 self._flow.fail(partition, f"target broker {self._node}", fault, now)
         self._has_ready = trio.Event()
-
-
-def _batches(items: _Items) -> dict[str, list[Batch]]:
-    return {
-        topic: [
-            (index, forward.size, forward.parts) for index, (_, _, forward, _) in of_topic.items()
-        ]
-        for topic, of_topic in items.items()
-    }

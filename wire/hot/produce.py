@@ -43,6 +43,7 @@ _TOPICS_AT: Final = 5
 
 _length = lru_cache(maxsize=4096)(pack_unsigned_varint)
 _name = lru_cache(maxsize=16384)(pack_compact_string)
+_index = lru_cache(maxsize=4096)(pack_int32)
 
 
 class Appended(NamedTuple):
@@ -64,25 +65,29 @@ class _Unusual(Exception):
 
 def request_parts(
     topics: Mapping[str, Sequence[Batch]], version: int, *, acks: int, timeout_ms: int
-) -> list[Piece]:
-    """Return the body of a request without transaction as parts to be sent one after the other.
+) -> tuple[list[Piece], int]:
+    """Return the body of a request without transaction, as parts to be sent one after the other,
+    and its size.
 
     The first part of a batch, its header, is joined to what stands before it.
     """
     if version not in BY_HAND:
-        return pieces(_message(topics, acks, timeout_ms), version)
+        encoded = pieces(_message(topics, acks, timeout_ms), version)
+        return encoded, sum(map(len, encoded))
     parts: list[Piece] = []
+    total = 0
     before = _START.pack(_NO_TRANSACTION, acks, timeout_ms) + _length(len(topics) + 1)
     for name, batches in topics.items():
         before += _name(name) + _length(len(batches) + 1)
-        for index, size, batch in batches:
-            first, *others = batch
-            parts.append(before + pack_int32(index) + _length(size + 1) + first)
+        for index, size, (first, *others) in batches:
+            head = before + _index(index) + _length(size + 1)
+            total += len(head) + size
+            parts.append(head + first)
             parts += others
             before = _NO_TAGS
         before += _NO_TAGS
     parts.append(before + _NO_TAGS)
-    return parts
+    return parts, total + len(parts[-1])
 
 
 def _message(topics: Mapping[str, Sequence[Batch]], acks: int, timeout_ms: int) -> ProduceRequest:
@@ -133,13 +138,15 @@ def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
     for _ in range(topics - 1):
         name, position = read_compact_string(frame, position)
         count, position = read_unsigned_varint(frame, position)
-        partitions: list[Appended] = []
-        for _ in range(count - 1):
-            index, code, base, _, _, more = _ANSWER.unpack_from(frame, position)
-            if more != _NOTHING_MORE:
-                raise _Unusual
-            partitions.append(_appended(Appended, (index, code, base, None)))
-            position += _ANSWER.size
+        end = position + (count - 1) * _ANSWER.size
+        partitions = [
+            _appended(Appended, (index, code, base, None))
+            for index, code, base, _, _, more in _ANSWER.iter_unpack(frame[position:end])
+            if more == _NOTHING_MORE
+        ]
+        if len(partitions) < count - 1:
+            raise _Unusual
+        position = end
         if frame[position] or not count:
             raise _Unusual
         position += 1

@@ -32,6 +32,8 @@ from wire.schema import AnyRequest, Piece, Request
 
 R = TypeVar("R")
 T = TypeVar("T")
+Question: TypeAlias = tuple[Sequence[Piece], int, Awaiting]
+"""The body of a request, its size, and who is given the answer."""
 MaySend: TypeAlias = Callable[[], bool]
 """Whether what is sent now may still arrive; asked right before each system call."""
 
@@ -41,10 +43,10 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
-_MANY_PENDING: Final = 32
+_MANY_PENDING: Final = 8
 _GATHER_S: Final = 0.003
-"""With many requests unanswered, and small ones therefore, answers gather for so long: a wake-up
-for each costs more than all else that is done with it."""
+"""With many requests unanswered, answers gather for so long: a wake-up for each costs more than
+all else that is done with it."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 
@@ -176,30 +178,34 @@ class Connection:
         self,
         request: type[AnyRequest],
         version: int,
-        body: Sequence[Piece],
-        awaiting: Awaiting,
+        questions: Sequence[Question],
         timeout_ms: int | None = None,
     ) -> None:
-        """Send a body encoded by hand; return as `send` does, with its answer to `awaiting`.
+        """Send bodies encoded by hand, a request each, in one go; return as `send` does.
 
-        Where it raises, `awaiting` hears nothing; a fault after that goes to `awaiting` alone.
+        Where it raises, nobody hears anything; a fault after that goes to those who wait alone.
         """
         if self.session is not None:
             await self.session.wait_fresh()
         self._require_open()
-        self._next_correlation_id = number = (self._next_correlation_id + 1) & _MAX_CORRELATION_ID
         rest = self._packed_client_id
         if version >= request.FLEXIBLE_SINCE:
             rest += b"\x00"
-        size = _HEAD.size + len(rest) + sum(map(len, body))
-        head = _HEAD.pack(size - _SIZE_BYTES, request.API_KEY, version, number) + rest
-        first, *others = body
-        parts = [head + first, *others] if isinstance(first, bytes) else [head, *body]
-        awaiting.correlation_id = number
-        awaiting.deadline = trio.current_time() + (timeout_ms or self._request_timeout_ms) / 1_000
-        self._await_answer(awaiting)
+        fixed = _HEAD.size - _SIZE_BYTES + len(rest)
+        deadline = trio.current_time() + (timeout_ms or self._request_timeout_ms) / 1_000
+        parts: list[Piece] = []
+        total = 0
+        for body, body_bytes, awaiting in questions:
+            self._next_correlation_id = (self._next_correlation_id + 1) & _MAX_CORRELATION_ID
+            awaiting.correlation_id = number = self._next_correlation_id
+            awaiting.deadline = deadline
+            size = fixed + body_bytes
+            parts.append(_HEAD.pack(size, request.API_KEY, version, number) + rest)
+            parts += body
+            total += _SIZE_BYTES + size
+            self._await_answer(awaiting)
         with suppress(ConnectionClosed):  # whoever waits has been told
-            self._write_now(parts, size)
+            self._write_now(parts, total)
             if self._sent_bytes < self._queued_bytes:
                 await self._wait_sent(self._queued_bytes)
 
@@ -215,7 +221,7 @@ class Connection:
         Raises as `request` does.
         """
         pending: Pending[Any] = Pending(self, request.RESPONSE, version, 0.0)
-        await self.post(request, version, body, pending)
+        await self.post(request, version, [(body, sum(map(len, body)), pending)])
         return await pending.wait_read(read)
 
     async def send_unanswered(self, message: ProduceRequest) -> None:

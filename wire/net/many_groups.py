@@ -133,7 +133,7 @@ async def _pipelined(
             await take_oldest()
         pending: Pending[Any] = Pending(connection, request.RESPONSE, version, 0.0)
         try:
-            await connection.post(request, version, [body], pending)
+            await connection.post(request, version, [([body], len(body), pending)])
         except NetworkFault as fault:
             while unanswered:
                 await take_oldest()

@@ -43,8 +43,9 @@ def body(version: int, answer: ProduceResponse) -> bytes:
 def test_a_request_reads_as_what_was_meant(
     version: int, wanted: dict[str, list[Batch]], acks: int, timeout_ms: int
 ) -> None:
-    parts = request_parts(wanted, version, acks=acks, timeout_ms=timeout_ms)
+    parts, size = request_parts(wanted, version, acks=acks, timeout_ms=timeout_ms)
     packed = b"".join(parts)
+    assert size == len(packed)
     request = decode(ProduceRequest, packed, version)
     assert encode(request, version) == packed
     assert (request.acks, request.timeout_ms) == (acks, timeout_ms)
