@@ -77,8 +77,8 @@ checkpoints and group sync each second |
   of partitions (`12p`); each differs from the first one in one respect. Values are words, which
   compress about as well as JSON does.
 - Processor time is what the kernel accounts to the process itself, all threads, user and system.
-  Speed and processor time are taken from the first tenth of the records to the last, so that
-  nobody's start counts.
+  Speed and processor time are taken over the last six tenths of the records, so that nobody's
+  start counts, and little of what Java's compiler costs.
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
   timed, are done by all systems at once. What a system is done with in a second or two (ours, the

@@ -31,7 +31,7 @@ RUNS: Final = 3
 MOST_RUNS: Final = 4
 """Where three differ: mostly in what Java's compiler made of the same program."""
 LATENCY_RUNS: Final = 3
-MOST_LATENCY_RUNS: Final = 5
+MOST_LATENCY_RUNS: Final = 4
 """The slowest hundredth of a few seconds is what one hiccup of the machine changes most."""
 MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
 
@@ -81,7 +81,7 @@ def _full(extent: Extent, runs: int) -> Plan:
         catching_up=every_combination() if extent is Extent.ALL else one_at_a_time(),
         on_bundled=(BASE, replace(BASE, codec=Compression.LZ4)),
         catching_up_systems=(*MIRRORS, RELAY),
-        rates=(Rate(per_s=100, measured_s=8), Rate(per_s=5000, per_batch=10, measured_s=8)),
+        rates=(Rate(per_s=100, measured_s=20), Rate(per_s=5000, per_batch=10, measured_s=15)),
         latency_rounds=Rounds(runs=max(runs, LATENCY_RUNS), most=MOST_LATENCY_RUNS),
         kills=(Kill(after_s=10),),
         steady_systems=MIRRORS,
@@ -90,7 +90,7 @@ def _full(extent: Extent, runs: int) -> Plan:
         reread_systems=MIRRORS,
         reread_rounds=rounds,
         brokers=BrokerPlan(
-            workloads=brokers.FULL, rates=(Rate(per_s=200, measured_s=6),), rounds=until_settled
+            workloads=brokers.FULL, rates=(Rate(per_s=200, measured_s=10),), rounds=until_settled
         ),
         replicated=ReplicatedPlan(
             codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, rounds=rounds

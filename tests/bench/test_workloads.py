@@ -68,8 +68,8 @@ def test_many_partitions_still_get_a_few_batches_each() -> None:
 
 def test_tiny_batches_move_less_data() -> None:
     by_name = {each.name: each for each in one_at_a_time()}
-    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == GIB // 8
-    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 250_000_000
+    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == 3 * GIB // 8
+    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 300_000_000
     assert by_name["10 KiB, none, batch 16 KiB, 12p"].data_bytes == DATA_BYTES
 
 
@@ -116,10 +116,10 @@ def test_the_disk_must_hold_the_largest_workload_on_both_sides() -> None:
     assert disk_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
 
 
-def test_the_full_plan_is_estimated_at_three_quarters_of_an_hour() -> None:
+def test_the_full_plan_is_estimated_at_less_than_an_hour() -> None:
     estimated = estimate_s(plan_for(Extent.FULL))
     assert set(estimated) == set(Part)
-    assert sum(estimated[part] for part in DEFAULT_PARTS) < 45 * 60
+    assert sum(estimated[part] for part in DEFAULT_PARTS) < 60 * 60
     twice = estimate_s(plan_for(Extent.FULL, runs=6))
     assert all(estimated[part] < twice[part] < 2 * estimated[part] + 1 for part in Part)
     assert told_time(plan_for(Extent.FULL), [Part.OFFSETS]) == "about 6 min (offsets 6)"

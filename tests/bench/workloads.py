@@ -19,10 +19,10 @@ ONE_RECORD: Final = 0
 BATCH_BYTES: Final = (ONE_RECORD, 16 * KIB, 100 * KIB)
 PARTITIONS: Final = (1, 12, 120)
 
-DATA_BYTES: Final = 512 * MIB
+DATA_BYTES: Final = 768 * MIB
 """What is mirrored: enough for some seconds of everybody."""
-MOST_RECORDS: Final = 2_500_000
-MOST_BATCHES: Final = 131_072
+MOST_RECORDS: Final = 3_000_000
+MOST_BATCHES: Final = 393_216
 """Where records or batches, not bytes, are what takes the time."""
 FEWEST_BATCHES: Final = 4
 """Per partition, so that the middle of a run is not its end."""
