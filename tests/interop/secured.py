@@ -18,45 +18,25 @@ from tests.doubles.certificates import Certificates
 from tests.interop.peers.broker_settings import HOST, Seat
 from tests.interop.peers.kafka import KafkaCluster
 from tests.interop.peers.kinds import Kind, Mode
-from wire.net.security import Mechanism, Sasl, Security, Tls
-from wire.net.transport import Address
+from tests.secured_cluster import (
+    PLAIN_MODULE,
+    PROTOCOLS,
+    RIGHT,
+    SCRAM_MODULE,
+    USER,
+    Secured,
+)
+from wire.net.security import Mechanism
 
-USER: Final = "mirror"
-RIGHT, WRONG = "pencil", "eraser"
 SESSION_MS: Final = 3_000
 """How long the brokers take a client's word (connections.max.reauth.ms, KIP-368)."""
-PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecuredKafka:
+class SecuredKafka(Secured):
     """The running broker; `cluster.addresses` is its listener without security."""
 
     cluster: KafkaCluster
-    certificates: Certificates
-    ports: dict[str, int]
-
-    def address(self, protocol: str) -> Address:
-        """Return where the listener of this protocol is."""
-        return HOST, self.ports[protocol]
-
-    def tls(self, *, with_certificate: bool) -> Tls:
-        """Return what a client needs; the listener SSL wants a certificate of it as well."""
-        made = self.certificates
-        if not with_certificate:
-            return Tls(ca=made.ca)
-        return Tls(ca=made.ca, certificate=made.client, key=made.key(made.client))
-
-    def security(self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN) -> Security:
-        """Return what lets a client in."""
-        return Security(
-            tls=self.tls(with_certificate=protocol == "SSL") if protocol[-3:] == "SSL" else None,
-            sasl=Sasl(mechanism=mechanism, username=USER, password=RIGHT)
-            if protocol.startswith("SASL")
-            else None,
-        )
 
 
 @contextmanager
@@ -115,9 +95,11 @@ def _settings(
     settings["listener.security.protocol.map"] = ",".join(map_)
     for protocol in ("sasl_plaintext", "sasl_ssl"):
         prefix = f"listener.name.{protocol}"
-        settings[f"{prefix}.plain.sasl.jaas.config"] = f'{_PLAIN} required user_{USER}="{RIGHT}";'
+        settings[f"{prefix}.plain.sasl.jaas.config"] = (
+            f'{PLAIN_MODULE} required user_{USER}="{RIGHT}";'
+        )
         for mechanism in ("scram-sha-256", "scram-sha-512"):
-            settings[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
+            settings[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{SCRAM_MODULE} required;"
     return settings
 
 
