@@ -102,7 +102,8 @@ class Connection:
         self._apis = apis
         self._limits = limits
         self._metrics = node.metrics
-        self._entry = entry
+        self._client_host = peer.rpartition(":")[0]
+        self._listener = entry.listener
         self._principal = entry.principal
         self._passage = entry.passage
         self._patience = trio.CancelScope(deadline=entry.deadline)
@@ -136,7 +137,7 @@ class Connection:
             self._complain(f"{self._peer}: connection closed: {reason}")
         except NotLetIn as reason:
             self._metrics.failed_authentications += 1
-            self._complain(f"{self._peer}: not let in on {self._entry.listener}: {reason}")
+            self._complain(f"{self._peer}: not let in on {self._listener}: {reason}")
         except (OSError, PeerGone) as error:
             _LOG.debug("%s: connection lost: %s", self._peer, error)
         except Exception:  # noqa: BLE001
@@ -266,7 +267,7 @@ class Connection:
             self._patience.deadline = math.inf
             self._frames.limit(self._limits.largest_request_bytes)
             self._metrics.authentications += 1
-            _LOG.debug("%s: is %s on %s", self._peer, self._principal, self._entry.listener)
+            _LOG.debug("%s: is %s on %s", self._peer, self._principal, self._listener)
         return False
 
     async def _answer(self, frame: memoryview) -> None:
@@ -308,8 +309,8 @@ class Connection:
             node=self._node,
             api_version=header.api_version,
             client_id=header.client_id,
-            client_host=self._peer.rpartition(":")[0],
-            listener=self._entry.listener,
+            client_host=self._client_host,
+            listener=self._listener,
             principal=self._principal,
         )
 

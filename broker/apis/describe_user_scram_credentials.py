@@ -40,7 +40,9 @@ async def handle(
     return DescribeUserScramCredentialsResponse(
         error_code=ErrorCode.NONE,
         # Of all users only those are told that have something to tell.
-        results=tuple(one for one in results if asked or one.error_code == ErrorCode.NONE),
+        results=tuple(
+            one for one in results if asked or one.error_code != ErrorCode.RESOURCE_NOT_FOUND
+        ),
     )
 
 
