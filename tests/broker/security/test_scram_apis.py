@@ -137,8 +137,7 @@ async def test_a_change_that_cannot_be_is_refused_and_the_others_are_made(
 async def test_users_are_described_without_their_credentials() -> None:
     kept = KeptUsers({"quota": {"producer_byte_rate": "1"}, "bad": {"SCRAM-SHA-256": "x"}})
     await altered(kept, upsertion(iterations=5000), upsertion(mechanism=SHA_512))
-    asked = (UserName(name="alice"), UserName(name="quota"), UserName(name="bad"))
-    asked += (UserName(name=""), UserName(name="bob"), UserName(name="bob"))
+    asked = tuple(UserName(name=name) for name in ("alice", "quota", "bad", "", "bob", "bob"))
     answer = await describe.handle(DescribeUserScramCredentialsRequest(users=asked), call(kept))
     assert [(one.user, one.error_code) for one in answer.results] == [
         ("alice", 0),
