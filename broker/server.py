@@ -132,7 +132,10 @@ class Server:
             self._node.metrics.failed_tls_handshakes += 1
             listener = entrance.listener.name
             self._complain(f"{peer}: TLS handshake failed on {listener}: {reason}")
-            return None
+        except Exception:  # noqa: BLE001
+            # As in `Connection.serve`: a mistake of ours must not take the listener away.
+            _LOG.exception("%s: connection closed: our mistake", peer)
+        return None
 
     def _complain(self, text: str) -> None:
         line = self._limits.log_lines.line(text, trio.current_time())

@@ -4,10 +4,12 @@ frames ◄─ SSLObject ◄─ incoming ◄─ socket
 parts  ─► SSLObject ─► outgoing ─► socket      parts of files are read first: no sendfile here
 """
 
+import logging
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import trio
@@ -15,6 +17,8 @@ import trio
 from broker.log.results import FileSlice
 from broker.security.settings import ServerTls
 from broker.sending import Part, PeerGone, read_whole
+
+_LOG = logging.getLogger(__name__)
 
 HANDSHAKE_RECORD: Final = 0x16
 """The first byte of every TLS conversation."""
@@ -218,16 +222,27 @@ class ServerContext:
         self._context = make_context(tls)
 
     def current(self) -> ssl.SSLContext:
-        """Return what holds now. Raises OSError for files that have become unreadable."""
+        """Return what holds now: of files that cannot be used, or only half, the last good ones."""
         times = self._times()
         if times != self._read_from:
-            self._context = make_context(self._tls)
-            self._read_from = times
+            self._read_from = times  # so that what is wrong is said once
+            try:
+                self._context = make_context(self._tls)
+            except OSError as fault:
+                why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
+                _LOG.error("%s: not used, the last one still is: %s", self._tls.keystore, why)
         return self._context
 
-    def _times(self) -> list[int]:
+    def _times(self) -> list[int | None]:
         files = (self._tls.keystore, self._tls.truststore)
-        return [file.stat().st_mtime_ns for file in files if file is not None]
+        return [None if file is None else _changed_at(file) for file in files]
+
+
+def _changed_at(file: Path) -> int | None:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return None  # reading it will say why
 
 
 def make_context(tls: ServerTls) -> ssl.SSLContext:

@@ -2,10 +2,11 @@
 
 import logging
 import os
+import random
 import shutil
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,50 @@ async def test_renewed_certificates_are_used_without_a_restart(
             async with connected(rig, "SSL", new) as another:
                 await another.request(METADATA)
         assert "not trusted" in await refused(rig, "SSL", old)
+
+
+async def test_keys_that_cannot_be_read_leave_the_last_good_ones(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As while somebody copies them there."""
+    trusted = Security(tls=Tls(ca=certificates.ca))
+    async with secured(tmp_path, certificates, ssl_client_auth="none") as rig:
+        path = tmp_path / "broker-keystore.pem"
+        whole = path.read_text()
+        path.write_text(whole[:300])
+        os.utime(path, ns=(1, 1))
+        for _ in range(2):
+            async with connected(rig, "SSL", trusted) as connection:
+                await connection.request(METADATA)
+        path.unlink()
+        async with connected(rig, "SSL", trusted) as connection:
+            await connection.request(METADATA)
+    said = complaints(caplog.records, "broker.security.tls")
+    assert len(said) == 2  # once for each change
+    assert all(line.startswith("not used, the last one still is") for line in said)
+
+
+@pytest.mark.parametrize("listener", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+async def test_garbage_ends_its_connection_only(
+    tmp_path: Path,
+    certificates: Certificates,
+    caplog: pytest.LogCaptureFixture,
+    listener: str,
+) -> None:
+    luck = random.Random(7)
+    async with secured(tmp_path, certificates) as rig:
+        for number in range(60):
+            # Half of it begins as a TLS handshake does, some is cut off in the middle.
+            start = b"\x16\x03\x01\x00\x20\x01" if number % 2 else b""
+            async with rig.connect(listener) as client:
+                with suppress(trio.BrokenResourceError):
+                    await client.stream.send_all(start + luck.randbytes(luck.randrange(1, 90)))
+                    await client.stream.send_eof()
+                    async for _ in client.stream:  # an alert, perhaps
+                        pass
+        async with connected(rig, listener, security(certificates, listener)) as connection:
+            await connection.request(METADATA)
+    assert "our mistake" not in caplog.text
 
 
 async def test_a_locked_key_is_opened_with_its_password(
