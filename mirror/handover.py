@@ -179,6 +179,16 @@ def vouched(
     return frozenset(found)
 
 
+def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
+    """Whether every worker has done a restart to all that it has.
+
+    Who is asleep has not, until its partitions are another's, who has not either.
+    """
+    return not now.leaving and all(
+        one.confirmed == now.version and restart in one.obeyed for one in members.values()
+    )
+
+
 def next_assignment(
     now: Assignment,
     members: Mapping[str, Member],

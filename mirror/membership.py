@@ -16,7 +16,14 @@ from mirror.assignment import Loads
 from mirror.balance import Balance
 from mirror.engine import Engine
 from mirror.gone_topics import gone_ends
-from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
+from mirror.handover import (
+    Assignment,
+    Member,
+    is_obeyed,
+    next_assignment,
+    to_fence,
+    vouched,
+)
 from mirror.orders import Restart
 from mirror.throttle import portion_of
 from offset_translation.map_records import MirrorProducer, TopicPartition
@@ -137,14 +144,8 @@ class Membership:
         )
 
     def is_obeyed(self, restart: Restart) -> bool:
-        """Whether every worker has done it to all that it has; who leads alone knows.
-
-        Who is asleep has not, until its partitions are another's, who has not either.
-        """
-        now = self.assignment
-        return not now.leaving and all(
-            one.confirmed == now.version and restart in one.obeyed for one in self.members.values()
-        )
+        """Whether every worker has done it to all that it has; who leads alone knows."""
+        return self.name in self.members and is_obeyed(self.assignment, self.members, restart)
 
     async def run(self) -> None:
         """Take part until cancelled; raises NoMember."""

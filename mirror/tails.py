@@ -15,6 +15,7 @@ from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import read_partition
+from wire.record_batch import CorruptBatch
 
 AT_ONCE: Final = 8
 
@@ -81,7 +82,11 @@ async def _strangers(
     offset_map.advance(end)
     where = (partition.target_topic, partition.index)
     _, begin = _first(offset_map)
-    async for header, _ in read_partition(cluster, *where, end - 1, end):
+    try:
+        headers = [header async for header, _ in read_partition(cluster, *where, end - 1, end)]
+    except CorruptBatch as fault:
+        return f"the last batch on the target is damaged: {fault}"
+    for header in headers:
         at, sequence = header.base_offset, header.base_sequence
         if header.is_control or at < begin:
             continue

@@ -141,19 +141,29 @@ def _from_somewhere(task: Task, known: Collection[tuple[str, int]]) -> list[Topi
 
 
 def read(task: Task) -> None:
-    """Read all logs from the first to the last record there is, then end."""
-    consumer = _consumer(task)
+    """Read all logs from the first record to the end, where a marker may lie, then end."""
+    consumer = _consumer(task, **{"enable.partition.eof": True})
     ends = {index: _end(consumer, task, index) for index in range(task.partitions)}
     positions = dict.fromkeys(range(task.partitions), 0)
     deadline_s = monotonic() + FINAL_READ_S
     while any(positions[index] < ends[index] for index in ends) and monotonic() < deadline_s:
-        for message in _whole(task, consumer.consume(1_000, 0.2)):
+        given = consumer.consume(1_000, 0.2)
+        records = _whole(task, [one for one in given if not _is_end(one)])
+        for message in records:
             task.note(_read(task, message, is_final=True))
             positions[message.partition() or 0] = (message.offset() or 0) + 1
+        for message in filter(_is_end, given):
+            positions[message.partition() or 0] = message.offset() or 0
     consumer.close()
     left = {index: end for index, end in ends.items() if positions[index] < end}
     if left:
         sys.exit(f"{task.name}: read up to {positions}, not up to {left}")
+
+
+def _is_end(message: Message) -> bool:
+    """Whether it says that everything before its offset has been given, and nothing is there."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF
 
 
 def _end(consumer: Consumer, task: Task, index: int) -> int:
@@ -168,7 +178,7 @@ def _end(consumer: Consumer, task: Task, index: int) -> int:
             return int(end)
 
 
-def _consumer(task: Task) -> Consumer:
+def _consumer(task: Task, **more: bool) -> Consumer:
     consumer = Consumer(
         task.settings(
             **{
@@ -177,6 +187,7 @@ def _consumer(task: Task) -> Consumer:
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 100,
                 "check.crcs": True,
+                **more,
             }
         )
     )

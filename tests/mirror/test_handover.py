@@ -5,7 +5,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mirror.assignment import Loads
-from mirror.handover import Assignment, Member, next_assignment, to_fence, vouched
+from mirror.handover import (
+    Assignment,
+    Leaving,
+    Member,
+    is_obeyed,
+    next_assignment,
+    to_fence,
+    vouched,
+)
 from mirror.orders import How, Restart, Scope
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from runtime.witness import WitnessGarbled, WorkerInfo
@@ -160,3 +168,21 @@ def test_positions_wait_for_the_word_of_who_has_the_partition_now() -> None:
     b = Member(info=INFO, writer=writer, confirmed=3)
     assert vouched(frozenset(), now, {"a": a, "b": b}) == {there}
     assert Member.decode(a.encode()) == a
+
+
+def test_a_restart_is_obeyed_when_all_who_have_something_now_have_said_so() -> None:
+    writer = MirrorProducer(producer_id=1, producer_epoch=0)
+    restart, other = (
+        Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=at) for at in (7, 8)
+    )
+    now = Assignment(version=3, owners={("t", 0): "a", ("t", 1): "b"})
+
+    def member(confirmed: int, *obeyed: Restart) -> Member:
+        return Member(info=INFO, writer=writer, confirmed=confirmed, obeyed=frozenset(obeyed))
+
+    a = member(3, restart, other)
+    assert is_obeyed(now, {"a": a, "b": member(3, restart)}, restart)
+    assert not is_obeyed(now, {"a": a, "b": member(3, restart)}, other)
+    assert not is_obeyed(now, {"a": a, "b": member(2, restart)}, restart), "b may have got another"
+    moving = Assignment(version=3, leaving={("t", 1): Leaving("b", 3, "a")})
+    assert not is_obeyed(moving, {"a": a, "b": member(3, restart)}, restart)
