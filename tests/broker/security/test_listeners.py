@@ -1,12 +1,8 @@
 """A broker's listeners over real sockets: TLS, SASL, both, and who does not come in."""
 
-import logging
 import os
 import random
-import shutil
-import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,98 +10,26 @@ import pytest
 import trio
 
 from broker import connection as served
-from broker.listeners import Listener, SecurityProtocol
+from broker.listeners import SecurityProtocol
 from broker.metadata_cache import BrokerEndpoint
-from broker.security.scram import credential_of
-from broker.security.settings import Login, ServerTls
-from broker.security.tls import make_context
-from runtime.tasks import background_tasks
-from tests.broker.rig import Rig, batch, fetch, produce, serving, warnings
-from tests.doubles.certificates import KEY_PASSWORD, Certificates
+from tests.broker.rig import batch, fetch, produce, warnings
+from tests.broker.security.listening import (
+    METADATA,
+    RIGHT,
+    WRONG,
+    complaints,
+    connected,
+    refused,
+    secured,
+    security,
+)
+from tests.doubles.certificates import Certificates
 from wire.messages.metadata import MetadataRequest
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from wire.messages.sasl_handshake import SaslHandshakeRequest
-from wire.net import AuthenticationFailed
-from wire.net.connecting import ConnectionSettings, connect
-from wire.net.connection import Connection
 from wire.net.errors import BrokerUnreachable
 from wire.net.security import Mechanism, Sasl, Security, Tls
-from wire.net.tls import TlsDial
-from wire.net.transport import dial_tcp
 from wire.schema import Request
-
-RIGHT, WRONG = "pencil", "eraser"
-METADATA = MetadataRequest(topics=())
-LISTENERS = tuple(
-    Listener(name=protocol.name, host="127.0.0.1", port=0, protocol=protocol)
-    for protocol in SecurityProtocol
-)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-def keystore(certificates: Certificates, folder: Path, key: Path | None = None) -> Path:
-    """Write key and certificate into one file, as Kafka has it."""
-    path = folder / "broker-keystore.pem"
-    key = key or certificates.key(certificates.broker)
-    path.write_text(key.read_text() + certificates.broker.read_text())
-    return path
-
-
-@asynccontextmanager
-async def secured(folder: Path, certificates: Certificates, **settings: Any) -> AsyncIterator[Rig]:
-    """Serve all four protocols; the SSL listener asks for a certificate."""
-    given = {
-        "listeners": LISTENERS,
-        "ssl_keystore_location": keystore(certificates, folder),
-        "ssl_truststore_location": certificates.ca,
-        "ssl_client_auth": "required",
-        "sasl_enabled_mechanisms": (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256),
-        "sasl_jaas_config": Login(users={"alice": RIGHT}),
-        "connection_failed_authentication_delay_ms": 0,
-    }
-    async with serving(folder, **{**given, **settings}) as rig:
-        kept = credential_of(Mechanism.SCRAM_SHA_256, RIGHT, b"salt")
-        rig.node.scram_users.set_user("alice", {"SCRAM-SHA-256": str(kept)})
-        yield rig
-
-
-def security(
-    certificates: Certificates, protocol: str, mechanism: Mechanism = Mechanism.PLAIN
-) -> Security:
-    """Return what lets a client in; the listener SSL wants its certificate as well."""
-    made = certificates
-    tls = Tls(ca=made.ca, certificate=made.client, key=made.key(made.client))
-    sasl = Sasl(mechanism=mechanism, username="alice", password=RIGHT)
-    return Security(
-        tls=tls if protocol.endswith("SSL") else None,
-        sasl=sasl if protocol.startswith("SASL") else None,
-    )
-
-
-@asynccontextmanager
-async def connected(rig: Rig, listener: str, security: Security) -> AsyncIterator[Connection]:
-    dial = dial_tcp if security.tls is None else TlsDial(security.tls)
-    settings = ConnectionSettings(client_id="test", sasl=security.sasl, dial=dial)
-    async with background_tasks() as tasks:
-        yield await connect(tasks, ("127.0.0.1", rig.ports[listener]), settings)
-
-
-async def refused(rig: Rig, listener: str, wrong: Security) -> str:
-    """Return what a client is told that does not come in."""
-    with pytest.raises(AuthenticationFailed) as caught:
-        async with connected(rig, listener, wrong):
-            raise AssertionError("it came in")
-    return str(caught.value)
-
-
-def complaints(records: Sequence[logging.LogRecord], logger: str = "broker.server") -> list[str]:
-    """Return what the broker said, one line each, without the peer."""
-    said = [one.getMessage() for one in records if one.name == logger]
-    return [line.partition(": ")[2] for line in said]
 
 
 @pytest.mark.parametrize(
@@ -330,46 +254,6 @@ async def test_requests_behind_the_proof_are_answered_in_order(
         assert answers[3].responses[0].partition_responses[0].error_code == 0
 
 
-async def test_renewed_certificates_are_used_without_a_restart(
-    tmp_path: Path, certificates: Certificates
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    renewed = Certificates(other)
-    async with secured(tmp_path, certificates, ssl_client_auth="none") as rig:
-        old = Security(tls=Tls(ca=certificates.ca))
-        new = Security(tls=Tls(ca=renewed.ca))
-        async with connected(rig, "SSL", old) as connection:
-            made = keystore(renewed, other)
-            shutil.copyfile(made, tmp_path / "broker-keystore.pem")
-            os.utime(tmp_path / "broker-keystore.pem", ns=(1, 1))
-            await connection.request(METADATA)
-            async with connected(rig, "SSL", new) as another:
-                await another.request(METADATA)
-        assert "not trusted" in await refused(rig, "SSL", old)
-
-
-async def test_keys_that_cannot_be_read_leave_the_last_good_ones(
-    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As while somebody copies them there."""
-    trusted = Security(tls=Tls(ca=certificates.ca))
-    async with secured(tmp_path, certificates, ssl_client_auth="none") as rig:
-        path = tmp_path / "broker-keystore.pem"
-        whole = path.read_text()
-        path.write_text(whole[:300])
-        os.utime(path, ns=(1, 1))
-        for _ in range(2):
-            async with connected(rig, "SSL", trusted) as connection:
-                await connection.request(METADATA)
-        path.unlink()
-        async with connected(rig, "SSL", trusted) as connection:
-            await connection.request(METADATA)
-    said = complaints(caplog.records, "broker.security.tls")
-    assert len(said) == 2  # once for each change
-    assert all(line.startswith("not used, the last one still is") for line in said)
-
-
 @pytest.mark.parametrize("listener", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
 async def test_garbage_ends_its_connection_only(
     tmp_path: Path,
@@ -391,17 +275,6 @@ async def test_garbage_ends_its_connection_only(
         async with connected(rig, listener, security(certificates, listener)) as connection:
             await connection.request(METADATA)
     assert "our mistake" not in caplog.text
-
-
-async def test_a_locked_key_is_opened_with_its_password(
-    tmp_path: Path, certificates: Certificates
-) -> None:
-    # The locked key is the client's: a keystore of the client's certificate then.
-    path = tmp_path / "locked.pem"
-    path.write_text(certificates.locked_key.read_text() + certificates.client.read_text())
-    make_context(ServerTls(keystore=path, key_password=KEY_PASSWORD))
-    with pytest.raises(ssl.SSLError):
-        make_context(ServerTls(keystore=path))
 
 
 async def test_metadata_names_the_listener_that_was_asked(
