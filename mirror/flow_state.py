@@ -92,6 +92,8 @@ class FlowState:
     """Ordered restarts that were begun here, and to what each has been done."""
     to_begin_anew: set[str] = field(default_factory=set)
     """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
+    begun_anew: set[str] = field(default_factory=set)
+    """Those of which it has just been deleted."""
     share: frozenset[TopicPartition] = frozenset()
     """What the assignment gives this worker; nothing else comes into ``partitions``."""
     places: set[TopicPartition] = field(default_factory=set)

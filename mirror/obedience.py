@@ -27,6 +27,7 @@ class Obedience:
         self.orders = Orders()
         self._flow = flow
         self._path = path
+        self._policy = f"the policy of {flow}"
 
     def see(self, node: Node | None) -> None:
         """Take the node over; raises WitnessGarbled."""
@@ -56,6 +57,7 @@ class Obedience:
         if not self.orders.restarts or not is_placed:
             return
         flow = engine.flow
+        await self._pass_over_begun(flow, zookeeper)
         for restart in self.orders.restarts:
             if flow.leads or restart.how is not How.ANEW:
                 self._go_on_with(flow, restart)
@@ -104,9 +106,8 @@ class Obedience:
         flow.to_begin_anew &= {topic for topic, _ in flow.partitions} - ordered
         if not flow.to_begin_anew:
             return
-        by = f"the policy of {self._flow}"
         anew = tuple(
-            Restart(scope=Scope(topic=topic), how=How.ANEW, by=by, at_ms=now_ms())
+            Restart(scope=Scope(topic=topic), how=How.ANEW, by=self._policy, at_ms=now_ms())
             for topic in sorted(flow.to_begin_anew)
         )
         node = await zookeeper.get(self._path)
@@ -120,6 +121,21 @@ class Obedience:
         except (BadVersion, NoNode, NodeExists):
             return  # somebody was quicker: again at the next look
         flow.to_begin_anew.clear()
+
+    async def _pass_over_begun(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+        """Let nobody's policy begin again what was begun anew just now.
+
+        Others had let go of the topic before its copy was deleted: what their policies ordered of
+        it is in the node by now, though we may not have seen it yet.
+        """
+        begun = flow.begun_anew.copy()
+        if not begun:
+            return
+        node = await zookeeper.get(self._path)
+        flow.begun_anew -= begun
+        for restart in () if node is None else Orders.decode(node.data).restarts:
+            if restart.by == self._policy and restart.scope.topic in begun:
+                flow.restarts.setdefault(restart, set())
 
     async def _take_out(self, zookeeper: ZooKeeper, done: tuple[Restart, ...]) -> None:
         """Remove what was done from the node, which others may be changing."""

@@ -155,6 +155,7 @@ class Discovery:
                 continue
             _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
             self._flow.to_begin_anew.discard(topic)
+            self._flow.begun_anew.add(topic)
             for partition in of_topic:
                 partition.offset_map.advance(0)
                 if partition.state in STOPPED:

@@ -35,7 +35,8 @@ BROKER: Final = "dc2-broker-0"
 VALUE_BYTES: Final = 600_000
 """More than the relay holds, so that nothing is under way but what is with the sleeper."""
 RELAY_BYTES: Final = 4_096
-STUCK_BYTES: Final = 5 * VALUE_BYTES
+STUCK_BYTES: Final = 9 * VALUE_BYTES // 2
+"""Four whole requests at least: of what is left of the source the successor makes two or three."""
 BACKLOG: Final = 30
 KEYS: Final = ("k0", "k1")
 QUICK: Final = {"log.cleaner.backoff.ms": "200"}
