@@ -211,7 +211,10 @@ class FlowRunner:
                 self.engine.lead()
             self._note_progress(self.engine)
             await self._obedience.obey(
-                self.engine, zookeeper, is_placed=member.is_placed, is_obeyed=member.is_obeyed
+                self.engine.flow,
+                zookeeper,
+                is_placed=member.is_placed,
+                is_obeyed=member.is_obeyed,
             )
         if (
             self._leads

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from mirror.engine import Engine
 from mirror.flow_state import FlowState
 from mirror.orders import How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
@@ -41,7 +40,7 @@ class Obedience:
 
     async def obey(
         self,
-        engine: Engine,
+        flow: FlowState,
         zookeeper: ZooKeeper,
         *,
         is_placed: bool,
@@ -52,12 +51,11 @@ class Obedience:
         A restart is taken out by who leads once every worker has said that it is done
         (``is_obeyed``): a daemon that ends before leaves it to the next.
         """
-        apply_pauses(engine.flow, self.orders)
-        await self._forward(engine.flow, zookeeper)
+        apply_pauses(flow, self.orders)
+        await self._forward(flow, zookeeper)
+        await self._pass_over_begun(flow, zookeeper)
         if not self.orders.restarts or not is_placed:
             return
-        flow = engine.flow
-        await self._pass_over_begun(flow, zookeeper)
         for restart in self.orders.restarts:
             if flow.leads or restart.how is not How.ANEW:
                 self._go_on_with(flow, restart)

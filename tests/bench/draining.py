@@ -10,7 +10,7 @@ from typing import Final
 from tests.bench.catching_up import BENCHES
 from tests.bench.distance import run_far_apache
 from tests.bench.ledger import Cell, Ledger, cells, started
-from tests.bench.mirrors import run_catching_up
+from tests.bench.mirrors import run_catching_up, warm_up_mirrored
 from tests.bench.pinning import one_core
 from tests.bench.results import MM2_TUNED, OURS
 from tests.bench.rounds import Rounds
@@ -27,6 +27,8 @@ class DrainPlan:
 
     workloads: Sequence[Workload]
     rounds: Rounds
+    is_warmed_up: bool = True
+    """Whether brokers serve some passes before anybody is measured."""
 
 
 def row_name(workload: Workload, round_trip_ms: int) -> str:
@@ -50,9 +52,12 @@ def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
         missing = [cell for row in rows for cell in cells(row, BENCHES)]
         running = pinned_stage(folder / f"{round_trip_ms}-ms", plan, round_trip_ms)
         with started(running, partial(_miss_all, ledger, missing), ledger.require_time) as stage:
+            if stage is None:
+                continue
+            if plan.is_warmed_up:
+                warm_up_mirrored(stage, ledger, (MM2_TUNED,))
             for row, workload in zip(rows, plan.workloads, strict=True):
-                if stage is not None:
-                    run_catching_up(stage, workload, SYSTEMS, plan.rounds, ledger, row)
+                run_catching_up(stage, workload, SYSTEMS, plan.rounds, ledger, row)
 
 
 def _miss_all(ledger: Ledger, missing: Sequence[Cell], fault: BaseException) -> None:

@@ -89,7 +89,8 @@ def _drain(plan: DrainPlan) -> float:
     copies = ONE_CORE * sum(
         _catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads
     )
-    return len(ROUND_TRIPS_MS) * (STAGE_S + copies)
+    warm_up = ONE_CORE * WARM_UP_PASSES * _copy(BASE, OURS) if plan.is_warmed_up else 0.0
+    return len(ROUND_TRIPS_MS) * (STAGE_S + warm_up + copies)
 
 
 def _catch_up(workload: Workload, systems: Sequence[str], runs: int) -> float:

@@ -134,6 +134,10 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
         replicated=ReplicatedPlan(
             codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, rounds=Rounds(runs=1)
         ),
-        drain=DrainPlan(workloads=(replace(BASE, data_bytes=64 * MIB),), rounds=Rounds(runs=1)),
+        drain=DrainPlan(
+            workloads=(replace(BASE, data_bytes=64 * MIB),),
+            rounds=Rounds(runs=1),
+            is_warmed_up=False,
+        ),
         limit_s=LAST_BEGINS_S,
     )
