@@ -108,11 +108,22 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def quieten_py4j() -> None:
+    """Keep what py4j announces at INFO, and what goes on by itself, out of our log.
+
+    Each closed connection, under its own name; and, as nobody's (`logging.info`), that it sends a
+    command again over a new connection because the pooled one was closed.
+    """
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.name != "root" or record.levelno > logging.INFO)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the program and return its exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     configure("spark-audit")
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it announces each closed connection
+    quieten_py4j()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Unwinding ends the JVM and removes its files; the default would leave both behind.
         signal.signal(number, lambda number, _: sys.exit(128 + number))
