@@ -72,6 +72,7 @@ async def fetch_from(
         count = lanes_for(await measure_round_trip(connection))
     except NetworkFault:
         count = 1
+    flow.is_far |= count > 1
     async with trio.open_nursery() as nursery:
         for number in range(count):
             fetcher = SourceFetcher(node, flow, links, map_log, forward, Lane(number, count))
@@ -132,7 +133,7 @@ class SourceFetcher:
         flow = self._flow
         if not flow.is_fetching or not flow.has_room:
             return [], False
-        limit = flow.config.partition_in_flight_bytes
+        limit = flow.most_in_flight_bytes_each
         if not flow.throttle.is_idle:
             return self._within_throttle(limit), False
         asked: list[_Asked] = []
@@ -164,11 +165,11 @@ class SourceFetcher:
 
         From afar all that may be under way, as the next chunk takes a round trip to come.
         """
-        config = self._flow.config
+        flow, config = self._flow, self._flow.config
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
-        most = max(config.partition_fetch_bytes, config.in_flight_bytes // self._lane.count)
-        each = min(config.partition_in_flight_bytes, most)
+        most = max(config.partition_fetch_bytes, flow.most_in_flight_bytes // self._lane.count)
+        each = min(flow.most_in_flight_bytes_each, most)
         return most, max(config.partition_fetch_bytes, each)
 
     async def _fetch(self, asked: Sequence[_Asked], *, is_complete: bool) -> Fetched:
@@ -179,7 +180,8 @@ class SourceFetcher:
             self._connection = connection
         config, throttle = self._flow.config, self._flow.throttle
         room = max(
-            config.in_flight_bytes - self._flow.in_flight_bytes, config.partition_fetch_bytes
+            self._flow.most_in_flight_bytes - self._flow.in_flight_bytes,
+            config.partition_fetch_bytes,
         )
         most, each = self._chunk_bytes()
         limits = Limits(

@@ -108,6 +108,7 @@ class TargetWriter:
             count = lanes_for(await measure_round_trip(connection))
         except NetworkFault:
             count = 1  # the line says of its partitions why nothing goes
+        self._flow.is_far |= count > 1
         self._lines = [_Line(self._node, lane, self._flow, self._links) for lane in range(count)]
         for partition in self._early:
             self.put(partition)

@@ -133,8 +133,9 @@ class FlowConfig:
     replication_factor: int | None
     fetch_max_bytes: int
     partition_fetch_bytes: int
-    partition_in_flight_bytes: int
-    in_flight_bytes: int
+    partition_in_flight_bytes: int | None
+    in_flight_bytes: int | None
+    """None, as of a partition: what suits the distance."""
     discovery_interval_ms: int
     group_offsets_interval_ms: int
     are_groups_polled: bool
@@ -235,10 +236,8 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
         fetch_max_bytes=section.integer("fetch_max_bytes", 16 * mebibyte, least=1024),
         partition_fetch_bytes=section.integer("partition_fetch_bytes", mebibyte, least=1024),
-        partition_in_flight_bytes=section.integer(
-            "partition_in_flight_bytes", 4 * mebibyte, least=1024
-        ),
-        in_flight_bytes=section.integer("in_flight_bytes", 32 * mebibyte, least=1024),
+        partition_in_flight_bytes=section.optional_integer("partition_in_flight_bytes", least=1024),
+        in_flight_bytes=section.optional_integer("in_flight_bytes", least=1024),
         discovery_interval_ms=section.integer("discovery_interval_ms", 3_000, least=100),
         group_offsets_interval_ms=section.integer("group_offsets_interval_ms", 100, least=10),
         are_groups_polled=_are_groups_polled(section),

@@ -145,7 +145,7 @@ class Section:
             raise self.error(key, "must not be empty")
         return text
 
-    def optional_integer(self, key: str, *, least: int, most: int) -> int | None:
+    def optional_integer(self, key: str, *, least: int, most: int = 1 << 62) -> int | None:
         """Return a whole number within [least, most], None when the key is absent."""
         if key in self.values:
             return self.integer(key, None, least=least, most=most)

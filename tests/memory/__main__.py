@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from mirror.flow_state import NEAR
 from runtime.config import load
 from tests.bench.filling import fill
 from tests.bench.ledger import RunFailed
@@ -104,7 +105,7 @@ async def _wait_mirrored(
 def _buffers(stage: Stage, source: str) -> int:
     """Return what the configuration lets the mirror's one flow hold."""
     [flow] = load(stage.folder / source / "dc.yaml").flows
-    return flow.in_flight_bytes + flow.fetch_max_bytes
+    return NEAR.in_flight_bytes + flow.fetch_max_bytes
 
 
 def _peak(mirror: Mirror) -> int:

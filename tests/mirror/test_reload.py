@@ -50,7 +50,7 @@ def test_throttles_policies_patterns_and_sizes_are_taken_over(tmp_path: Path) ->
             "flow dc1->dc2: topics: include .*, exclude .*[\\-\\.]internal, .*\\.replica, __.* -> "
             "include a, b, exclude nothing"
         ),
-        "flow dc1->dc2: in_flight_bytes: 33554432 -> 1000000",
+        "flow dc1->dc2: in_flight_bytes: None -> 1000000",
         "flow dc1->dc2: record_too_large: stop -> skip",
         "flow dc1->dc2: throttle: none -> 2000000 B/s, logs.* 50000 B/s",
     )
