@@ -12,9 +12,9 @@ from tests.bench.calm import ALWAYS, Span, is_within, share_of
 from tests.bench.workloads import GIB
 
 MEGABYTE: Final = 1_000_000
-STEADY_FROM: Final = 0.4
+STEADY_FROM: Final = 0.5
 """What comes before is start-up: connections, topic creation, and Java compiling what it sees
-often, which costs it a second of processor time, more or less by luck."""
+often, which costs it seconds of processor time, more or less by luck."""
 NEAR_ONES: Final = 3
 NEAR: Final = 0.1
 LEAST_CALM: Final = 0.1
@@ -58,7 +58,7 @@ class Spread:
 def throughput(
     samples: Sequence[Sample], *, records: int, value_bytes: int, calm: Sequence[Span] = ALWAYS
 ) -> Throughput:
-    """Return the figures of what is calm of the last six tenths of the records.
+    """Return the figures of what is calm of the last half of the records.
 
     Both systems are judged by the same window, so that neither a slow start nor a cheap one
     counts: a daemon runs for months. Raises TooFewSamples.

@@ -77,13 +77,14 @@ checkpoints and group sync each second |
   of partitions (`12p`); each differs from the first one in one respect. Values are words, which
   compress about as well as JSON does.
 - Processor time is what the kernel accounts to the process itself, all threads, user and system.
-  Speed and processor time are taken over the last six tenths of the records, so that nobody's
+  Speed and processor time are taken over the last half of the records, so that nobody's
   start counts, and little of what Java's compiler costs.
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
-  timed, are done by all systems at once. What a system is done with in a second or two (ours, the
-  relay, a single broker) it does three times in a round, and the median counts. Three rounds are
-  taken, and one or two more where the ratios of three do not lie within 10 % of their median.
+  timed, are done by all systems at once. What a system is done with in seconds (ours, the relay, a
+  single broker) it does three or five times in a round, and the median counts. Three rounds are
+  taken, and a fourth where the ratios of three do not lie within 10 % of their median; of
+  latencies, five.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Only what was measured while no processor was slowed

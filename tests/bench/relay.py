@@ -22,8 +22,8 @@ from tests.interop.peers.child import start_child
 
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = MIB
-LEAST_WIRE_BYTES: Final = 2 * GIB
-"""It is quick: with less, a run would be over in a tenth of a second."""
+LEAST_WIRE_BYTES: Final = 4 * GIB
+"""It is quick: with less, a run would be over in a fraction of a second."""
 LOOK_S: Final = 0.02
 LIMIT_S: Final = 120
 

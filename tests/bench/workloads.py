@@ -19,8 +19,9 @@ ONE_RECORD: Final = 0
 BATCH_BYTES: Final = (ONE_RECORD, 16 * KIB, 100 * KIB)
 PARTITIONS: Final = (1, 12, 120)
 
-DATA_BYTES: Final = 768 * MIB
-"""What is mirrored: enough for some seconds of everybody."""
+DATA_BYTES: Final = GIB
+"""What is mirrored: Java has compiled what it sees often when half of it is done (measured: two
+starts of MirrorMaker, tuned, then lie within 3 %; over the middle of 768 MiB within 40 %)."""
 MOST_RECORDS: Final = 3_000_000
 MOST_BATCHES: Final = 393_216
 """Where records or batches, not bytes, are what takes the time."""
