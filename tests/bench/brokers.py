@@ -39,6 +39,9 @@ LATENCY_TOPIC: Final = "bench-latency"
 PASSES: Final = 3
 """How often everything is done in one round, for the median: one hiccup of the machine in the
 second that it takes would be the figure."""
+WARM_UP_PASSES: Final = 12
+"""A broker on Java falls to half its speed some 15 s after its first record, for about 10 s, in
+each start (measured: 675 MB/s written, then 245 and 347, then 670 for good)."""
 
 FULL: Final = (
     replace(BASE, batch_bytes=100 * KIB, data_bytes=GIB),
@@ -55,6 +58,8 @@ class BrokerPlan:
     workloads: Sequence[Workload]
     rates: Sequence[Rate]
     rounds: Rounds
+    warm_up_passes: int = WARM_UP_PASSES
+    """How often a broker is written to and read before anything is measured."""
 
 
 def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
@@ -80,7 +85,7 @@ def all_cells(plan: BrokerPlan) -> list[Cell]:
 def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Ledger) -> bool:
     """Run everything on one fresh broker; return whether to try this system again."""
     tell = partial(ledger.miss, system, all_cells(plan))
-    with started(_warm(folder, system, plan), tell, ledger.require_time) as broker:
+    with started(_warm(folder, system, plan, ledger), tell, ledger.require_time) as broker:
         if broker is None:
             return False
         for workload in plan.workloads:
@@ -94,7 +99,7 @@ def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Led
 
 
 @contextmanager
-def _warm(folder: Path, system: str, plan: BrokerPlan) -> Iterator[Served]:
+def _warm(folder: Path, system: str, plan: BrokerPlan, ledger: Ledger) -> Iterator[Served]:
     """Run a broker that has worked a little: Java compiles what it sees often."""
     folder.mkdir(parents=True, exist_ok=True)
     require_disk(folder, disk_mb(plan.workloads))
@@ -103,6 +108,8 @@ def _warm(folder: Path, system: str, plan: BrokerPlan) -> Iterator[Served]:
     )
     with running as broker:
         warm_up(broker)
+        for number in range(plan.warm_up_passes):
+            _write_and_read(broker, plan.workloads[number % len(plan.workloads)], ledger)
         yield broker
 
 

@@ -30,6 +30,7 @@ REREAD_S: Final = 120.0
 """All systems at once; the slowest translates once in 60 s, at worst twice that."""
 BROKER_S: Final = 15.0
 BROKER_MB_S: Final = 700.0
+WARM_UP_PASS_S: Final = 2.5
 REPLICATED_S: Final = 35.0
 """Three brokers, started and warmed up, and the clients' own starts."""
 REPLICATED_MB_S: Final = 60.0
@@ -76,7 +77,8 @@ def _broker(plan: Plan) -> float:
     each = BROKER_PASSES * sum(
         2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads
     )
-    each += BROKER_S + BROKER_PASSES * sum(map(_rate, plan.brokers.rates))
+    each += BROKER_S + WARM_UP_PASS_S * plan.brokers.warm_up_passes
+    each += BROKER_PASSES * sum(map(_rate, plan.brokers.rates))
     return 2 * plan.brokers.rounds.runs * each
 
 

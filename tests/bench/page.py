@@ -82,7 +82,7 @@ checkpoints and group sync each second |
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
   timed, are done by all systems at once. What a system is done with in seconds (ours, the relay, a
-  single broker) it does three or five times in a round, and the median counts. Three rounds are
+  single broker) it does three times in a round, and the median counts. Three rounds are
   taken, and a fourth where the ratios of three do not lie within 10 % of their median; of
   latencies, five.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,

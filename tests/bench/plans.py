@@ -129,6 +129,7 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
             workloads=brokers.QUICK,
             rates=(Rate(per_s=200, measured_s=3),),
             rounds=Rounds(runs=runs, limit_s=limits[Part.BROKER]),
+            warm_up_passes=0,
         ),
         replicated=ReplicatedPlan(
             codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, rounds=Rounds(runs=1)
