@@ -81,8 +81,8 @@ checkpoints and group sync each second |
   start counts, and little of what Java's compiler costs.
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
-  timed, are done by all systems at once. What a system is done with in seconds (ours, the relay, a
-  single broker) it does three times in a round, and the median counts. Three rounds are
+  timed, are done by all systems at once. What a system is done with in seconds (ours, a single
+  broker) it does three times in a round, and the median counts. Three rounds are
   taken, and a fourth where the ratios of three do not lie within 10 % of their median; of
   latencies, five.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
@@ -195,6 +195,8 @@ def merge(contents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "date": other["date"],
             "load before": other["load_before"],
             "this project": other["versions"]["this project"],
+            "processor": other["processor"],
+            "workloads": "; ".join(dict.fromkeys(row["workload"] for row in content["rows"])),
         }
     return {"machine": machine, "rows": list(rows.values()), "ratios": list(ratios.values())}
 

@@ -28,7 +28,7 @@ from tests.bench.workloads import (
 from wire.compression import Compression
 
 RUNS: Final = 3
-MOST_RUNS: Final = 4
+MOST_RUNS: Final = 3
 """Where three differ: mostly in what Java's compiler made of the same program."""
 LATENCY_RUNS: Final = 5
 """The slowest hundredth differs more from start to start than within one."""

@@ -131,7 +131,12 @@ def test_without_a_run_the_page_says_so() -> None:
 
 def test_what_was_measured_later_replaces_what_was_before_with_its_ratio() -> None:
     later = {
-        "machine": {"date": "d", "load_before": 0.1, "versions": {"this project": "abc"}},
+        "machine": {
+            "date": "d",
+            "load_before": 0.1,
+            "processor": "p",
+            "versions": {"this project": "abc"},
+        },
         "rows": [row("ours", 0.25), row("mm2-tuned", 5.0, workload="other")],
         "ratios": [],
     }
@@ -143,7 +148,13 @@ def test_what_was_measured_later_replaces_what_was_before_with_its_ratio() -> No
         ("other", "mm2-tuned", 5.0),
     ]
     assert merged["ratios"] == []
-    assert merged["machine"]["run 2"] == {"date": "d", "load before": 0.1, "this project": "abc"}
+    assert merged["machine"]["run 2"] == {
+        "date": "d",
+        "load before": 0.1,
+        "this project": "abc",
+        "processor": "p",
+        "workloads": "w; other",
+    }
     assert merge([CONTENT]) == CONTENT
 
 
