@@ -23,7 +23,6 @@ from tests.bench.results import (
     BROKER_PRODUCE,
     BROKER_RSS,
     OURS,
-    is_settled,
 )
 from tests.bench.rounds import Rounds, in_turns
 from tests.bench.served import Served, create_topic, delete_topics
@@ -68,11 +67,7 @@ def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
     def attempt(system: str, turn: int) -> bool:
         return _run_one(folder / f"round-{turn}", system, turn, plan, ledger)
 
-    def settled() -> bool:
-        rows = {workload for workload, _ in all_cells(plan)}
-        return all(is_settled(ledger.measured, row) for row in rows)
-
-    in_turns("broker", SYSTEMS, plan.rounds, attempt, settled)
+    in_turns("broker", SYSTEMS, plan.rounds, attempt)
 
 
 def all_cells(plan: BrokerPlan) -> list[Cell]:

@@ -10,7 +10,7 @@ from typing import Final
 from tests.bench.brokers import PASSES as BROKER_PASSES
 from tests.bench.draining import ROUND_TRIPS_MS, DrainPlan
 from tests.bench.draining import SYSTEMS as DRAINERS
-from tests.bench.latency import WARM_UP_S, Rate
+from tests.bench.latency import Rate
 from tests.bench.mirrors import PASSES, WARM_UP_PASSES
 from tests.bench.plans import Plan
 from tests.bench.replicated import ReplicatedPlan
@@ -109,4 +109,4 @@ def _copy(workload: Workload, system: str) -> float:
 
 
 def _rate(rate: Rate) -> float:
-    return rate.measured_s + WARM_UP_S + 1
+    return rate.warm_up_s + rate.measured_s + 1

@@ -15,8 +15,6 @@ MEGABYTE: Final = 1_000_000
 STEADY_FROM: Final = 0.5
 """What comes before is start-up: connections, topic creation, and Java compiling what it sees
 often, which costs it seconds of processor time, more or less by luck."""
-NEAR_ONES: Final = 3
-NEAR: Final = 0.1
 LEAST_CALM: Final = 0.1
 """With less than this share of a run undisturbed, all of it counts."""
 
@@ -91,13 +89,6 @@ def typical(found: Sequence[Throughput]) -> Throughput:
         peak_resident_mb=median(each.peak_resident_mb for each in found),
         calm_share=median(each.calm_share for each in found),
     )
-
-
-def is_settled(values: Sequence[float]) -> bool:
-    """Return whether three values lie near the median of all: one more would hardly move it."""
-    middle = median(values) if values else 0.0
-    off = sorted(abs(value - middle) for value in values)
-    return len(values) >= NEAR_ONES and off[NEAR_ONES - 1] <= NEAR * middle
 
 
 def percentile(values: Sequence[float], share: float) -> float:

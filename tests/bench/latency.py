@@ -21,7 +21,6 @@ BENCHES: Final = (MIRROR_P50, MIRROR_P99)
 TOPIC: Final = "bench-latency"
 COMES_UP_S: Final = 120
 ARRIVES_S: Final = 60
-WARM_UP_S: Final = 3.0
 
 Place: TypeAlias = tuple[Served, str]
 """A topic of one partition."""
@@ -35,6 +34,7 @@ class Rate:
     measured_s: float
     per_batch: int = 1
     record_bytes: int = KIB
+    warm_up_s: float = 3.0
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ async def _stream(rate: Rate, source: Place, target: Place) -> tuple[Stream, ran
         nursery.start_soon(receive, stream, *target)
         nursery.start_soon(send, stream, *source, rate.per_s / rate.per_batch)
         await wait_arrived(stream, [0], COMES_UP_S)
-        await trio.sleep(WARM_UP_S)
+        await trio.sleep(rate.warm_up_s)
         first = len(stream.sent_at)
         await trio.sleep(rate.measured_s)
         numbers = range(first, len(stream.sent_at))

@@ -36,7 +36,6 @@ from tests.bench.results import (
     OURS,
     RELAY,
     REREAD,
-    is_settled,
 )
 from tests.bench.rounds import Rounds, all_at_once, in_turns
 from tests.bench.served import create_topic
@@ -70,16 +69,16 @@ def run_catching_up(
                 return run_relay(stage.folder / "relay", workload, ledger)
             return catch_up(stage, system, workload, ledger)
 
-        def settled() -> Throughput:
+        def in_calm() -> Throughput:
             return calmest(once, lambda found: found.calm_share)
 
         def run() -> Mapping[Cell, float]:
-            return figures(row, typical([settled() for _ in range(PASSES.get(system, 1))]))
+            return figures(row, typical([in_calm() for _ in range(PASSES.get(system, 1))]))
 
         return ledger.try_run(system, turn, cells(row, CATCH_UP_BENCHES), run)
 
     with ledger.guard(systems, cells(row, CATCH_UP_BENCHES)), _filled(stage, workload):
-        in_turns(row, systems, rounds, attempt, lambda: is_settled(ledger.measured, row))
+        in_turns(row, systems, rounds, attempt)
 
 
 def warm_up_mirrored(stage: Stage, ledger: Ledger, others: Sequence[str] = ()) -> None:
@@ -126,13 +125,10 @@ def run_latency(
             ledger.miss(system, all_rates, fault)
         return not any(map(is_unavailable, faults))
 
-    def settled() -> bool:
-        return all(is_settled(ledger.measured, rate.name) for rate in rates)
-
     with ledger.guard(systems, all_rates):
         for rate in rates:
             _measure_without_mirror(stage, rate, ledger)
-        in_turns("latency", systems, rounds, attempt, settled)
+        in_turns("latency", systems, rounds, attempt)
 
 
 def _latency(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Mapping[Cell, float]:

@@ -82,14 +82,15 @@ checkpoints and group sync each second |
 - Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
   its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
   timed, are done by all systems at once. What a system is done with in seconds (ours, a single
-  broker) it does three times in a round, and the median counts. Three rounds are
-  taken, and a fourth where the ratios of three do not lie within 10 % of their median; of
-  latencies, five.
+  broker) it does three times in a round, and the median counts. There are three rounds;
+  four where mirrors catch up, five of latencies.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Only what was measured while no processor was slowed
   down counts, of whatever system; what had less than 30 % of such time is measured again. "The
   harness itself" says how much time that was; a run of which it does not was measured without.
+- Memory of a mirror is compared by the highest of all workloads: Java's heap becomes one of two
+  sizes in each start, 1.5 or 1.75 GB, and the ratios of single workloads would be as much luck.
 - Latency is from the moment a record was due to be sent until a consumer of the target has it;
   a late answer does not delay the records behind it.
 - Records twice and records read again are counts, and ours is meant to be 0. Then the ratio is 0,
@@ -107,7 +108,7 @@ checkpoints and group sync each second |
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 
-`make bench` takes 40 to 60 minutes on two processors with nothing else to do; `QUICK=1` under five,
+`make bench` takes about 65 minutes on two processors with nothing else to do; `QUICK=1` under five,
 `ONLY=mirror|broker|offsets` picks a part, `ONLY=replicated` measures three brokers and `ONLY=drain`
 one core and distance, `ALL=1` mirrors every combination, `RUNS=5` takes more rounds.
 `python -m tests.bench.agreement A.json B.json` holds two results together.
@@ -115,7 +116,7 @@ one core and distance, `ALL=1` mirrors every combination, `RUNS=5` takes more ro
 """
 
 NOTHING_YET: Final = """\
-No full run has been recorded yet: `make bench` measures (about 45 minutes on two processors with
+No full run has been recorded yet: `make bench` measures (about 65 minutes on two processors with
 nothing else to do) and writes this page.
 """
 

@@ -18,8 +18,6 @@ class Rounds:
 
     runs: int
     limit_s: float | None = None
-    most: int = 0
-    """How many it may become, if more than `runs`, until the figures have settled."""
 
 
 Attempt: TypeAlias = Callable[[str, int], bool]
@@ -31,18 +29,14 @@ def in_turns(
     systems: Sequence[str],
     rounds: Rounds,
     attempt: Attempt,
-    settled: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Let the systems take turns, in an order that changes each round.
-
-    Behind the wanted rounds there are more, as many as `rounds` allow, until `settled`.
-    """
+    """Let the systems take turns, in an order that changes each round."""
 
     def one_round(usable: Sequence[str], turn: int) -> list[str]:
         going_on = [system for system in rotated(usable, turn) if attempt(system, turn)]
         return [system for system in usable if system in going_on]
 
-    _repeat(what, systems, rounds, one_round, settled)
+    _repeat(what, systems, rounds, one_round)
 
 
 def all_at_once(
@@ -82,14 +76,12 @@ def _repeat(
     systems: Sequence[str],
     rounds: Rounds,
     one_round: Callable[[Sequence[str], int], list[str]],
-    settled: Callable[[], bool] = lambda: True,
 ) -> None:
     """Take rounds with those who can go on, as many as are wanted and fit."""
     usable = list(systems)
     done_s: list[float] = []
     while usable:
-        wanted = rounds.runs if settled() else max(rounds.runs, rounds.most)
-        if not wants_another_round(done_s, wanted=wanted, limit_s=rounds.limit_s):
+        if not wants_another_round(done_s, wanted=rounds.runs, limit_s=rounds.limit_s):
             break
         began, turn = monotonic(), len(done_s)
         say(f"{what}, round {turn + 1}")

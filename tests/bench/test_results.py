@@ -4,6 +4,7 @@ from tests.bench.results import (
     BROKER_RSS,
     DUPLICATES,
     MIRROR_CPU,
+    MIRROR_RSS,
     MM2_TUNED,
     OURS,
     UNITS,
@@ -67,6 +68,23 @@ def test_a_ratio_is_taken_within_each_run_and_only_where_both_ran() -> None:
     other = measured(MIRROR_CPU, MM2_TUNED, 2.0, 8.0)
     [ratio] = report({}, [*ours, *other])["ratios"]
     assert (ratio["min"], ratio["median"], ratio["max"]) == (0.25, 0.375, 0.5)
+
+
+def test_memory_is_compared_by_the_highest_of_the_workloads_that_all_had() -> None:
+    found = [
+        *measured(MIRROR_RSS, OURS, 50.0, 60.0, workload="small"),
+        *measured(MIRROR_RSS, OURS, 100.0, 40.0, workload="large"),
+        *measured(MIRROR_RSS, OURS, 900.0, 900.0, workload="only ours"),
+        *measured(MIRROR_RSS, MM2_TUNED, 1000.0, 1500.0, workload="small"),
+        *measured(MIRROR_RSS, MM2_TUNED, 2000.0, 1200.0, workload="large"),
+    ]
+    content = report({}, found)
+    highest = "highest of 2 workloads"
+    rows = {(row["workload"], row["system"]): row["max"] for row in content["rows"]}
+    assert (rows[highest, OURS], rows[highest, MM2_TUNED]) == (100, 2000)
+    assert rows["small", MM2_TUNED] == 1500
+    [ratio] = content["ratios"]
+    assert (ratio["workload"], ratio["min"], ratio["max"]) == (highest, 0.04, 0.05)
 
 
 def test_nothing_is_divided_by_zero() -> None:
