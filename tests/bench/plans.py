@@ -29,8 +29,8 @@ from wire.compression import Compression
 
 RUNS: Final = 3
 CATCH_UP_RUNS: Final = 4
-"""With three, the ratios of two whole runs lay up to 13 % apart in processor time and 16 % in speed:
-Java compiles the same program differently in each start."""
+"""With three, ratios of two whole runs lay up to 13 % apart in processor time, 16 % in speed: Java
+compiles the same program differently in each start."""
 LATENCY_RUNS: Final = 5
 """The slowest hundredth differs more from start to start than within one."""
 WARM_UP_AT_RATE_S: Final = 10.0
