@@ -33,6 +33,8 @@ CATCH_UP_RUNS: Final = 4
 compiles the same program differently in each start."""
 LATENCY_RUNS: Final = 5
 """The slowest hundredth differs more from start to start than within one."""
+BROKER_RUNS: Final = 5
+"""Each starts a broker; three starts lay 20-26 % apart at single records and 100 KiB."""
 WARM_UP_AT_RATE_S: Final = 10.0
 """With 3 s at 5,000 records/s the slowest hundredth of MirrorMaker at its defaults took between 12
 and 40 ms, a start each: Java was still compiling."""
@@ -95,7 +97,9 @@ def _full(extent: Extent, runs: int) -> Plan:
         reread_systems=MIRRORS,
         reread_rounds=rounds,
         brokers=BrokerPlan(
-            workloads=brokers.FULL, rates=(Rate(per_s=200, measured_s=10),), rounds=rounds
+            workloads=brokers.FULL,
+            rates=(Rate(per_s=200, measured_s=10),),
+            rounds=Rounds(runs=max(runs, BROKER_RUNS)),
         ),
         replicated=ReplicatedPlan(
             codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, rounds=rounds

@@ -1,5 +1,6 @@
 """Records at a steady rate on one side, and when each of them is seen on the other."""
 
+import os
 from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +16,7 @@ from wire.net import Cluster, open_cluster
 from wire.net.operations import append, read_partition
 from wire.record_batch import Record, build_batch, iterate_records
 
+MARK_BYTES: Final = 8
 NUMBER_BYTES: Final = 8
 FOREVER: Final = 2**62
 LOOK_S: Final = 0.05
@@ -26,6 +28,8 @@ class Stream:
 
     record_bytes: int
     per_batch: int = 1
+    mark: bytes = field(default_factory=lambda: os.urandom(MARK_BYTES))
+    """What its records begin with: a stream that was measured in vain lies in the same topic."""
     sent_at: list[float] = field(default_factory=list)
     """By number: when it was handed to the client."""
     seen: list[tuple[int, float]] = field(default_factory=list)
@@ -39,19 +43,21 @@ class Stream:
         """Return the next records as one batch; they are on their way from now on."""
         first = len(self.sent_at)
         stamp = now_ms()
-        padding = bytes(self.record_bytes - NUMBER_BYTES)
+        padding = bytes(self.record_bytes - MARK_BYTES - NUMBER_BYTES)
         self.sent_at += [now_s] * self.per_batch
         return build_batch(
             [
-                Record(place, stamp, None, (first + place).to_bytes(NUMBER_BYTES) + padding, ())
-                for place in range(self.per_batch)
+                Record(place, stamp, None, self.mark + number.to_bytes(NUMBER_BYTES) + padding, ())
+                for place, number in enumerate(range(first, len(self.sent_at)))
             ],
             compression=Compression.NONE,
         )
 
     def see(self, value: bytes, now_s: float) -> None:
-        """Note a record that came out."""
-        number = int.from_bytes(value[:NUMBER_BYTES])
+        """Note a record that came out, if it is one of this stream."""
+        if not value.startswith(self.mark):
+            return
+        number = int.from_bytes(value[MARK_BYTES : MARK_BYTES + NUMBER_BYTES])
         self.seen.append((number, now_s))
         self.arrived.add(number)
 

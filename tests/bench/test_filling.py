@@ -64,3 +64,11 @@ def test_a_stream_knows_its_records_again_and_how_long_each_took() -> None:
     assert [number for number, _ in stream.seen] == [0, 1, 2, 3, 3]
     assert len(stream.arrived) == 4
     assert stream.latencies_ms(range(1, 3)) == [500.0, 0.0]
+
+
+def test_a_stream_passes_over_what_an_earlier_one_left_in_the_topic() -> None:
+    earlier, stream = (Stream(record_bytes=100) for _ in range(2))
+    for each in (earlier, stream):
+        for record in iterate_records(memoryview(each.next_batch(1.0))):
+            stream.see(record.value or b"", 2.0)
+    assert stream.latencies_ms([0]) == [1000.0]
