@@ -17,6 +17,7 @@ import trio
 from broker.log.results import FileSlice
 from broker.security.settings import ServerTls
 from broker.sending import Part, PeerGone, read_whole
+from wire.net.ciphertext import Ciphertext
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,14 +56,13 @@ class HandshakeFailed(Exception):
 class TlsPeer:
     """TLS over an accepted socket; `handshake` comes first."""
 
-    __slots__ = ("_encrypted", "_has_ended", "_incoming", "_outgoing", "_socket", "_tls")
+    __slots__ = ("_has_ended", "_incoming", "_outgoing", "_socket", "_tls")
 
     def __init__(self, peer_socket: socket.socket, context: ssl.SSLContext) -> None:
         self._socket = peer_socket
         self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._encrypted = memoryview(b"")
+        self._outgoing = Ciphertext(peer_socket)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing.bio, server_side=True)
         self._has_ended = False
 
     async def handshake(self) -> bool:
@@ -109,8 +109,8 @@ class TlsPeer:
                 size = 0
             self._has_ended = not size
             filled += size
-        if self._outgoing.pending:  # an answer to a change of keys
-            self._flush()
+        if self._outgoing.bio.pending:  # an answer to a change of keys
+            self._outgoing.flush()
         if not filled and not self._has_ended:
             raise BlockingIOError
         return filled
@@ -121,7 +121,7 @@ class TlsPeer:
         for piece in _pieces(parts):
             sent += len(piece)
             self._encrypt(piece)
-            if self._outgoing.pending >= PIECE_BYTES:
+            if self._outgoing.bio.pending >= PIECE_BYTES:
                 await self._flush_all(patience_s)
                 await trio.lowlevel.checkpoint()  # a reader of much leaves the others their turn
         await self._flush_all(patience_s)
@@ -132,7 +132,7 @@ class TlsPeer:
         with suppress(OSError):  # it is gone already
             with suppress(ssl.SSLWantReadError):  # for the peer's own goodbye, which nobody needs
                 self._tls.unwrap()
-            self._flush()
+            self._outgoing.flush()
 
     def _encrypt(self, piece: memoryview) -> None:
         while piece:
@@ -161,21 +161,8 @@ class TlsPeer:
             self._incoming.write_eof()
         return size
 
-    def _flush(self) -> bool:
-        """Send ciphertext; return whether all of it went."""
-        while True:
-            if not self._encrypted:
-                if not self._outgoing.pending:
-                    return True
-                self._encrypted = memoryview(self._outgoing.read())
-            try:
-                sent = self._socket.send(self._encrypted)
-            except BlockingIOError:
-                return False
-            self._encrypted = self._encrypted[sent:]
-
     async def _flush_all(self, patience_s: float) -> None:
-        while not self._flush():
+        while not self._outgoing.flush():
             with trio.move_on_after(patience_s) as waiting:
                 await trio.lowlevel.wait_writable(self._socket)
             if waiting.cancelled_caught:

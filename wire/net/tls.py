@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trio
 
+from wire.net.ciphertext import Ciphertext
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.security import Tls
 from wire.net.transport import (
@@ -22,6 +23,7 @@ from wire.net.transport import (
     SYSTEMS_OWN,
     Address,
     Transport,
+    close_socket,
     connect_socket,
 )
 from wire.primitives import Buffer
@@ -37,8 +39,8 @@ class TlsTransport:
 
     __slots__ = (
         "_closed",
-        "_encrypted",
         "_incoming",
+        "_is_agreed",
         "_outgoing",
         "_promised",
         "_received",
@@ -51,13 +53,13 @@ class TlsTransport:
         connected.settimeout(0)
         self._socket = connected
         self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._outgoing = Ciphertext(connected)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing.bio, server_hostname=host)
         self._received = memoryview(bytearray(RECEIVE_BYTES))
-        self._encrypted = memoryview(b"")
         self._promised = 0
         """Bytes that are encrypted and not sent: the next `send_now` begins with them."""
         self._closed = False
+        self._is_agreed = False
         self.refusal: str | None = None
         """Why the broker ended it, where it has said so: a client certificate, mostly."""
 
@@ -69,26 +71,27 @@ class TlsTransport:
             except ssl.SSLWantReadError:
                 await self._flush_all()
             except ssl.SSLError:
-                self._flush()  # tells the broker what is wrong
+                self._outgoing.flush()  # tells the broker what is wrong
                 raise
             else:
                 await self._flush_all()
+                self._is_agreed = True
                 return
             if not await self._feed():
                 raise ConnectionResetError("closed by the broker: does it speak TLS on this port?")
 
     def send_now(self, parts: Sequence[Buffer]) -> int:
         self._check_open()
-        if not self._flush():
+        if not self._outgoing.flush():
             return 0
         taken, self._promised = self._promised, 0
         for piece in _pieces(parts[:MAX_PARTS_AT_ONCE], skip=taken):
             self._encrypt(piece)
-            if self._outgoing.pending >= PIECE_BYTES:
-                if not self._flush():
+            if self._outgoing.bio.pending >= PIECE_BYTES:
+                if not self._outgoing.flush():
                     return taken
                 taken, self._promised = taken + self._promised, 0
-        if self._flush():
+        if self._outgoing.flush():
             taken, self._promised = taken + self._promised, 0
         return taken
 
@@ -116,15 +119,15 @@ class TlsTransport:
             if not size:
                 break
             filled += size
-        if self._outgoing.pending:  # an answer to a change of keys
-            self._flush()
+        if self._outgoing.bio.pending:  # an answer to a change of keys
+            self._outgoing.flush()
         return filled
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            trio.lowlevel.notify_closing(self._socket)
-            self._socket.close()
+            # An alert that says what is wrong with the broker may still be under way.
+            close_socket(self._socket, discards=self._is_agreed)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -150,21 +153,8 @@ class TlsTransport:
         while piece:
             piece = piece[self._tls.write(piece) :]
 
-    def _flush(self) -> bool:
-        """Send ciphertext; return whether all of it went."""
-        while True:
-            if not self._encrypted:
-                if not self._outgoing.pending:
-                    return True
-                self._encrypted = memoryview(self._outgoing.read())
-            try:
-                sent = self._socket.send(self._encrypted)
-            except BlockingIOError:
-                return False
-            self._encrypted = self._encrypted[sent:]
-
     async def _flush_all(self) -> None:
-        while not self._flush():
+        while not self._outgoing.flush():
             await self.wait_sendable()
 
 

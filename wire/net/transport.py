@@ -96,18 +96,17 @@ class SocketTransport:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            _discard_and_close(self._socket)
+            close_socket(self._socket, discards=True)
 
 
-def _discard_and_close(connected: socket.socket) -> None:
-    """Close at once, and take back what the system has not delivered yet.
+def close_socket(connected: socket.socket, *, discards: bool) -> None:
+    """Close at once; with `discards` take back what the system has not delivered yet.
 
     It would go on for minutes to deliver what nobody waits for an answer to any more, and who
     closes because another may write from now on must not be heard after that one.
     """
     trio.lowlevel.notify_closing(connected)
-    unsent = ioctl(connected, TIOCOUTQ, bytes(_INT.size))
-    if _INT.unpack(unsent)[0]:
+    if discards and _INT.unpack(ioctl(connected, TIOCOUTQ, bytes(_INT.size)))[0]:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
     connected.close()
 
