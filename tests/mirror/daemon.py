@@ -50,6 +50,16 @@ def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = TIME
         pause(0.05)
 
 
+async def wait_until_aside(what: str, condition: Callable[[], bool]) -> None:
+    """Look again and again, in a thread, so that trio goes on."""
+    with trio.move_on_after(TIMEOUT_S):
+        while True:
+            if await trio.to_thread.run_sync(condition):
+                return
+            await trio.sleep(0.1)
+    raise AssertionError(f"not within {TIMEOUT_S} s: {what}")
+
+
 def configure(sites: Sites, folder: Path, topics: str, more: str = "") -> Path:
     """Write a configuration with a tree in the witness of its own."""
     file = folder / "dc.yaml"

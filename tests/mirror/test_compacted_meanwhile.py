@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
 from tests.drill.mirrored import compare_compacted
-from tests.mirror.daemon import CONFIG, TIMEOUT_S
+from tests.mirror.daemon import CONFIG, TIMEOUT_S, wait_until_aside
 
 pytestmark = pytest.mark.integration
 
@@ -123,15 +123,6 @@ def flowing(mirrors: Cluster, name: str) -> dict[int, int]:
     }
 
 
-async def wait_until(what: str, condition: Callable[[], bool]) -> None:
-    with trio.move_on_after(TIMEOUT_S):
-        while True:
-            if await trio.to_thread.run_sync(condition):
-                return
-            await trio.sleep(0.1)
-    raise AssertionError(f"not within {TIMEOUT_S} s: {what}")
-
-
 @asynccontextmanager
 async def run_mirrors(folder: Path, links: Links, file: Path) -> AsyncIterator[Cluster]:
     """Run two workers; the sleeper is the second, which does not lead."""
@@ -146,9 +137,9 @@ async def run_mirrors(folder: Path, links: Links, file: Path) -> AsyncIterator[C
     mirrors = Cluster(folder=folder, links=links, processes=processes)
     try:
         mirrors.start("mirror-a")
-        await wait_until("a leads", lambda: len(flowing(mirrors, "mirror-a")) == PARTITIONS)
+        await wait_until_aside("a leads", lambda: len(flowing(mirrors, "mirror-a")) == PARTITIONS)
         mirrors.start(SLEEPER)
-        await wait_until("shared", partial(is_shared, mirrors))
+        await wait_until_aside("shared", partial(is_shared, mirrors))
         yield mirrors
     finally:
         with trio.CancelScope(shield=True):
@@ -182,32 +173,32 @@ async def test_a_worker_that_slept_while_its_source_was_compacted_adds_nothing(
 async def sleep_through_a_compaction(mirrors: Cluster, source: Source, dc2: Cluster) -> None:
     in_thread = trio.to_thread.run_sync
     await in_thread(source.write, 2)
-    await wait_until("the first records", lambda: lengths(read(dc2)) == [2, 2])
+    await wait_until_aside("the first records", lambda: lengths(read(dc2)) == [2, 2])
     [slept] = await in_thread(flowing, mirrors, SLEEPER)
     log = f"{TOPIC}-{slept}"
     mirrors.links.cut(SLEEPER, BROKER)
     await in_thread(source.write, BACKLOG)
     port = dc2.ports[BROKER]
-    await wait_until("requests are stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
+    await wait_until_aside("requests are stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
     mirrors.signal(SLEEPER, signal.SIGSTOP)
-    await wait_until("compacted", lambda: len(read(source.cluster)[log]) < 2 + len(KEYS))
+    await wait_until_aside("compacted", lambda: len(read(source.cluster)[log]) < 2 + len(KEYS))
     assert len((await in_thread(read, dc2))[log]) == 2, "taken over before it was compacted"
 
     def goes_on() -> bool:
         ends = flowing(mirrors, "mirror-a")
         return set(ends.values()) == {2 + BACKLOG} and len(ends) == PARTITIONS
 
-    await wait_until("the other one goes on", goes_on)
+    await wait_until_aside("the other one goes on", goes_on)
     before = await in_thread(read, dc2)
     mirrors.links.heal(SLEEPER, BROKER)
-    await wait_until("nothing is on its way any more", lambda: unsent_bytes(port) == 0)
+    await wait_until_aside("nothing is on its way any more", lambda: unsent_bytes(port) == 0)
     assert await settled(dc2) == before
     mirrors.signal(SLEEPER, signal.SIGCONT)
-    await wait_until("shared again", partial(is_shared, mirrors))
+    await wait_until_aside("shared again", partial(is_shared, mirrors))
     assert await settled(dc2) == before
     await in_thread(source.write, 3)
     last = {max(written.values(), key=number) for written in source.written.values()}
-    await wait_until(
+    await wait_until_aside(
         "the last records",
         lambda: last <= {one for found in read(dc2).values() for one in found.values()},
     )

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from kazoo.client import KazooClient
 from runtime.witness import FlowCommand, WitnessPaths
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
-from tests.mirror.daemon import CONFIG, TIMEOUT_S
+from tests.mirror.daemon import CONFIG, TIMEOUT_S, wait_until_aside
 
 pytestmark = pytest.mark.integration
 
@@ -27,15 +26,6 @@ VALUE: Final = bytes(100_000)
 STUCK_BYTES: Final = 128 * 1024
 LOOKS: Final = 20
 BROKER: Final = "dc2-broker-0"
-
-
-async def wait_until(what: str, condition: Callable[[], bool]) -> None:
-    with trio.move_on_after(TIMEOUT_S):
-        while True:
-            if await trio.to_thread.run_sync(condition):
-                return
-            await trio.sleep(0.1)
-    raise AssertionError(f"not within {TIMEOUT_S} s: {what}")
 
 
 def write(cluster: Cluster, count: int) -> None:
@@ -110,23 +100,23 @@ async def sleep_and_wake(
 ) -> None:
     paths = WitnessPaths(root="/slept")
     await trio.to_thread.run_sync(write, source, 1)
-    await wait_until("the first records", lambda: mirrored(target) == [1] * PARTITIONS)
+    await wait_until_aside("the first records", lambda: mirrored(target) == [1] * PARTITIONS)
     mirrors.links.cut("mirror", BROKER)
     await trio.to_thread.run_sync(write, source, RECORDS)
     port = target.ports[BROKER]
-    await wait_until("a request is stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
+    await wait_until_aside("a request is stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
     mirrors.signal("mirror", signal.SIGSTOP)
     stop = FlowCommand(epoch=1, run=False).encode()
     await trio.to_thread.run_sync(client.create, paths.command("dc1", "dc2"), stop)
     workers = paths.workers("dc1", "dc2")
-    await wait_until("the session is over", partial(has_none, client, workers))
+    await wait_until_aside("the session is over", partial(has_none, client, workers))
     mirrors.links.heal("mirror", BROKER)
-    await wait_until("the kernel has sent all", lambda: unsent_bytes(port) == 0)
+    await wait_until_aside("the kernel has sent all", lambda: unsent_bytes(port) == 0)
     before = await settled_ends(target)
     assert sum(before) < PARTITIONS * (1 + RECORDS), "nothing was left to be sent"
     mirrors.signal("mirror", signal.SIGCONT)
     log = mirrors.processes["mirror"].log
-    await wait_until("it knows that it has to stop", lambda: ": paused" in log.read_text())
+    await wait_until_aside("it knows that it has to stop", lambda: ": paused" in log.read_text())
     assert await settled_ends(target) == before
 
 
