@@ -45,10 +45,15 @@ class Promise:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the answer may be given now."""
+        """Whether the answer may be given now.
+
+        Not by the high watermark of a follower: what lies below it is what the next leader wrote.
+        """
         partition = self.partition
         return partition is None or (
-            partition.high_watermark > self.last_offset and partition.reign == self.reign
+            partition.is_led_here
+            and partition.reign == self.reign
+            and partition.high_watermark > self.last_offset
         )
 
     @property

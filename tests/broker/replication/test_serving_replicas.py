@@ -14,7 +14,17 @@ from broker import connection
 from broker.metadata_cache import BrokerEndpoint
 from broker.replication.preferred import RACK_AWARE
 from broker.sending import COPIED_BYTES
-from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
+from tests.broker.rig import (
+    NOW_MS,
+    Client,
+    Rig,
+    batch,
+    fetch,
+    leadership,
+    outcome,
+    produce,
+    serving,
+)
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.delete_records import (
@@ -167,6 +177,28 @@ async def test_a_producer_that_waits_learns_that_leadership_was_lost(tmp_path: P
         rig.node.lead(0, leader=FOLLOWER, epoch=7)
         answered = outcome(await producer.receive())
         assert answered == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_a_batch_that_the_next_leader_cut_off_is_not_acknowledged_by_what_lies_there_now(
+    tmp_path: Path,
+) -> None:
+    """Its answer waits behind another one while this broker becomes a follower, and catches up."""
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+        lead_with_follower(rig)
+        both = replace(leadership(1, epoch=6), isr=(0, FOLLOWER))
+        assert rig.node.partitions.take(both) is ErrorCode.NONE
+        await producer.send(produce(batch(b"waits")))
+        await producer.send(produce(batch(b"lost"), partition=1))
+        cut = rig.node.partitions.led("t", 1)
+        assert cut is not None
+        while not cut.log_end_offset:
+            await trio.lowlevel.checkpoint()
+        rig.node.lead(1, leader=FOLLOWER, epoch=7)
+        cut.truncate_to(0, now_ms=NOW_MS)
+        cut.append_fetched(batch(b"other"), high_watermark=1, log_start_offset=0, now_ms=NOW_MS)
+        await follower.ask(by_follower(1))
+        assert outcome(await producer.receive()) == (ErrorCode.NONE, 0)
+        assert outcome(await producer.receive()) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
 async def test_a_follower_with_another_history_is_told_where_it_parts(tmp_path: Path) -> None:
