@@ -63,9 +63,11 @@ def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | 
     return numbered
 
 
-def prepare_fetched(batches: Buffer, log_end_offset: int) -> Sequence[NumberedBatch] | Refused:
+def prepare_fetched(
+    batches: Buffer, log_end_offset: int, *, is_empty: bool
+) -> Sequence[NumberedBatch] | Refused:
     """Check what a leader sent; offsets and epochs are the leader's."""
-    checked = validation.check_fetched(batches, log_end_offset)
+    checked = validation.check_fetched(batches, log_end_offset, is_empty=is_empty)
     if isinstance(checked, Refused):
         return checked
     return [validation.as_fetched(header, batch) for header, batch in checked]

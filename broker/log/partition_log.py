@@ -104,11 +104,19 @@ class PartitionLog(ReadableLog):
     def append_as_follower(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Write batches fetched from the leader, with the offsets and epochs they carry.
 
-        An incomplete batch at their end is left out.
+        An incomplete batch at their end is left out. An empty log may be given a batch that holds
+        its start but begins before it (Kafka's UnexpectedAppendOffsetException, KAFKA-6975).
         """
         self._directory.refuse_if_offline()
-        prepared = prepare_fetched(batches, self.log_end_offset)
-        return prepared if isinstance(prepared, Refused) else self._write(prepared, now_ms, NO_TIME)
+        is_empty = self.log_start_offset == self.log_end_offset
+        prepared = prepare_fetched(batches, self.log_end_offset, is_empty=is_empty)
+        if isinstance(prepared, Refused):
+            return prepared
+        if prepared and prepared[0].header.base_offset < self.log_end_offset:
+            start = self.log_start_offset
+            self.truncate_fully_and_start_at(prepared[0].header.base_offset, now_ms=now_ms)
+            self.log_start_offset = start
+        return self._write(prepared, now_ms, NO_TIME)
 
     def find_duplicate(self, header: BatchHeader) -> Duplicate | None:
         """Return where this producer's batch already is, if it is among its last five.

@@ -91,16 +91,19 @@ def check_own(batches: Buffer, config: LogConfig) -> list[tuple[BatchHeader, mem
 
 
 def check_fetched(
-    batches: Buffer, log_end_offset: int
+    batches: Buffer, log_end_offset: int, *, is_empty: bool
 ) -> list[tuple[BatchHeader, memoryview]] | Refused:
     """Check what a leader sent: sound batches whose offsets grow from the log's end on.
 
-    An incomplete batch at the end, where the leader's size limit fell, is left out.
+    An incomplete batch at the end, where the leader's size limit fell, is left out. The first batch
+    of a log that `is_empty` may begin before its end: DeleteRecords moves a log's start into one.
     """
     checked = _check_each(batches, None)
     if isinstance(checked, Refused):
         return checked
     expected = log_end_offset
+    if is_empty and checked and checked[0][0].last_offset >= log_end_offset:
+        expected = min(expected, checked[0][0].base_offset)
     for header, _ in checked:
         if header.base_offset < expected:
             return _invalid(f"offset {header.base_offset} from the leader, expected {expected}")

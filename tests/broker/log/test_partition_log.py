@@ -194,6 +194,27 @@ def test_a_follower_keeps_offsets_and_epochs_and_drops_the_incomplete_end(tmp_pa
             assert isinstance(overlapping, Refused)
 
 
+def test_a_follower_begins_with_the_batch_that_its_leaders_log_start_lies_in(
+    tmp_path: Path,
+) -> None:
+    with log_folder() as leaders_folder, one_log(leaders_folder) as leader:
+        for number in range(3):
+            leader.append(batch([b"%d" % number] * 10), leader_epoch=0, now_ms=NOW_MS)
+        leader.advance_log_start(5)
+        fetched = leader.read(5, 600)
+        assert isinstance(fetched, bytes)
+        with one_log(tmp_path) as follower:
+            follower.truncate_fully_and_start_at(5, now_ms=NOW_MS)
+            done = follower.append_as_follower(fetched, now_ms=NOW_MS)
+            assert isinstance(done, AppendResult)
+            assert (follower.log_start_offset, follower.log_end_offset) == (5, 30)
+            assert values_of(follower) == values_of(leader)
+            again = follower.append_as_follower(fetched, now_ms=NOW_MS)
+            assert isinstance(again, Refused), "only into an empty log"
+    with one_log(tmp_path) as follower:
+        assert (follower.log_start_offset, follower.log_end_offset) == (5, 30)
+
+
 def test_a_slice_of_a_deleted_segment_stays_readable(tmp_path: Path) -> None:
     config = replace(SMALL, retention_bytes=0)
     with one_log(tmp_path, config) as log:
