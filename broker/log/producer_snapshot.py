@@ -173,4 +173,5 @@ def _with_earlier(entry: ProducerEntry, headers: list[BatchHeader]) -> ProducerE
         if not follows or len(chain) == REMEMBERED_BATCHES:
             break
         chain.insert(0, earlier)
-    return replace(entry, batches=tuple(chain))
+    # A replay of the log from an older snapshot may have seen more than its last few megabytes.
+    return entry if len(chain) < len(entry.batches) else replace(entry, batches=tuple(chain))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.log.config import LogConfig
-from broker.log.results import AppendResult, StorageError
+from broker.log.results import AppendResult, Duplicate, StorageError
 from tests.broker.log.logs import (
     NOW_MS,
     SMALL,
@@ -252,3 +252,21 @@ def test_values_survive_a_kill_right_after_the_append(tmp_path: Path) -> None:
     manager.abandon()
     with one_log(tmp_path) as again:
         assert values_of(again) == {0: b"a", 1: b"b"}
+
+
+def test_batches_farther_back_than_is_looked_for_are_still_known_from_the_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.log.loading._RECALLED_BYTES", 300)
+    config = LogConfig(index_interval_bytes=0)
+    manager = opened(tmp_path, config)
+    log = partition_of(manager, config)
+    sent = [batch([b"%d" % number * 50], producer=(7, 0, number)) for number in range(5)]
+    for one in sent:
+        log.append(one, leader_epoch=0, now_ms=NOW_MS)
+    manager.abandon()
+    with one_log(tmp_path, config) as log:
+        for number, one in enumerate(sent):
+            known = log.append(one, leader_epoch=0, now_ms=NOW_MS)
+            assert isinstance(known, Duplicate)
+            assert known.base_offset == number
