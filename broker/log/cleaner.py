@@ -139,6 +139,10 @@ class LogCleaner:
         except StopIteration as end:
             report: CleaningReport = end.value
             return report
+        except (OSError, CorruptBatch, StorageError):
+            if log.changes != unchanged:
+                return None  # its folder may have been renamed under a worker thread
+            raise
         finally:
             steps.close()
 

@@ -17,6 +17,8 @@ from broker.log.log_manager import LogManager
 from broker.log.offset_map import ENTRY_BYTES
 from broker.log.partition_log import PartitionLog
 from broker.log.results import TopicPartition
+from broker.log.segment import Segment
+from broker.log.swapping import sync_cleaned
 from tests.broker.log.cleaning import COMPACTED, add, records_of
 from tests.broker.log.logs import NOW_MS, SMALL, batch
 
@@ -120,6 +122,28 @@ async def test_a_deleted_log_ends_its_cleaning_quietly(
         for _ in range(10):
             await trio.lowlevel.checkpoint()
         manager.delete("all", 0)
+    assert not manager.offline
+    manager.close()
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+async def test_a_log_deleted_during_an_fsync_takes_nothing_else_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_made_anew: bool
+) -> None:
+    manager = opened(tmp_path, {"all": COMPACTED})
+    fill(created(manager, "all", COMPACTED), 60)
+
+    def delete() -> None:
+        manager.delete("all", 0)
+        if is_made_anew:
+            created(manager, "all", COMPACTED)
+
+    def sync_late(segment: Segment, modified_ns: int) -> None:
+        trio.from_thread.run_sync(delete)
+        sync_cleaned(segment, modified_ns)
+
+    monkeypatch.setattr("broker.log.cleaning.sync_cleaned", sync_late)
+    assert not await cleaner(manager).clean_filthiest()
     assert not manager.offline
     manager.close()
 
