@@ -50,7 +50,7 @@ async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrRespon
     }
     return LeaderAndIsrResponse(
         error_code=ErrorCode.NONE,
-        topics=tuple([await _take(topic, call) for topic in request.topic_states]),
+        topics=tuple([await _take(topic, request, call) for topic in request.topic_states]),
     )
 
 
@@ -72,16 +72,21 @@ def _refuse_illegal(request: LeaderAndIsrRequest) -> None:
             raise CloseConnection(f"LeaderAndIsr for {topic.topic_name} with a negative partition")
 
 
-async def _take(topic: LeaderAndIsrTopicState, call: Call) -> LeaderAndIsrTopicError:
+async def _take(
+    topic: LeaderAndIsrTopicState, request: LeaderAndIsrRequest, call: Call
+) -> LeaderAndIsrTopicError:
+    """Take the partitions of a topic, until a newer controller speaks: it may have deleted some."""
+    partitions = call.node.partitions
     errors: list[LeaderAndIsrPartitionError] = []
     for state in topic.partition_states:
+        error = ErrorCode.STALE_CONTROLLER_EPOCH
+        if partitions.obeys(request.controller_epoch):
+            error = partitions.take(_leadership(topic, state), is_new=state.is_new)
         errors.append(
             LeaderAndIsrPartitionError(
                 topic_name=topic.topic_name,
                 partition_index=state.partition_index,
-                error_code=call.node.partitions.take(
-                    _leadership(topic, state), is_new=state.is_new
-                ),
+                error_code=error,
             )
         )
         # A new log takes milliseconds of the disk's time; other clients get their turn between.

@@ -37,6 +37,8 @@ async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataRe
     except ZooKeeperFault as error:
         _LOG.warning("settings of topics cannot be read: %s", error)
         return UpdateMetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    if not call.node.partitions.obeys(request.controller_epoch):
+        return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
     take(request, call.node.metadata, call.node.config.inter_broker_listener.name)
     for topic in request.topic_states:
         if call.node.metadata.topic(topic.topic_name) is None:

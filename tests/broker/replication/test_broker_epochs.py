@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.replication.leadership import Leadership
 from tests.broker.rig import TOPIC_ID, serving
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import (
@@ -99,3 +100,43 @@ async def test_an_order_for_an_earlier_life_does_not_raise_the_controllers_epoch
             await controller.ask(replace(order, broker_epoch=EARLIER, controller_epoch=100))
         answer = await controller.ask(replace(DEPOSES, broker_epoch=PRESENT))
         assert answer.error_code == ErrorCode.NONE
+
+
+async def test_what_is_known_is_not_replaced_by_a_controller_deposed_while_it_was_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as controller:
+
+        async def meanwhile(_: object) -> None:
+            assert rig.node.partitions.obeys(2)
+
+        monkeypatch.setattr(rig.node, "know_topics", meanwhile)
+        before = dict(rig.node.metadata.brokers)
+        answer = await controller.ask(FORGETS)
+        assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert dict(rig.node.metadata.brokers) == before
+
+
+async def test_what_a_newer_controller_deletes_meanwhile_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other requests are served between two partitions of a LeaderAndIsr."""
+    (topic,) = DEPOSES.topic_states
+    (state,) = topic.partition_states
+    states = (replace(state, partition_index=1), state)
+    both = replace(DEPOSES, topic_states=(replace(topic, partition_states=states),))
+    async with serving(tmp_path) as rig, rig.connect() as older:
+        partitions = rig.node.partitions
+        take = partitions.take
+
+        def take_and_delete(told: Leadership, *, is_new: bool = False) -> ErrorCode:
+            taken = take(told, is_new=is_new)
+            assert partitions.obeys(2)
+            assert partitions.stop("t", 0, leader_epoch=-2, delete=True) is ErrorCode.NONE
+            return taken
+
+        monkeypatch.setattr(partitions, "take", take_and_delete)
+        (answer,) = (await older.ask(both)).topics
+        codes = [error.error_code for error in answer.partition_errors]
+        assert codes == [ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH]
+        assert partitions.get("t", 0) is None
