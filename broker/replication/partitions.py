@@ -138,13 +138,15 @@ class Partitions:
             self.save_high_watermarks()  # a topic made anew must not find those of the old one
 
     def _open(self, leadership: Leadership) -> Partition:
+        config = self._config_of(leadership.topic)
         log = self._logs.create(
             leadership.topic,
             leadership.index,
             topic_id=leadership.topic_id.bytes,
-            config=self._config_of(leadership.topic),
+            config=config,
             now_ms=self._clock.now_ms(),
         )
+        log.config = config  # a log found at the start has the settings of that time
         return Partition(
             self._broker_id,
             log,

@@ -193,3 +193,16 @@ def test_a_corrupt_batch_meets_the_fence_before_its_crc_is_looked_at(
         )
         assert isinstance(refused, Refused)
         assert refused.error is error
+
+
+def test_a_log_found_at_the_start_gets_the_settings_of_now(tmp_path: Path) -> None:
+    """They may have changed while the logs were opened, before any replica was held."""
+    then, now = LogConfig(), LogConfig(min_insync_replicas=2, retention_ms=-1)
+    for settings in (then, now):
+        logs = LogManager.open(
+            [tmp_path], broker_id=0, cluster_id="c", config_of=lambda _: then, now_ms=NOW_MS
+        )
+        partitions = Partitions(0, logs, {"t": settings}.__getitem__, HandClock())
+        assert partitions.take(leadership(0)) is ErrorCode.NONE
+        assert led(partitions).log.config == settings
+        logs.close()
