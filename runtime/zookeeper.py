@@ -236,18 +236,17 @@ class ZooKeeper:
 
     @asynccontextmanager
     async def watch_state(self) -> AsyncIterator[trio.MemoryReceiveChannel[SessionState]]:
-        """Open a channel of session states, the present one first; slow readers get the newest."""
+        """Open a channel of session states, the present one first; slow readers get the newest.
+
+        The same one again when it was another meanwhile: that may be a new session.
+        """
         send, receive = trio.open_memory_channel[SessionState](0)
 
         async def follow() -> None:
-            last: SessionState | None = None
             while True:
                 changed = self._state_changed
-                if self._state is not last:
-                    last = self._state
-                    await send.send(last)
-                else:
-                    await changed.wait()
+                await send.send(self._state)
+                await changed.wait()
 
         async with background_tasks() as tasks:
             tasks.start_soon(follow)

@@ -1,0 +1,21 @@
+"""What is told of a session's states, without a server."""
+
+import trio
+from kazoo.client import KazooClient
+
+from runtime.zookeeper import SessionState, ZooKeeper
+
+
+async def test_a_session_lost_and_replaced_within_one_turn_of_the_loop_is_told() -> None:
+    """As after a pause: kazoo's thread has a new session before this loop has run once."""
+    client = KazooClient(hosts="127.0.0.1:1")
+    zookeeper = ZooKeeper(client, "127.0.0.1:1", 4_000)
+    (tell,) = client.state_listeners
+    with trio.fail_after(5):
+        tell("CONNECTED")
+        await zookeeper.wait_connected()
+        async with zookeeper.watch_state() as states:
+            assert await states.receive() is SessionState.CONNECTED
+            for state in ("SUSPENDED", "LOST", "CONNECTED"):
+                tell(state)
+            assert await states.receive() is SessionState.CONNECTED
