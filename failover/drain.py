@@ -8,7 +8,7 @@ import trio
 
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
-from failover.site import Place, Site
+from failover.site import LogUnavailable, Place, Site
 
 DRAIN_POLL_S: Final = 0.05
 
@@ -43,20 +43,28 @@ def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Plac
 async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: int) -> int:
     """Return once nothing is missing, and how many source offsets were at first.
 
-    Raises StepFailed after `timeout_ms`, naming the partition that lacks most, and NetworkFault.
+    A log of the target that cannot tell is asked again. Raises StepFailed after `timeout_ms`, naming
+    the partition that lacks most, and NetworkFault.
     """
     left: dict[Place, int] = {}
     first: int | None = None
+    unavailable = ""
     with trio.move_on_after(timeout_ms / 1000):
         while True:
-            await follower.refresh(logs.ends)
-            left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
-            first = sum(left.values()) if first is None else first
-            if not left:
-                return first
+            try:
+                await follower.refresh(logs.ends)
+            except LogUnavailable as fault:
+                unavailable = f" ({fault})"
+            else:
+                left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
+                first = sum(left.values()) if first is None else first
+                if not left:
+                    return first
             await trio.sleep(DRAIN_POLL_S)
     if first is None:
-        raise StepFailed(f"the target did not say how far it got in {timeout_ms / 1000:g} s")
+        raise StepFailed(
+            f"the target did not say how far it got in {timeout_ms / 1000:g} s{unavailable}"
+        )
     (topic, partition), most = max(left.items(), key=lambda item: item[1])
     raise StepFailed(
         f"{sum(left.values())} records in {len(left)} partitions did not arrive within"

@@ -65,8 +65,8 @@ class MapFollower:
     async def refresh(self, places: Iterable[Place] | None = None) -> None:
         """Read the target's ends, then what is new in the map.
 
-        Without `places` all that the map knows. Raises NetworkFault, SiteUnclear when the map
-        contradicts itself.
+        Without `places` all that the map knows. Raises NetworkFault, LogUnavailable when an end is
+        not told, SiteUnclear when the map contradicts itself.
         """
         if places is None:
             await self._read()

@@ -23,6 +23,10 @@ class SiteUnclear(NetworkFault):
     """The cluster answers, but not with what was asked; the message names the partition."""
 
 
+class LogUnavailable(SiteUnclear):
+    """A log that is there, or may be, cannot tell now where it ends."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """A cluster with its name. Methods raise NetworkFault."""
@@ -51,11 +55,19 @@ class Site:
         return await self._offsets(places, EARLIEST)
 
     async def known_ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return where those of these logs end that exist here and can tell."""
+        """Return where those of these logs end that exist here.
+
+        Raises LogUnavailable for the first one that cannot tell: no end is not an end of 0.
+        """
         answers = await list_offsets(self.cluster, set(places), timestamp=LATEST)
-        return {
-            place: answer for place, answer in answers.items() if not isinstance(answer, ErrorCode)
-        }
+        found: dict[Place, int] = {}
+        for place, answer in sorted(answers.items()):
+            if not isinstance(answer, ErrorCode):
+                found[place] = answer
+            elif answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self.cluster.forget(place[0])
+                raise LogUnavailable(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
+        return found
 
     async def members(self, groups: PatternSet) -> dict[str, int]:
         """Return how many members each group has that the patterns choose."""

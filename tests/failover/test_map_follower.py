@@ -1,0 +1,71 @@
+"""What is sealed when a part of the target is away: nothing, rather than what is not known."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from failover.drain import SourceLogs, wait_drained
+from failover.execute import StepFailed
+from failover.map_follower import MapFollower
+from failover.site import LogUnavailable, Site
+from offset_translation.map_records import map_topic_name, piece_start
+from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
+from wire.net import open_cluster
+from wire.record_batch import Record, build_batch
+
+ORDERS = ("orders", 0)
+MAP = map_topic_name("dc1")
+
+
+def fill(partition: FakePartition, *records: Record) -> None:
+    partition.batches.append(build_batch(records))
+    partition.end = len(records)
+
+
+@asynccontextmanager
+async def target_with_a_map(count: int) -> AsyncIterator[tuple[FakeCluster, Site]]:
+    """A target with so many mirrored records, and the map that says so."""
+    async with run_fake_cluster() as cluster:
+        orders = cluster.create_topic("orders", 0).partitions[0]
+        fill(orders, *(Record(number, 0, None, b"x") for number in range(count)))
+        key, value = piece_start("orders", 0, source_start=0, target_start=0)
+        fill(cluster.create_topic(MAP, 0).partitions[0], Record(0, 0, key, value))
+        async with open_cluster(cluster.bootstrap, client_id="failover") as opened:
+            yield cluster, Site(name="dc2", cluster=opened)
+
+
+@pytest.mark.parametrize("topic", ["orders", MAP])
+async def test_a_log_without_a_leader_is_not_taken_for_an_empty_one(topic: str) -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        follower = MapFollower(site, "dc1")
+        await follower.refresh([ORDERS])
+        assert (follower.mirrored_end(ORDERS), follower.writing_end(ORDERS)) == (7, 7)
+        cluster.topics[topic].partitions[0].leader = -1
+        await site.cluster.metadata(refresh=True)
+        for one in (follower, MapFollower(site, "dc1")):
+            with pytest.raises(LogUnavailable, match=f"^dc2 {topic}-0: LEADER_NOT_AVAILABLE$"):
+                await one.refresh([ORDERS])
+        assert (follower.mirrored_end(ORDERS), follower.writing_end(ORDERS)) == (7, 7)
+
+
+async def test_a_log_that_does_not_exist_is_empty() -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        del cluster.topics["orders"]
+        follower = MapFollower(site, "dc1")
+        await follower.refresh([ORDERS])
+        assert (follower.mirrored_end(ORDERS), follower.writing_end(ORDERS)) == (0, 0)
+        del cluster.topics[MAP]
+        await follower.refresh([ORDERS])
+
+
+async def test_a_drain_asks_a_log_that_cannot_tell_again_until_its_time_is_over() -> None:
+    logs = SourceLogs(starts={ORDERS: 0}, ends={ORDERS: 7})
+    async with target_with_a_map(7) as (cluster, site):
+        orders = cluster.topics["orders"].partitions[0]
+        orders.leader = -1
+        follower = MapFollower(site, "dc1")
+        with pytest.raises(StepFailed, match=r"^the target did not say .* \(dc2 orders-0: LEADER_"):
+            await wait_drained(logs, follower, timeout_ms=400)
+        orders.leader = 0
+        assert await wait_drained(logs, follower, timeout_ms=5_000) == 0
