@@ -21,9 +21,28 @@ class SourceLogs:
     ends: Mapping[Place, int]
 
 
-async def read_source_logs(source: Site, places: tuple[Place, ...]) -> SourceLogs:
-    """Ask the source; raises NetworkFault."""
-    return SourceLogs(starts=await source.starts(places), ends=await source.ends(places))
+async def read_source_logs(
+    source: Site, places: tuple[Place, ...], *, timeout_ms: int
+) -> SourceLogs:
+    """Return where the logs of a fenced source begin and end, once all of them is committed.
+
+    What a leader has appended before the fence nobody can read until its replicas have it, and then
+    its producer is told that it was taken. Raises StepFailed after `timeout_ms`, and NetworkFault.
+    """
+    waits = list(places)
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            ends = await source.ends(places)
+            whole = await source.whole_ends(places)
+            waits = [place for place in places if whole.get(place) != ends[place]]
+            if not waits:
+                return SourceLogs(starts=await source.starts(places), ends=ends)
+            await trio.sleep(DRAIN_POLL_S)
+    topic, partition = waits[0]
+    raise StepFailed(
+        f"{source.name} {topic}-{partition} did not commit within {timeout_ms / 1000:g} s what it"
+        f" had taken before the fence ({len(waits)} of {len(places)} partitions)"
+    )
 
 
 def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Place, int]:
@@ -43,8 +62,8 @@ def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Plac
 async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: int) -> int:
     """Return once nothing is missing, and how many source offsets were at first.
 
-    A log of the target that cannot tell is asked again. Raises StepFailed after `timeout_ms`, naming
-    the partition that lacks most, and NetworkFault.
+    A log of the target that cannot tell is asked again. Raises StepFailed after `timeout_ms`,
+    naming the partition that lacks most, and NetworkFault.
     """
     left: dict[Place, int] = {}
     first: int | None = None

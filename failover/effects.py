@@ -200,8 +200,9 @@ class PromotionEffects:
     # --- records ---------------------------------------------------------------------------------
 
     async def _drain(self, journal: Journal) -> Outcome:
-        logs = await read_source_logs(self.source, _places(journal))
-        records = await wait_drained(logs, self.follower, timeout_ms=self.limits.drain_timeout_ms)
+        timeout_ms = self.limits.drain_timeout_ms
+        logs = await read_source_logs(self.source, _places(journal), timeout_ms=timeout_ms)
+        records = await wait_drained(logs, self.follower, timeout_ms=timeout_ms)
         starts, ends = by_topic(logs.starts), by_topic(logs.ends)
         return Outcome(facts={"records": records, "starts": starts, "ends": ends})
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
-from wire.net.operations import describe_groups, list_groups, list_offsets
+from wire.net.operations import describe_groups, list_groups, list_offsets, log_ends
 
 Place: TypeAlias = tuple[str, int]
 
@@ -53,6 +53,16 @@ class Site:
     async def starts(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return where these logs begin."""
         return await self._offsets(places, EARLIEST)
+
+    async def whole_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return where these logs end with what is not on all replicas yet, of those that tell."""
+        found: dict[Place, int] = {}
+        for place, answer in (await log_ends(self.cluster, set(places))).items():
+            if isinstance(answer, ErrorCode):
+                self.cluster.forget(place[0])
+            else:
+                found[place] = answer
+        return found
 
     async def known_ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return where those of these logs end that exist here.

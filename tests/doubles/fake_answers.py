@@ -52,6 +52,13 @@ from wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochEpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
 from wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -226,7 +233,37 @@ def _end(
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=0,
-        offset=held.start if asked.timestamp == -2 else held.end,
+        offset=held.start if asked.timestamp == -2 else held.end - held.uncommitted,
+    )
+
+
+def offset_for_leader_epoch(
+    broker: "FakeBroker", _: int, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(
+                    _end_of_epoch(broker, topic.topic, asked) for asked in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _end_of_epoch(
+    broker: "FakeBroker", topic: str, asked: OffsetForLeaderPartition
+) -> OffsetForLeaderEpochEpochEndOffset:
+    held = _partition(broker, topic, asked.partition)
+    if isinstance(held, ErrorCode):
+        return OffsetForLeaderEpochEpochEndOffset(error_code=held, partition=asked.partition)
+    return OffsetForLeaderEpochEpochEndOffset(
+        error_code=0,
+        partition=asked.partition,
+        leader_epoch=asked.leader_epoch,
+        end_offset=held.end,
     )
 
 
@@ -356,4 +393,5 @@ ANSWERS: Final[Mapping[int, Answer]] = {
     10: find_coordinator,
     15: describe_groups,
     16: list_groups,
+    23: offset_for_leader_epoch,
 }

@@ -44,6 +44,8 @@ class FakePartition:
     batches: list[bytes] = field(default_factory=list)
     start: int = 0
     end: int = 0
+    uncommitted: int = 0
+    """How many of the last offsets are not on all replicas yet. A fetch returns them too."""
 
 
 @dataclass(slots=True)

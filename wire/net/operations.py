@@ -17,6 +17,7 @@ from wire.net.partition_operations import (
     TopicPartition,
     append,
     list_offsets,
+    log_ends,
     read_partition,
 )
 
@@ -36,5 +37,6 @@ __all__ = [
     "fetch_offsets_of",
     "list_groups",
     "list_offsets",
+    "log_ends",
     "read_partition",
 ]

@@ -19,6 +19,11 @@ from wire.messages.fetch import (
     FetchTopic,
 )
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -138,6 +143,47 @@ class _OffsetQuestion:
     def _not_reached(self, places: Sequence[TopicPartition], fault: NetworkFault) -> None:
         self.fault = fault
         self.offsets |= dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
+
+
+async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
+    """Return for each partition where its leader's log ends, be that committed or not yet.
+
+    A partition whose leader does not say, or is not known, gets an ErrorCode; nothing is tried
+    again. Raises NetworkFault.
+    """
+    wanted = list(dict.fromkeys(partitions))
+    view = await cluster.metadata(sorted({topic for topic, _ in wanted}))
+    found: Offsets = dict.fromkeys(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+    by_leader: defaultdict[int, defaultdict[str, list[OffsetForLeaderPartition]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for topic, index in wanted:
+        try:
+            lives = view.partition(topic, index)
+        except RequestRefused as refused:
+            found[topic, index] = refused.code
+            continue
+        by_leader[lives.leader][topic].append(
+            OffsetForLeaderPartition(
+                partition=index,
+                current_leader_epoch=lives.leader_epoch,
+                leader_epoch=lives.leader_epoch,
+            )
+        )
+    for leader, topics in by_leader.items():
+        request = OffsetForLeaderEpochRequest(
+            topics=tuple(
+                OffsetForLeaderTopic(topic=topic, partitions=tuple(asked))
+                for topic, asked in topics.items()
+            )
+        )
+        answer = await cluster.request(request, node=leader)
+        for answered in answer.topics:
+            for end in answered.partitions:
+                code = code_of(end.error_code)
+                is_told = code is ErrorCode.NONE
+                found[answered.topic, end.partition] = end.end_offset if is_told else code
+    return found
 
 
 async def append(
