@@ -34,6 +34,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from failover.steps import (
+    ORDER,
+    UNDOABLE,
     Direction,
     PromotionKind,
     PromotionState,
@@ -111,9 +113,14 @@ class Journal:
 
 
 def begin_step(journal: Journal, step: StepName, now_ms: int) -> Journal:
-    """Record that a step is about to act; a step found started keeps its first start and facts."""
+    """Record that a step is about to act; a step found started keeps its first start and facts.
+
+    It is the last one then, also where it comes from a promotion that this one replaces.
+    """
     found = journal.record(step)
     if found is not None:
+        others = tuple(record for record in journal.steps if record.name is not step)
+        journal = replace(journal, steps=(*others, found))
         return _put(journal, replace(found, state=StepState.STARTED))
     record = StepRecord(
         name=step, state=StepState.STARTED, started_ms=now_ms, ended_ms=None, facts={}
@@ -142,6 +149,25 @@ def note_facts(journal: Journal, step: StepName, facts: Facts) -> Journal:
 def turn_back(journal: Journal, reason: str) -> Journal:
     """Decide that the promotion is rolled back. The first reason is the one that stays."""
     return replace(journal, direction=Direction.BACK, reason=journal.reason or reason)
+
+
+def taken_on(replaced: Journal, kind: PromotionKind) -> tuple[StepRecord, ...]:
+    """Return the records with which a promotion begins that replaces another one of its site.
+
+    What that one has begun and not taken back counts as begun: it is done again, or taken back.
+    """
+    wanted = [step for step in ORDER[kind] if step in UNDOABLE or step is StepName.PREFLIGHT]
+    records = [record for record in map(replaced.record, wanted) if record is not None]
+    return tuple(
+        replace(
+            record,
+            state=StepState.STARTED,
+            ended_ms=None,
+            facts=record.facts if record.name is StepName.PREFLIGHT else {},
+        )
+        for record in records
+        if record.state is not StepState.UNDONE
+    )
 
 
 def _put(journal: Journal, record: StepRecord) -> Journal:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from failover.effects import PromotionEffects
 from failover.execute import Executor
 from failover.flow import FlowControl
-from failover.journal import Journal, turn_back
+from failover.journal import Journal, taken_on, turn_back
 from failover.lease import Lease, hold_lease
 from failover.map_follower import MapFollower
 from failover.plan import Plan, Refusal, Request, Resume, decide, describe
@@ -59,11 +59,12 @@ class Controller:
             case Plan():
                 for line in describe(decision):
                     self.show(line)
-                if decision.supersedes is not None:
-                    await self._close(decision.supersedes, decision)
-                store = self._store(decision.epoch)
                 journal = _first(decision, started_ms)
-                await store.create(journal)
+                if decision.supersedes is None:
+                    store = self._store(decision.epoch)
+                    await store.create(journal)
+                else:
+                    store, journal = await self._replace(decision.supersedes, journal)
         return await self._carry_out(store, journal)
 
     async def abort(self) -> Journal:
@@ -113,14 +114,16 @@ class Controller:
                 backward=MapFollower(ends.source, flow.target),
             )
 
-    async def _close(self, journal: Journal, plan: Plan) -> None:
-        """End a planned promotion whose source was lost; what it did is needed from here on."""
-        store = self._store(journal.epoch)
-        journal = await store.take_over()
-        if StepName.ANNOUNCE in journal.step_states:
-            await store.announce(journal, None)
-        reason = f"{plan.source} was lost: replaced by the promotion with epoch {plan.epoch}"
-        await store.save(replace(turn_back(journal, reason), state=PromotionState.ROLLED_BACK))
+    async def _replace(self, replaced: Journal, journal: Journal) -> tuple[WitnessStore, Journal]:
+        """End a planned promotion whose source was lost; the new one takes on what it has done."""
+        old = self._store(replaced.epoch)
+        replaced = await old.take_over()
+        if StepName.ANNOUNCE in replaced.step_states:
+            await old.announce(replaced, None)
+        journal = replace(journal, steps=taken_on(replaced, journal.kind))
+        reason = f"{journal.source} was lost: replaced by the promotion with epoch {journal.epoch}"
+        ended = replace(turn_back(replaced, reason), state=PromotionState.ROLLED_BACK)
+        return await old.replace_by(journal, ended), journal
 
     def _control(self, flow: FlowConfig) -> FlowControl:
         return FlowControl(self.zookeeper, self.paths, flow)

@@ -15,6 +15,7 @@ from runtime.witness import ActiveSite, WitnessPaths
 from runtime.zookeeper import (
     BadVersion,
     Check,
+    Create,
     NodeExists,
     Operation,
     SetData,
@@ -50,13 +51,21 @@ def find_unfinished(journals: list[Journal]) -> Journal | None:
 class WitnessStore:
     """One promotion's journal, held by the one controller that writes it."""
 
-    def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths, lease: Lease, epoch: int) -> None:
-        """Call create() or take_over() before anything else."""
+    def __init__(
+        self,
+        zookeeper: ZooKeeper,
+        paths: WitnessPaths,
+        lease: Lease,
+        epoch: int,
+        *,
+        version: int = -1,
+    ) -> None:
+        """Call create() or take_over() before anything else, unless the node's version is known."""
         self._zookeeper = zookeeper
         self._paths = paths
         self._lease = lease
         self._path = paths.journal(epoch)
-        self._version = -1
+        self._version = version
 
     async def create(self, journal: Journal) -> None:
         """Write the first version; raises Superseded when somebody else has begun this epoch."""
@@ -84,6 +93,28 @@ class WitnessStore:
             return decode_journal(node.data)
 
         return await self._lease.act(claim)
+
+    async def replace_by(self, journal: Journal, ended: Journal) -> "WitnessStore":
+        """Write our last version and another promotion's first one, both or neither.
+
+        Return the store of the other. Raises Superseded.
+        """
+        data, path = encode_journal(journal), self._paths.journal(journal.epoch)
+        operations = (
+            SetData(path=self._path, data=encode_journal(ended), version=self._version),
+            Create(path=path, data=data),
+        )
+
+        async def write() -> None:
+            try:
+                await self._zookeeper.transaction(operations)
+            except (BadVersion, NodeExists):
+                node = await self._zookeeper.get(path)
+                if node is None or node.data != data:
+                    raise Superseded(f"{self._path} was written by another controller") from None
+
+        await self._lease.act(write)
+        return WitnessStore(self._zookeeper, self._paths, self._lease, journal.epoch, version=0)
 
     async def save(self, journal: Journal) -> None:
         """Write the next version of the journal; raises Superseded."""

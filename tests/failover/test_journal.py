@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from failover.journal import (
+    Facts,
     Journal,
     JournalUnreadable,
     PartitionEnds,
@@ -13,6 +14,7 @@ from failover.journal import (
     decode_journal,
     encode_journal,
     end_step,
+    taken_on,
     turn_back,
 )
 from failover.steps import Direction, PromotionKind, StepName, StepState
@@ -83,3 +85,29 @@ def test_a_step_begun_again_keeps_its_first_start_and_its_facts() -> None:
 def test_the_first_reason_for_going_back_stays() -> None:
     journal = turn_back(turn_back(EMPTY, "drain: too slow"), "another")
     assert (journal.direction, journal.reason) == (Direction.BACK, "drain: too slow")
+
+
+def test_a_promotion_takes_on_what_another_has_begun_and_what_the_target_was_before() -> None:
+    journal = EMPTY
+    facts: Facts = {"topics": {"orders": 1}, "fence": ["orders"]}
+    for step in (StepName.PREFLIGHT, StepName.ANNOUNCE, StepName.FENCE, StepName.DRAIN):
+        journal = begin_step(journal, step, 7)
+        journal = end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=8)
+    journal = begin_step(journal, StepName.STOP_FLOW, 9)
+    steps = taken_on(journal, PromotionKind.SOURCE_LOST)
+    assert [(one.name, one.state, one.facts) for one in steps] == [
+        (StepName.PREFLIGHT, StepState.STARTED, facts),
+        (StepName.STOP_FLOW, StepState.STARTED, {}),
+        (StepName.FENCE, StepState.STARTED, {}),
+    ]
+    journal = end_step(journal, StepName.FENCE, state=StepState.UNDONE, facts={}, now_ms=9)
+    assert StepName.FENCE not in [one.name for one in taken_on(journal, PromotionKind.SOURCE_LOST)]
+
+
+def test_the_step_begun_last_is_the_last_one() -> None:
+    journal = begin_step(begin_step(EMPTY, StepName.PREFLIGHT, 1), StepName.FENCE, 2)
+    journal = begin_step(journal, StepName.PREFLIGHT, 3)
+    assert [(one.name, one.started_ms) for one in journal.steps] == [
+        (StepName.FENCE, 2),
+        (StepName.PREFLIGHT, 1),
+    ]

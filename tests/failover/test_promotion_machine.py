@@ -7,15 +7,15 @@ begun.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from failover.execute import Executor, Outcome, RollbackStuck, StepFailed, StepReport
-from failover.journal import Facts, Journal, decode_journal, encode_journal
+from failover.journal import Facts, Journal, decode_journal, encode_journal, taken_on
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
 
 
@@ -208,6 +208,29 @@ def test_a_failing_step_ends_in_a_complete_rollback_or_does_not_matter(
         assert world == World(journal=world.journal, version=world.version)
     else:
         assert journal.state is PromotionState.DONE
+
+
+@given(
+    st.integers(1, 60),
+    kill_times,
+    st.sampled_from(ORDER[PromotionKind.SOURCE_LOST][:-2]),
+)
+def test_what_a_replaced_promotion_did_is_taken_back_by_the_one_in_its_stead(
+    kill_in: int, kills: list[int], failing: StepName
+) -> None:
+    world = World()
+    begin(world, PromotionKind.PLANNED)
+    first = controller(world, Fate(kill_in=kill_in, failing=frozenset()), [])
+    trio.run(survive, first, decode_journal(world.journal))
+    replaced = decode_journal(world.journal)
+    assume(not is_switched(replaced.step_states))
+    world.moving_to = None
+    steps = taken_on(replaced, PromotionKind.SOURCE_LOST)
+    begin(world, PromotionKind.SOURCE_LOST)
+    world.journal = encode_journal(replace(decode_journal(world.journal), epoch=2, steps=steps))
+    journal = run_to_the_end(world, kills, frozenset({failing}))
+    assert journal.state is PromotionState.ROLLED_BACK
+    assert world == World(journal=world.journal, version=world.version)
 
 
 @given(kinds, st.integers(1, 60), st.integers(1, 60))
