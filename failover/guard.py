@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
 from failover.journal import Journal
-from failover.lease import LeaseHeld, hold_lease
+from failover.lease import LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
 from failover.status import Status, read_status
@@ -63,7 +63,7 @@ async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> No
             breach = find_breach(status)
             if breach is not None:
                 await lease.act(lambda: _fence(configuration, breach))
-    except LeaseHeld as error:
+    except (LeaseHeld, LeaseLost) as error:
         _LOG.info("a returned site is not fenced yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
         _LOG.warning("a returned site could not be fenced: %s", brief(error))

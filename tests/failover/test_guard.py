@@ -1,12 +1,22 @@
 """Which sites are to be closed is decided from the status alone."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
-from failover.guard import Breach, find_breach
+import pytest
+
+import failover.guard
+from failover.guard import Breach, close_breach, find_breach
 from failover.journal import Journal, begin_step, end_step
+from failover.lease import LeaseLost
 from failover.status import SiteStatus, Status
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
+from runtime.config import Configuration
 from runtime.witness import ActiveSite
+from runtime.zookeeper import ZooKeeper
 
 
 def last_promotion() -> Journal:
@@ -65,3 +75,23 @@ def test_nothing_is_closed_while_or_unless_a_promotion_says_so() -> None:
     running = replace(last_promotion(), epoch=2, state=PromotionState.RUNNING)
     assert find_breach(replace(BACK, unfinished=running)) is None
     assert find_breach(replace(BACK, switched=None)) is None
+
+
+async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lost:
+        async def act(self, _: Callable[[], Awaitable[None]]) -> None:
+            raise LeaseLost("the session with the witness was lost")
+
+    @asynccontextmanager
+    async def hold_lease(*_: object, **__: object) -> AsyncIterator[Lost]:
+        yield Lost()
+
+    async def read_status(*_: object) -> Status:
+        return BACK
+
+    monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
+    monkeypatch.setattr(failover.guard, "read_status", read_status)
+    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    await close_breach(cast("Configuration", configuration), cast("ZooKeeper", None))
