@@ -143,7 +143,18 @@ def _is_of_dead_process(owner: bytes) -> bool:
         return False
     if machine is None or machine != _machine():
         return False
-    return not Path(f"/proc/{pid}").exists()
+    return not _is_there(pid)
+
+
+def _is_there(pid: int) -> bool:
+    """Tell whether a process exists; /proc may hide those of other users."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _machine() -> str | None:
