@@ -16,10 +16,11 @@ from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
 from failover.execute import Outcome, StepFailed
 from failover.fence import Fence, FenceDoesNotHold, read_fence, set_fence, wait_holds
 from failover.flow import FlowControl
-from failover.groups import BothMaps, move_groups, wait_left
+from failover.groups import GROUPS_BYTES, BothMaps, move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
+from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.site import Place, Site, brief, by_topic, client_let_through
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
@@ -112,10 +113,13 @@ class PromotionEffects:
         await self.store.announce(journal, None)
         return {}
 
-    async def _groups_leave(self, _: Journal) -> Outcome:
+    async def _groups_leave(self, journal: Journal) -> Outcome:
         return Outcome(
             facts=await wait_left(
-                self.source, self.flow.groups, timeout_ms=self.limits.group_drain_timeout_ms
+                self.source,
+                self.flow.groups,
+                timeout_ms=self.limits.group_drain_timeout_ms,
+                room=_room_for_groups(journal),
             )
         )
 
@@ -130,6 +134,7 @@ class PromotionEffects:
                 self.target,
                 self.flow.groups,
                 BothMaps(forward=self.follower.maps, backward=bounded),
+                room=_room_for_groups(journal),
             )
         )
 
@@ -269,6 +274,11 @@ def _places(journal: Journal) -> tuple[Place, ...]:
     return tuple(
         (topic, partition) for topic, count in sorted(topics.items()) for partition in range(count)
     )
+
+
+def _room_for_groups(journal: Journal) -> int:
+    """Return how many bytes the journal has left beside what it says of partitions."""
+    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(_places(journal))
 
 
 def _source_logs(journal: Journal) -> SourceLogs:

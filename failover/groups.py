@@ -1,12 +1,13 @@
 """Move consumer groups: wait until they have left the source, then commit where they go on."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
-from failover.journal import Facts
+from failover.journal import Facts, JsonValue
 from failover.site import Place, Site, by_topic
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
@@ -19,16 +20,33 @@ from wire.net.operations import (
     fetch_group_offsets,
 )
 
+V = TypeVar("V", bound=JsonValue)
+
 GROUPS_POLL_S: Final = 0.05
 POSITIONS_LISTED: Final = 5_000
 """So many positions are written out in the journal; those of more groups are only counted."""
+GROUPS_BYTES: Final = 100_000
+"""What the facts of both steps take in a journal together, unless more is known to be free."""
 
 
-async def wait_left(source: Site, groups: PatternSet, *, timeout_ms: int) -> Facts:
+def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:
+    """Return as many of the entries, from the first on, as so many bytes of JSON hold."""
+    found: dict[str, V] = {}
+    for name, value in entries.items():
+        room -= len(json.dumps({name: value}))
+        if room < 0:
+            break
+        found[name] = value
+    return found
+
+
+async def wait_left(
+    source: Site, groups: PatternSet, *, timeout_ms: int, room: int = GROUPS_BYTES
+) -> Facts:
     """Return once no group on the source has members, or after `timeout_ms` all the same.
 
     A client that does not follow the witness stays until it is stopped; its group moves to the
-    position that it has committed. Raises NetworkFault.
+    position that it has committed. Names take a quarter of `room`. Raises NetworkFault.
     """
     members = await source.members(groups)
     at_first = sum(1 for count in members.values() if count)
@@ -37,7 +55,13 @@ async def wait_left(source: Site, groups: PatternSet, *, timeout_ms: int) -> Fac
             await trio.sleep(GROUPS_POLL_S)
             members = await source.members(groups)
     staying = {name: count for name, count in members.items() if count}
-    return {"groups": len(members), "had_members": at_first, "still_members": staying}
+    named = fitting(staying, room // 4)
+    return {
+        "groups": len(members),
+        "had_members": at_first,
+        "still_members": named,
+        "more_members": len(staying) - len(named),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +114,19 @@ def choose(
     return Moved(positions=positions, committed=commits, left=left)
 
 
-async def move_groups(source: Site, target: Site, groups: PatternSet, maps: BothMaps) -> Facts:
+async def move_groups(
+    source: Site,
+    target: Site,
+    groups: PatternSet,
+    maps: BothMaps,
+    *,
+    room: int = GROUPS_BYTES,
+) -> Facts:
     """Translate the positions of all groups through the maps and commit them on the target.
 
     May be repeated: positions only move forward. What could not be committed is in the facts, by
-    group, with the reason. Raises NetworkFault.
+    group, with the reason. All that is written out takes three quarters of `room`. Raises
+    NetworkFault.
     """
     names = await source.members(groups)
     listed: dict[str, dict[str, dict[str, int]]] = {}
@@ -111,7 +143,14 @@ async def move_groups(source: Site, target: Site, groups: PatternSet, maps: Both
         if moved.left:
             (topic, partition), why = next(iter(moved.left.items()))
             left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
-    return {"groups": len(names), "committed": committed, "positions": listed, "left": left}
+    named = fitting(left, room // 4)
+    return {
+        "groups": len(names),
+        "committed": committed,
+        "positions": fitting(listed, room // 2),
+        "left": named,
+        "more_left": len(left) - len(named),
+    }
 
 
 async def _move(source: Site, target: Site, group: str, maps: BothMaps, *, is_idle: bool) -> Moved:

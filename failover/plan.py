@@ -1,6 +1,7 @@
 """What a promotion will do, or why it may not: a pure function of one look at both sites."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -10,9 +11,14 @@ from failover.steps import ORDER, PromotionKind, StepName, is_switched
 TopicPartition: TypeAlias = tuple[str, int]
 
 JOURNAL_BYTES: Final = 900_000
-"""ZooKeeper's default limit for a node is 1 MiB; a promotion must not find out in the middle."""
+"""For partitions. ZooKeeper's default limit for a node is 1 MiB; what it does not take it does not
+answer, and a promotion must not find out in the middle."""
 PARTITION_BYTES: Final = 200
 """What a partition takes in a journal at most, besides its topic's name."""
+TOPIC_NAMED: Final = 5
+"""So often a topic is named beside its partitions: what moves, two fences, two ends of its logs."""
+TOPIC_BYTES: Final = 20
+"""What is around its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +120,7 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
     planned = request.kind is PromotionKind.PLANNED
     view = snapshot.source if planned else snapshot.target
     assert view is not None, "a flow has a source"
-    if sum(PARTITION_BYTES + len(topic) for topic, _ in view.ends) > JOURNAL_BYTES:
+    if journal_bytes(view.ends) > JOURNAL_BYTES:
         return Refusal(
             reason=f"{len(view.ends)} partitions are too many for one journal, which must fit a"
             f" ZooKeeper node of {JOURNAL_BYTES} bytes"
@@ -130,6 +136,15 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
         lag=_lag(snapshot) if planned else None,
         groups=view.groups,
         supersedes=unfinished,
+    )
+
+
+def journal_bytes(partitions: Iterable[TopicPartition]) -> int:
+    """Return what these partitions take in a journal at most."""
+    counted = Counter(topic for topic, _ in partitions)
+    return sum(
+        count * (PARTITION_BYTES + len(topic)) + TOPIC_NAMED * (TOPIC_BYTES + len(topic))
+        for topic, count in counted.items()
     )
 
 

@@ -16,6 +16,8 @@ def _fence(facts: Any) -> str:  # noqa: ANN401 - JSON, as all facts below
 
 def _groups_leave(facts: Any) -> str:  # noqa: ANN401
     staying = ", ".join(f"{name} ({count})" for name, count in facts["still_members"].items())
+    more = facts.get("more_members", 0)
+    staying += f" and {more} more" if more else ""
     left = f"{facts['had_members']} of {facts['groups']} groups had members"
     return f"{left}; still there: {staying}" if staying else left
 
@@ -79,6 +81,8 @@ def _moved(journal: Journal) -> Iterator[str]:
         yield f"  group    {group}: {positions or 'no position in a moved topic'}"
     for group, why in moved["left"].items():
         yield f"  group    {group} was left as it is: {why}"
+    if moved.get("more_left", 0):
+        yield f"  group    {moved['more_left']} more were left as they are"
 
 
 def _lost(journal: Journal) -> Iterator[str]:

@@ -1,0 +1,63 @@
+"""What the journal says of groups has an end, however many there are."""
+
+import json
+from typing import cast
+
+import pytest
+
+import failover.groups
+from failover.groups import BothMaps, Moved, fitting, move_groups, wait_left
+from failover.site import Site
+from runtime.config import PatternSet
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+COUNT = 20_000
+ROOM = 60_000
+NOTHING = PatternSet(include=(), exclude=())
+
+
+class ManyGroups:
+    """A site with many groups, each with a member."""
+
+    cluster = None
+
+    async def members(self, _: PatternSet) -> dict[str, int]:
+        return {f"group-{number}-of-an-application": 1 for number in range(COUNT)}
+
+
+SITE = cast("Site", ManyGroups())
+
+
+def test_as_many_entries_are_kept_as_fit() -> None:
+    assert fitting({"a": 1, "b": 2}, 100) == {"a": 1, "b": 2}
+    assert fitting({"a": 1, "b": 2}, 10) == {"a": 1}
+    assert fitting({"a": 1}, 0) == {}
+
+
+async def test_of_the_groups_that_stay_some_are_named_and_all_are_counted() -> None:
+    facts = await wait_left(SITE, NOTHING, timeout_ms=100, room=ROOM)
+    named, more = facts["still_members"], facts["more_members"]
+    assert isinstance(named, dict)
+    assert named
+    assert len(named) + cast("int", more) == COUNT
+    assert len(json.dumps(facts)) < ROOM / 2
+
+
+async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def describe(*_: object) -> dict[str, object]:
+        return {}
+
+    async def move(*_: object, **__: object) -> Moved:
+        return Moved(left={("orders", 0): "busy"})
+
+    monkeypatch.setattr(failover.groups, "describe_groups", describe)
+    monkeypatch.setattr(failover.groups, "_move", move)
+    facts = await move_groups(SITE, SITE, NOTHING, BothMaps(forward={}), room=ROOM)
+    named, more = facts["left"], facts["more_left"]
+    assert isinstance(named, dict)
+    assert named
+    assert len(named) + cast("int", more) == COUNT
+    assert len(json.dumps(facts)) < ROOM
