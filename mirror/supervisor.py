@@ -28,7 +28,11 @@ MAX_PAUSE_S: Final = 30.0
 STEADY_S: Final = 60.0
 """Who has run for so long and dies is started again after the first pause."""
 BAD_INPUT: Final = 2
-"""A daemon's exit status for what does not pass by trying again."""
+"""A daemon's exit status for what does not pass by trying again.
+
+Of one that has run before it says that the file has become wrong since. The others go on as they do
+at a reload, and so does this one when the file is right again.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ def as_worker(configuration: Configuration, number: int) -> Configuration:
 
 
 async def supervise(configuration: Configuration, count: int, *, is_verbose: bool) -> int:
-    """Run until SIGINT or SIGTERM; return the exit status: a child's 2 ends all."""
+    """Run until SIGINT or SIGTERM; return the exit status: 2 at a child's first start ends all."""
     supervisor = _Supervisor(configuration, is_verbose=is_verbose)
     with trio.CancelScope() as until_asked:
         async with trio.open_nursery() as nursery:
@@ -75,8 +79,9 @@ class _Supervisor:
 
     async def keep_running(self, number: int, all_of_them: trio.CancelScope) -> None:
         """Run one worker, again and again; when cancelled, let it settle and end."""
-        backoff = Backoff()
+        backoff, starts = Backoff(), 0
         while True:
+            starts += 1
             began_s = trio.current_time()
             child = await open_child(self._command(number))
             self._children[number] = child
@@ -86,7 +91,7 @@ class _Supervisor:
             finally:
                 del self._children[number]
                 await end_child(child, patience_s=STOP_S)
-            if status == BAD_INPUT:
+            if status == BAD_INPUT and starts == 1:
                 self.status = BAD_INPUT
                 all_of_them.cancel()
                 return

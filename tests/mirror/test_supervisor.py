@@ -1,11 +1,15 @@
 """What each of several workers of one machine is started with, and when again."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+import trio
+from trio.testing import MockClock
 
+from mirror import supervisor
 from mirror.cli import main
-from mirror.supervisor import Backoff, as_worker
+from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, Backoff, _Supervisor, as_worker
 from runtime.config import load
 
 FILE = """\
@@ -42,3 +46,49 @@ def test_a_wrong_number_of_workers_is_refused(
         main(["run", "--workers", count, str(tmp_path / "dc.yaml")])
     assert ended.value.code == 2
     assert "--workers" in capsys.readouterr().err
+
+
+class Child:
+    """Runs for a while and ends with its status; without one it runs on."""
+
+    pid = 1
+
+    def __init__(self, status: int | None) -> None:
+        self._status = status
+
+    async def wait(self) -> int:
+        await trio.sleep(1 if self._status is not None else 3_600)
+        return self._status or 0
+
+
+@pytest.mark.parametrize(
+    ("statuses", "started", "ends_all"),
+    [([1, BAD_INPUT, BAD_INPUT, None], 4, False), ([BAD_INPUT, None], 1, True)],
+)
+async def test_a_file_that_has_become_wrong_does_not_end_those_who_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,  # noqa: ARG001
+    statuses: list[int | None],
+    started: int,
+    ends_all: bool,
+) -> None:
+    (tmp_path / "dc.yaml").write_text(FILE % 0)
+    children: list[Child] = []
+
+    async def open_child(_: object) -> Child:
+        children.append(Child(statuses[len(children)]))
+        return children[-1]
+
+    async def end_child(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(supervisor, "open_child", open_child)
+    monkeypatch.setattr(supervisor, "end_child", end_child)
+    monkeypatch.setattr(supervisor, "kill_child", cast("Any", lambda _: None))
+    running = _Supervisor(load(tmp_path / "dc.yaml"), is_verbose=False)
+    with trio.CancelScope() as all_of_them, trio.move_on_after(4 * MAX_PAUSE_S):
+        await running.keep_running(0, all_of_them)
+    assert len(children) == started
+    assert all_of_them.cancel_called == ends_all
+    assert running.status == (BAD_INPUT if ends_all else 0)
