@@ -200,6 +200,7 @@ def _look_again(
             flow.skip(partition, partition.refused_through, now)
         else:
             partition.retry(reason, now)
-    elif partition.state is not PartitionState.PAUSED:
-        partition.may_skip = may_skip and not partition.is_positioned
+        return
+    partition.may_skip = may_skip and not partition.is_positioned
+    if partition.state is not PartitionState.PAUSED:  # else when it is resumed
         flow.interrupt(partition, reason, now, at_once=True)

@@ -132,3 +132,14 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
     assert flow.obeyed == {restart}
     flow.orders = Orders()
     assert flow.obeyed == frozenset(), "it has been taken out"
+
+
+def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() -> None:
+    flow, partition = flow_with()
+    partition.is_positioned = False  # the daemon was started meanwhile
+    partition.pause("paused by me@h", 5)
+    restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
+    assert apply_restart(flow, restart, set()) == 1
+    assert partition.state is PartitionState.PAUSED
+    partition.retry("resumed", 6)
+    assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
