@@ -228,8 +228,9 @@ def next_assignment(
     writers = {
         name: members[name].writer if name in members else now.writers[name] for name in held
     }
-    if (owners, leaving, writers) == (now.owners, now.leaving, now.writers):
-        return None
+    is_same = (owners, leaving, writers) == (now.owners, now.leaving, now.writers)
+    if is_same and now.version:
+        return None  # of an empty flow there is a first version, too
     return Assignment(version=version, owners=owners, leaving=leaving, writers=writers)
 
 

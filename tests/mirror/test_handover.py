@@ -135,6 +135,13 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
     assert not second.leaving
 
 
+def test_a_flow_without_partitions_has_a_version_to_confirm() -> None:
+    members = {"a": Member(info=INFO, writer=MirrorProducer(producer_id=1, producer_epoch=0))}
+    first = next_assignment(Assignment(), members, (), fenced=(), loads=Loads())
+    assert first == Assignment(version=1)
+    assert next_assignment(first, members, (), fenced=(), loads=Loads()) is None
+
+
 def test_what_a_member_says_of_itself_survives_its_node() -> None:
     writer = MirrorProducer(producer_id=7, producer_epoch=1)
     said = Member(
