@@ -73,7 +73,7 @@ class Discovery:
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
         self._gone = GoneTopics(flow, links, map_log)
-        self._seen: tuple[Mapping[str, TopicView], ClusterView | None] = ({}, None)
+        self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
@@ -148,6 +148,7 @@ class Discovery:
             if not all(partition.is_settled for partition in of_topic):
                 self._flow.refresh.wake()
                 continue
+            self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
             try:
                 await delete_topic(self._links.target_admin, self._names.on_target(topic))
             except TopicRefused as refused:
