@@ -15,7 +15,7 @@ import trio
 from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
 from mirror.engine import Engine
 from mirror.flow_state import Request
-from mirror.lease import Lease
+from mirror.lease import Lease, SessionReplaced
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
 from mirror.membership import Membership, Nodes, NoMember
@@ -274,7 +274,7 @@ class FlowRunner:
                         nursery.start_soon(lease.keep)
                         nursery.start_soon(engine.run)
                         nursery.start_soon(member.run)
-        except* (NoMember, WitnessGarbled) as faults:
+        except* (NoMember, SessionReplaced, WitnessGarbled) as faults:
             _LOG.warning("%s: %s", self.config.name, faults.exceptions[0])
             self._is_member = False
             self._changed.wake()

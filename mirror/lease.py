@@ -20,8 +20,13 @@ from runtime.clock import uptime_ms
 from runtime.zookeeper import ZooKeeperFault
 
 ASKS_PER_TIMEOUT: Final = 6
+NO_SESSION: Final = 0
 LONGEST_MS: Final = 30_000
 """ZooKeeper grants 20 ticks at most, which are 40 s unless it is told otherwise."""
+
+
+class SessionReplaced(Exception):
+    """The session that the lease goes with is over, and another one is there."""
 
 
 class Witness(Protocol):
@@ -30,7 +35,7 @@ class Witness(Protocol):
     @property
     def session_id(self) -> int: ...
 
-    async def exists(self, path: str) -> bool: ...
+    async def sync(self) -> None: ...
 
 
 class Lease:
@@ -63,17 +68,24 @@ class Lease:
         return self._clock_ms() < self._until_ms
 
     async def confirm(self) -> None:
-        """Ask the witness; raises ZooKeeperFault. A later session confirms nothing."""
+        """Ask the witness; raises ZooKeeperFault. A later session confirms nothing.
+
+        A server that is cut off from the one that leads answers reads for a while, although the
+        one that leads may have ended the session: so it is that one which is asked.
+        """
         asked_ms = self._clock_ms()
-        await self._witness.exists("/")
+        await self._witness.sync()
         if self._witness.session_id == self._session_id:
             self._until_ms = asked_ms + self._timeout_ms
 
     async def keep(self) -> None:
-        """Confirm again and again, for ever."""
+        """Confirm again and again until it cannot be held again; raises SessionReplaced."""
         while True:
             await trio.sleep(self._timeout_ms / ASKS_PER_TIMEOUT / 1000)
             try:
                 await self.confirm()
             except ZooKeeperFault:
                 continue  # it runs out, unless the witness answers in time
+            if self._witness.session_id not in {NO_SESSION, self._session_id}:
+                self._until_ms = self._clock_ms()
+                raise SessionReplaced("the session with the witness is another than before")

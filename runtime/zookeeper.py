@@ -7,7 +7,7 @@ kazoo runs threads of its own; its results and events are handed to the trio loo
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -161,6 +161,10 @@ class ZooKeeper:
         """Return whether the path exists."""
         return await self._call(path, self._client.exists_async, path) is not None
 
+    async def sync(self) -> None:
+        """Return once our server has asked the one that leads, and has caught up with it."""
+        await self._call("/", self._client.sync_async, "/")
+
     async def children(self, path: str) -> list[str] | None:
         """Return the sorted names below the path, None when it does not exist."""
         try:
@@ -274,10 +278,8 @@ class ZooKeeper:
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Run in the trio loop from a thread of kazoo's; nothing to do when the loop has ended."""
-        try:
+        with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(function, *arguments)
-        except trio.RunFinishedError:
-            return
 
     async def _read_and_watch_data(
         self, path: str, changed: Callable[[WatchedEvent], None]
@@ -337,8 +339,7 @@ class ZooKeeper:
             return
         self._log_change(state)
         self._state = state
-        suspended = state is SessionState.SUSPENDED
-        self._suspended_since = trio.current_time() if suspended else math.inf
+        self._suspended_since = trio.current_time() if state is SessionState.SUSPENDED else math.inf
         changed, self._state_changed = self._state_changed, trio.Event()
         changed.set()
 

@@ -1,9 +1,11 @@
 """The right to write goes with one session, counts suspended time, and ends by itself."""
 
+import pytest
 import trio
 from trio.testing import MockClock
 
-from mirror.lease import ASKS_PER_TIMEOUT, LONGEST_MS, Lease
+from mirror.lease import ASKS_PER_TIMEOUT, LONGEST_MS, Lease, SessionReplaced
+from runtime.tasks import background_tasks
 from runtime.zookeeper_faults import ZooKeeperUnreachable
 
 
@@ -16,12 +18,11 @@ class FakeWitness:
         self.is_away = False
         self.asked = 0
 
-    async def exists(self, _: str) -> bool:
+    async def sync(self) -> None:
         self.asked += 1
         await trio.sleep(self.takes_s)
         if self.is_away:
             raise ZooKeeperUnreachable("away")
-        return True
 
 
 def loop_ms() -> int:
@@ -78,6 +79,29 @@ async def test_a_later_session_confirms_nothing(autojump_clock: MockClock) -> No
     await lease.confirm()
     await trio.sleep(1)
     assert not lease.is_held()
+
+
+@pytest.mark.parametrize("began_with", [7, 0])
+async def test_who_keeps_it_hears_that_another_session_is_there(
+    autojump_clock: MockClock, began_with: int
+) -> None:
+    del autojump_clock
+    witness = FakeWitness()
+    witness.session_id = began_with  # 0: it was made while there was no connection
+    lease = Lease(witness, 3_000, loop_ms)
+    await lease.confirm()
+    async with background_tasks() as tasks:
+        tasks.start_soon(change_later, witness)
+        with pytest.raises(SessionReplaced):
+            await lease.keep()
+    assert not lease.is_held()
+
+
+async def change_later(witness: FakeWitness) -> None:
+    await trio.sleep(2)
+    witness.session_id = 0
+    await trio.sleep(2)
+    witness.session_id = 8
 
 
 async def test_it_is_never_longer_than_what_a_witness_grants(autojump_clock: MockClock) -> None:
