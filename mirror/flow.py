@@ -6,9 +6,9 @@ mirror what the assignment gives them (mirror.membership).
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -50,6 +50,9 @@ STOP_SETTLE_S: Final = 4.0
 STOP_APPLY_S: Final = 2.0
 LEAVE_S: Final = 1.0
 
+See: TypeAlias = Callable[[ZooKeeper, Node | None], None]
+"""Takes a node of the witness over; raises WitnessGarbled."""
+
 
 class FlowRunner:
     """Runs one flow for as long as the process lives."""
@@ -84,7 +87,8 @@ class FlowRunner:
         self._active: ActiveSite | None = None
         self._command: FlowCommand | None = None
         self._acknowledged: FlowCommand | None = None
-        self._garbled: str | None = None
+        self._garbled: dict[See, str] = {}
+        """What is wrong with nodes that could not be understood, by who takes them over."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -123,6 +127,7 @@ class FlowRunner:
     async def _serve(self, zookeeper: ZooKeeper) -> None:
         """Work until the session is lost, again and again."""
         initial = self._configuration.failover.initial_active
+        self.membership = None  # that of an earlier session ends with it
         await ensure_active_site(zookeeper, self._paths, initial)
         while True:
             await zookeeper.wait_connected()
@@ -185,7 +190,7 @@ class FlowRunner:
                 is_member=self._is_member,
                 active=self._active,
                 command=self._command,
-                garbled=self._garbled,
+                garbled=next(iter(self._garbled.values()), None),
                 paused=self._obedience.pause_of_flow,
             ),
             source=self.config.source,
@@ -193,7 +198,7 @@ class FlowRunner:
         )
         was = self.role
         self._be(duty.role, duty.reason)
-        engine = self.engine if self._working is not None else None
+        engine = await self._at_work(duty.role)
         match duty.role:
             case Role.NO_WITNESS:
                 return False
@@ -280,10 +285,22 @@ class FlowRunner:
             self._changed.wake()
         finally:
             self._working = None
-            if self.membership is not None:
-                with trio.move_on_after(LEAVE_S, shield=True):
-                    await self.membership.leave()
+            with trio.move_on_after(LEAVE_S, shield=True), suppress(ZooKeeperUnreachable):
+                await self._leave()
             self._ended.set()
+
+    async def _at_work(self, role: Role) -> Engine | None:
+        """Return the engine that runs; without one, be no worker either."""
+        if self._working is not None:
+            return self.engine
+        if role in {Role.RUNNING, Role.PAUSED}:
+            await self._leave()
+        return None
+
+    async def _leave(self) -> None:
+        """See that the engine that has ended is no worker any more; raises ZooKeeperUnreachable."""
+        if self.membership is not None:
+            await self.membership.leave()
 
     async def _stop_engine(
         self,
@@ -308,7 +325,7 @@ class FlowRunner:
         self,
         zookeeper: ZooKeeper,
         nodes: trio.MemoryReceiveChannel[Node | None],
-        see: Callable[[ZooKeeper, Node | None], None],
+        see: See,
     ) -> None:
         async for node in nodes:
             self._see(zookeeper, node, see)
@@ -318,15 +335,15 @@ class FlowRunner:
         self,
         zookeeper: ZooKeeper,
         node: Node | None,
-        see: Callable[[ZooKeeper, Node | None], None],
+        see: See,
     ) -> None:
         """Take a node over; one that cannot be understood stops the flow until it can."""
         try:
             see(zookeeper, node)
         except WitnessGarbled as fault:
-            self._garbled = str(fault)
+            self._garbled[see] = str(fault)
         else:
-            self._garbled = None
+            self._garbled.pop(see, None)
 
     async def _follow_states(self, states: trio.MemoryReceiveChannel[SessionState]) -> None:
         async for state in states:
@@ -344,8 +361,11 @@ class FlowRunner:
         self._obedience.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
+        """Return what was obeyed; what makes no sense was not, and is written over."""
         node = await zookeeper.get(self._paths.acknowledged(self.config.source, self.config.target))
-        return None if node is None else FlowCommand.decode(node.data)
+        with suppress(WitnessGarbled):
+            return None if node is None else FlowCommand.decode(node.data)
+        return None
 
     async def _acknowledge(self, zookeeper: ZooKeeper) -> None:
         command = self._command

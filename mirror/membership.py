@@ -6,6 +6,7 @@ who holds the flow's worker node leads, and writes it (mirror.handover says by w
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -123,6 +124,7 @@ class Membership:
         self._decided: tuple[object, ...] = ()
         """What was known when the present version was found good."""
         self._balance = Balance()
+        self._has_left = False
 
     @property
     def has_share(self) -> bool:
@@ -161,11 +163,16 @@ class Membership:
                         raise NoMember(f"worker {self.name} has been given up")
 
     async def leave(self) -> None:
-        """Take our node away: nothing of ours is under way any more."""
-        try:
+        """Take our node away: nothing of ours is under way any more.
+
+        Raises ZooKeeperUnreachable: the session may outlive a lost answer, and the node with it.
+        Others would go on to count on a worker that is not there, so leave again.
+        """
+        if self._has_left:
+            return
+        with suppress(NoNode):
             await self._zookeeper.delete(self._path)
-        except (NoNode, ZooKeeperUnreachable):
-            return  # it goes with the session
+        self._has_left = True
 
     def _member(self) -> Member:
         return Member(
