@@ -214,11 +214,16 @@ def _patterns(section: Section, exclude: tuple[str, ...]) -> PatternSet:
     section.finish()
     compiled: dict[str, tuple[re.Pattern[str], ...]] = {}
     for key, patterns in texts.items():
-        try:
-            compiled[key] = tuple(re.compile(pattern, re.DOTALL) for pattern in patterns)
-        except re.error as problem:
-            raise section.error(key, f"{problem.pattern!r}: {problem}") from None
+        compiled[key] = tuple(_pattern(section, key, pattern, re.DOTALL) for pattern in patterns)
     return PatternSet(include=compiled["include"], exclude=compiled["exclude"])
+
+
+def _pattern(section: Section, key: str, text: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile one; raises ConfigurationError, for what is too large as well."""
+    try:
+        return re.compile(text, flags)
+    except (re.error, OverflowError, RecursionError) as problem:
+        raise section.error(key, f"{text!r}: {problem}") from None
 
 
 def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
@@ -312,10 +317,7 @@ def _throttle(section: Section) -> ThrottleConfig:
     of_topics = section.section("topics", required=False)
     topics: list[tuple[str, int]] = []
     for pattern in of_topics.values:
-        try:
-            re.compile(pattern)
-        except re.error as problem:
-            raise of_topics.error(pattern, f"{pattern!r}: {problem}") from None
+        _pattern(of_topics, pattern, pattern)
         rate = of_topics.integer(pattern, None, least=1024, most=1 << 40)
         topics.append((pattern, rate))
     section.finish()

@@ -99,6 +99,7 @@ def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
             ":8: flows[0].in_flight_bytes: 3 is not between 1024 and",
         ),
         ('["flights.*"]', '["flights.("]', ":8: flows[0].topics.include: 'flights.('"),
+        ('["flights.*"]', '["a{9999999999}"]', ":8: flows[0].topics.include: 'a{9999999999}'"),
         ('"127.0.0.1:9092"', "127.0.0.1", ":2: clusters.dc1.bootstrap: '127.0.0.1' is not host"),
         ('"127.0.0.1:9092"', "host:70000", ":2: clusters.dc1.bootstrap: port 70000 of"),
         ('"127.0.0.1:9092"', "[]", ":2: clusters.dc1.bootstrap: needs at least one host:port"),
