@@ -128,6 +128,12 @@ class MapLog:
         if code not in FENCED:
             raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
 
+    async def forget_topic(self, topic: str) -> None:
+        """Take back which source topic was mirrored under this name. Raises MapUnwritable."""
+        if topic in self.state.topic_ids:
+            key = map_records.SourceTopicKey(topic=topic)
+            await self.write(lambda: [map_records.withdrawal(key)])
+
     async def settle(self) -> None:
         """Make sure that ``state`` is what the topic says, and that no lost write arrives later.
 

@@ -155,6 +155,7 @@ class Discovery:
                 self._complain(refused)
                 continue
             _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
+            await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
             self._flow.to_begin_anew.discard(topic)
             self._flow.begun_anew.add(topic)
             for partition in of_topic:

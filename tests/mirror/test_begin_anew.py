@@ -4,9 +4,13 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
+import trio
 
 from mirror import topics
+from mirror.flow_state import FlowState
+from mirror.partition_state import PartitionState
 from mirror.topics import Discovery
+from offset_translation.map_records import MapState
 from tests.mirror.test_policies import flow_with
 from wire.net.metadata import ClusterView, PartitionView, TopicView
 
@@ -15,21 +19,37 @@ TOPIC = TopicView(name="t", topic_id=UUID(int=1), partitions={0: LED})
 TARGET = ClusterView(cluster_id="c", controller_id=1, brokers={}, topics={"t": TOPIC})
 
 
-class Map:
-    """A map log in which nothing is known."""
+OLD_ID = UUID(int=9)
 
-    class state:  # noqa: N801 - an attribute
-        topic_ids: dict[str, UUID] = {}  # noqa: RUF012
+
+class Map:
+    """A map log that knows of a topic by this name which is not on the source any more."""
+
+    def __init__(self) -> None:
+        self.state = MapState()
+        self.state.topic_ids["t"] = OLD_ID
+
+    async def forget_topic(self, topic: str) -> None:
+        await trio.lowlevel.checkpoint()
+        del self.state.topic_ids[topic]
+
+
+def discovery_of(flow: FlowState, known: Map) -> Discovery:
+    """Return that of a worker which has the topic whole and is to begin it anew."""
+    flow.share, flow.places = frozenset(flow.partitions), set(flow.partitions)
+    flow.to_begin_anew.add("t")
+    discovery = Discovery(flow, cast("Any", Links), cast("Any", known))
+    discovery._seen = {"t": TOPIC}, TARGET
+    return discovery
 
 
 async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     flow, partition = flow_with()
-    flow.share, flow.places = frozenset(flow.partitions), set(flow.partitions)
-    flow.to_begin_anew.add("t")
-    discovery = Discovery(flow, cast("Any", Links), cast("Any", Map))
-    discovery._seen = {"t": TOPIC}, TARGET
+    known = Map()
+    known.state.topic_ids["t"] = TOPIC.topic_id
+    discovery = discovery_of(flow, known)
     discovery.take_share()
     assert partition.target_leader == 1
 
@@ -40,6 +60,25 @@ async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
     monkeypatch.setattr(topics, "delete_topic", delete)
     await discovery._begin_anew()
     assert flow.begun_anew == {"t"}
+
+
+async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow, partition = flow_with()
+    discovery = discovery_of(flow, Map())
+    discovery.take_share()
+    states = [partition.state]
+
+    async def delete(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    await discovery._begin_anew()
+    discovery._seen = {"t": TOPIC}, TARGET  # a consumer had the target make it at once
+    discovery.take_share()
+    states.append(partition.state)
+    assert states == [PartitionState.TOPIC_RECREATED, PartitionState.WAITING]
 
 
 class Links:
