@@ -225,14 +225,18 @@ class Cluster:
     async def coordinators(self, group_ids: Iterable[str]) -> dict[str, Address | ErrorCode]:
         """Return where each group's coordinator is, or why there is none. Raises NetworkFault."""
         asked = list(dict.fromkeys(group_ids))
-        found: dict[str, Address | ErrorCode] = {}
-        unknown = [group for group in asked if group not in self._coordinators]
+        # Another task may forget one of them while the others are looked up.
+        places: dict[str, Address | ErrorCode] = {
+            group: self._coordinators[group] for group in asked if group in self._coordinators
+        }
+        unknown = [group for group in asked if group not in places]
         if unknown:
             found = await _find_coordinators(await self.any_connection(), unknown)
-        for group, place in found.items():
-            if not isinstance(place, ErrorCode):
-                self._coordinators[group] = place
-        return {group: self._coordinators.get(group) or found[group] for group in asked}
+            for group, place in found.items():
+                if not isinstance(place, ErrorCode):
+                    self._coordinators[group] = place
+            places |= found
+        return {group: places[group] for group in asked}
 
     async def _refresh(self, topics: Iterable[str] | None, *, even_if_fresh: bool = False) -> None:
         asked_for = None if topics is None else tuple(topics)

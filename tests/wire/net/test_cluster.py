@@ -1,13 +1,17 @@
 """Routing: bootstrap, leaders, controller, coordinators, and brokers that come and go."""
 
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 import trio
 
+from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from wire.errors import ErrorCode
+from wire.headers import RequestHeader
 from wire.messages.describe_groups import DescribeGroupsRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.net import (
@@ -173,6 +177,19 @@ async def test_a_coordinator_is_remembered_until_forgotten(newest_find: int) -> 
         cluster.forget_coordinator("g")
         answer = await cluster.request_coordinator("g", request)
         assert answer.groups[0].error_code == ErrorCode.NONE
+
+
+async def test_a_coordinator_forgotten_while_others_are_looked_up_is_no_mistake() -> None:
+    async with run_fake_cluster() as fake, open_client(fake, 0) as cluster:
+
+        async def forget(header: RequestHeader, request: FindCoordinatorRequest) -> Any:
+            cluster.forget_coordinator("known")  # another task has found it gone
+            return ANSWERS[header.api_key](fake.brokers[0], header.api_version, request)
+
+        there = await cluster.coordinators(["known"])
+        fake.brokers[0].scripts[FindCoordinatorRequest.API_KEY] = forget
+        found = await cluster.coordinators(["known", "new"])
+        assert found == {**there, "new": fake.brokers[0].address}
 
 
 async def test_a_group_without_a_coordinator_is_refused() -> None:
