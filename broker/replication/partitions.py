@@ -247,10 +247,17 @@ class Partitions:
             partition.reconsider()
 
     def folders_failed(self) -> None:
-        """Wait no longer for what lies on failed folders."""
+        """Wait no longer for what lies on failed folders, and coordinate nothing by it.
+
+        What a coordinator holds in memory it could go on telling, while others lead: `take` refuses
+        the word that they do.
+        """
         for place, partition in self._held.items():
             if self._logs.may_be_offline(*place):
                 partition.folder_failed()
+                listener = self._listeners.get(partition.topic)
+                if listener is not None:
+                    listener.on_resigned(partition.topic, partition.index)
 
     async def look_after_isrs(self, interval_s: float) -> None:
         """Let leaders drop followers that lag, until cancelled."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.context import LedPartition
 from broker.log.log_manager import LogManager
 from broker.log.results import FolderRefused, StorageError
 from broker.replication.partitions import Partitions
@@ -125,3 +126,34 @@ def test_somebody_elses_folder_is_refused_however_many_others_there_are(
     with pytest.raises(FolderRefused, match="belongs to broker 0 of cluster c, not to broker 7"):
         opened([folders[0].with_name("fresh"), folders[1]], broker_id=7)
     opened(folders).close()
+
+
+class Told:
+    """Notes what a coordinator is told."""
+
+    def __init__(self) -> None:
+        self.leads: set[int] = set()
+
+    def on_leader(self, partition: LedPartition) -> None:
+        self.leads.add(partition.index)
+
+    def on_resigned(self, topic: str, index: int) -> None:
+        assert topic == "t"
+        self.leads.discard(index)
+
+
+def test_what_lies_on_a_folder_that_fails_is_coordinated_here_no_longer(
+    folders: list[Path],
+) -> None:
+    manager = opened(folders)
+    partitions, told = replicas_on(manager), Told()
+    partitions.listen("t", told)
+    for index in range(2):
+        assert partitions.take(leadership(index)) is ErrorCode.NONE
+    log = manager.get("t", 1)
+    assert log is not None
+    manager.blame(log, OSError(5, "Input/output error"))
+    assert partitions.take(leadership(1, leader=9, epoch=6)) is ErrorCode.KAFKA_STORAGE_ERROR
+    for _ in range(2):  # told again while ZooKeeper cannot be
+        partitions.folders_failed()
+        assert told.leads == {0}
