@@ -67,10 +67,15 @@ class Registration:
                     await self._register_again()
 
     async def _register_again(self) -> None:
-        try:
-            await self._register()
-        except ZooKeeperFault as fault:
-            _LOG.warning("not registered: %s; the next connection tries again", fault)
+        """Register, however often ZooKeeper has to be asked: nothing else would try again."""
+        while True:
+            try:
+                await self._register()
+            except ZooKeeperFault as fault:
+                _LOG.warning("not registered: %s; trying again", fault)
+                await trio.sleep(RETRY_S)
+            else:
+                return
 
     async def _register(self) -> None:
         registered = await self._store.register(
