@@ -16,6 +16,8 @@ from wire.errors import ErrorCode
 
 TopicPartition: TypeAlias = tuple[str, int]
 NO_RETENTION: Final = -1
+LAST_MS: Final = 2**63 - 1
+"""The latest time that a record can hold."""
 _NOTHING: Final[Mapping[TopicPartition, OffsetValue]] = MappingProxyType({})
 
 
@@ -126,7 +128,9 @@ def _record(committing: Committing, position: Position, turn: Turn) -> GroupReco
             leader_epoch=position.leader_epoch,
             metadata=position.metadata or "",
             commit_timestamp_ms=turn.wall_ms,
-            expire_timestamp_ms=turn.wall_ms + committing.retention_ms if expires else NO_TIMESTAMP,
+            expire_timestamp_ms=(
+                min(turn.wall_ms + committing.retention_ms, LAST_MS) if expires else NO_TIMESTAMP
+            ),
         ),
     )
 

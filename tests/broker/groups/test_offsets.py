@@ -245,3 +245,11 @@ def test_an_empty_group_without_offsets_goes_at_the_next_look() -> None:
     driver.advance(SESSION_MS)
     driver.expire_offsets()
     assert not driver.shard.groups
+
+
+def test_a_retention_beyond_the_end_of_time_lasts_until_then() -> None:
+    driver = Driver()
+    assert driver.commit({PLACE: 5}, retention_ms=2**63 - 1) == {PLACE: ErrorCode.NONE}
+    driver.advance(2 * RETENTION_MS)
+    driver.expire_offsets()
+    assert driver.committed() == {PLACE: 5}
