@@ -14,7 +14,7 @@ import logging
 import math
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -142,12 +142,12 @@ class Connection:
             _LOG.debug("%s: connection lost: %s", self._peer, error)
         except Exception:  # noqa: BLE001
             # A mistake of ours in one request must not take the other clients' broker away.
-            _LOG.exception("%s: connection closed: our mistake", self._peer)
+            self._complain(f"{self._peer}: connection closed: our mistake", _LOG.exception)
 
-    def _complain(self, text: str) -> None:
+    def _complain(self, text: str, log: Callable[..., None] = _LOG.warning) -> None:
         line = self._limits.log_lines.line(text, trio.current_time())
         if line is not None:
-            _LOG.warning("%s", line)
+            log("%s", line)
 
     async def _serve_with_gate(self) -> None:
         """Serve, but a stranger who takes too long to say who it is; raises NotLetIn."""

@@ -5,7 +5,7 @@ import math
 import resource
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -134,13 +134,13 @@ class Server:
             self._complain(f"{peer}: TLS handshake failed on {listener}: {reason}")
         except Exception:  # noqa: BLE001
             # As in `Connection.serve`: a mistake of ours must not take the listener away.
-            _LOG.exception("%s: connection closed: our mistake", peer)
+            self._complain(f"{peer}: connection closed: our mistake", _LOG.exception)
         return None
 
-    def _complain(self, text: str) -> None:
+    def _complain(self, text: str, log: Callable[..., None] = _LOG.warning) -> None:
         line = self._limits.log_lines.line(text, trio.current_time())
         if line is not None:
-            _LOG.warning("%s", line)
+            log("%s", line)
 
 
 def _entrance(config: BrokerConfig, listener: Listener, users: ScramUsers) -> Entrance:

@@ -201,6 +201,23 @@ async def test_a_flood_of_garbage_writes_few_lines(
     assert 50 <= len(warnings(caplog.records)) < 150
 
 
+async def test_a_flood_of_what_we_answer_wrongly_writes_few_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as good:
+        broken: Any = None  # whatever is asked of it is a mistake of ours
+        rig.node.dynamic, kept = broken, rig.node.dynamic
+        resource = DescribeConfigsResource(resource_type=2, resource_name="t")
+        for _ in range(300):
+            async with rig.connect() as bad:
+                await bad.send(DescribeConfigsRequest(resources=(resource,)))
+                await bad.wait_closed()
+        rig.node.dynamic = kept
+        assert isinstance(await good.ask(MetadataRequest(topics=None)), MetadataResponse)
+    mistakes = [record for record in caplog.records if record.exc_info is not None]
+    assert 50 <= len(mistakes) < 150
+
+
 async def test_an_answer_that_quotes_a_name_of_full_length_still_fits(tmp_path: Path) -> None:
     resource = DescribeConfigsResource(resource_type=2, resource_name="y" * 32_767)
     async with serving(tmp_path) as rig, rig.connect() as client:
