@@ -66,7 +66,7 @@ def complete_join(group: Group, turn: Turn) -> None:
         _write_empty_generation(group, turn)
     elif not group.elect_joined_leader():
         # Only silent static members are left; their sessions end this, or their return.
-        group.join_deadline_ms = turn.now_ms + group.rebalance_timeout_ms
+        group.join_deadline_ms = turn.now_ms + max(group.rebalance_timeout_ms, _RETRY_MS)
     else:
         _begin_generation(group, turn)
 
