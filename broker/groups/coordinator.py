@@ -270,12 +270,13 @@ class GroupCoordinator:
         known = {name: view.topic_id for name, view in metadata.topics().items()}
         task_status.started()
         while True:
-            await metadata.wait_changed()
             now = {name: view.topic_id for name, view in metadata.topics().items()}
             deleted = {name for name, topic_id in known.items() if now.get(name) != topic_id}
             known = now
             if deleted:
-                await self._forget(deleted)
+                await self._forget(deleted)  # others may be deleted meanwhile
+            else:
+                await metadata.wait_changed()
 
     async def _forget(self, topics: Collection[str]) -> None:
         await self._each_shard(lambda shard, turn: shard.forget(topics, turn))

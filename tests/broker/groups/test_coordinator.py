@@ -326,6 +326,29 @@ async def test_offsets_of_a_deleted_topic_are_forgotten_and_no_others(
         assert await _topics(rig) == set()
 
 
+async def test_a_topic_that_is_deleted_while_another_is_forgotten_is_forgotten_too(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        metadata = rig.node.metadata
+        view = metadata.topic(TOPIC)
+        assert view is not None
+        metadata.put_partitions("other", UUID(int=9), view.partitions.values())
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+        await wait_all_tasks_blocked()
+        for topic in (TOPIC, "other"):
+            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
+        end = rig.partition.log_end_offset
+        metadata.remove_topic(TOPIC)
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+        while rig.partition.log_end_offset == end:
+            await trio.lowlevel.checkpoint()
+        metadata.remove_topic("other")
+        metadata.set_brokers(BROKER, metadata.brokers.values())
+        await wait_all_tasks_blocked()
+        assert await _topics(rig) == set()
+
+
 async def _topics(rig: Rig) -> set[str]:
     request = OffsetFetchRequest(group_id=GROUP, topics=None)
     answer = await offset_fetch.handle(request, rig.call(7))
