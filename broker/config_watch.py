@@ -63,7 +63,12 @@ class ConfigWatch:
             await self.load_all()  # notifications were tidied away before we saw them
             return
         for number in fresh:
-            await self._apply(await self.store.changed_entity(number))
+            try:
+                entity = await self.store.changed_entity(number)
+            except tree.MalformedNode as fault:
+                _LOG.error("ignored: %s", fault)
+            else:
+                await self._apply(entity)
             self._seen = number
         self.on_change()
 
@@ -78,9 +83,15 @@ class ConfigWatch:
 
     async def _load_user(self, encoded: str) -> None:
         """Read one user's settings, named as in the tree; users of clients are not ours."""
-        if "/" not in encoded:
-            name = tree.decode_user(encoded)
-            self.scram_users.set_user(name, await self.store.user_config(name))
+        if "/" in encoded:
+            return
+        name = tree.decode_user(encoded)
+        try:
+            config = await self.store.user_config(name)
+        except tree.MalformedNode as fault:
+            _LOG.error("lets nobody in: %s", fault)
+            config = {}
+        self.scram_users.set_user(name, config)
 
     async def load_topics(self, topics: Iterable[str]) -> None:
         """Read several topics' settings, as `load_topic` does."""
@@ -88,27 +99,24 @@ class ConfigWatch:
 
     async def load_topic(self, topic: str) -> None:
         """Read one topic's settings. Raises ZooKeeperFault; settings that cannot be are ignored."""
-        config = await self.store.topic_config(topic)
         try:
-            self.dynamic.set_topic(topic, config)
-        except InvalidConfig as error:
+            self.dynamic.set_topic(topic, await self.store.topic_config(topic))
+        except (InvalidConfig, tree.MalformedNode) as error:
             _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
             self.dynamic.set_topic(topic, {})
 
     async def _load_brokers(self) -> None:
         await self._load_default_broker()
-        own = await self.store.broker_config(self.dynamic.broker_id)
         try:
-            self.dynamic.set_broker(own)
-        except InvalidConfig as error:
+            self.dynamic.set_broker(await self.store.broker_config(self.dynamic.broker_id))
+        except (InvalidConfig, tree.MalformedNode) as error:
             path = tree.broker_config_path(self.dynamic.broker_id)
             _LOG.error("%s: ignored: %s", path, error)
 
     async def _load_default_broker(self) -> None:
-        config = await self.store.default_broker_config()
         try:
-            self.dynamic.set_default_broker(config)
-        except InvalidConfig as error:
+            self.dynamic.set_default_broker(await self.store.default_broker_config())
+        except (InvalidConfig, tree.MalformedNode) as error:
             _LOG.error("%s: ignored: %s", tree.DEFAULT_BROKER_CONFIG, error)
         else:
             fenced = sorted(self.dynamic.fence.topics)

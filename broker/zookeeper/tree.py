@@ -314,6 +314,9 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """Return settings; none where a node is only the parent of others, as a user's of quotas."""
+    if not data:
+        return {}
     try:
         return {str(key): str(value) for key, value in _load(path, data)["config"].items()}
     except (KeyError, AttributeError) as error:

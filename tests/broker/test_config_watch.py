@@ -1,0 +1,70 @@
+"""What others write into the tree of settings must not take a broker away."""
+
+from typing import cast
+
+import pytest
+import trio
+
+from broker.config import BrokerConfig
+from broker.config_watch import ConfigWatch
+from broker.dynamic_config import DynamicConfig
+from broker.zookeeper import tree
+from broker.zookeeper.store import ClusterStore
+from runtime.zookeeper import Node, ZooKeeper
+
+FENCE = tree.encode_config({"write.fence.topics": "t"})
+
+
+class Tree:
+    """A tree in memory."""
+
+    def __init__(self, **nodes: bytes) -> None:
+        self.nodes = nodes
+
+    async def get(self, path: str) -> Node | None:
+        await trio.lowlevel.checkpoint()
+        data = self.nodes.get(path)
+        if data is None:
+            return None
+        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+
+    async def children(self, path: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return [name[len(path) + 1 :] for name in self.nodes if name.rpartition("/")[0] == path]
+
+
+def watching(there: Tree) -> ConfigWatch:
+    store = ClusterStore(cast("ZooKeeper", there))
+    config = BrokerConfig(broker_id=1, zookeeper_connect="localhost:1")
+    return ConfigWatch(store, DynamicConfig(config))
+
+
+async def test_a_node_that_only_holds_a_users_clients_is_no_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    watch = watching(Tree(**{tree.user_config_path("alice"): b""}))
+    await watch.load_all()
+    assert watch.scram_users.names() == []
+    assert not caplog.records
+
+
+async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    there = Tree(**{tree.DEFAULT_BROKER_CONFIG: FENCE})
+    watch = watching(there)
+    await watch.load_all()
+    garbled = (
+        tree.DEFAULT_BROKER_CONFIG,
+        tree.broker_config_path(1),
+        tree.topic_config_path("t"),
+        tree.user_config_path("alice"),
+        f"{tree.CONFIG_CHANGE_PREFIX}{0:010}",
+    )
+    there.nodes |= dict.fromkeys(garbled, b"garbled")
+    await watch.load_all()
+    await watch._apply_all([0])
+    assert watch.dynamic.fence.topics == {"t"}
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(said) == len(garbled)
+    assert all(any(path in line for line in said) for path in garbled)
