@@ -117,7 +117,7 @@ class DynamicConfig:
 
     def set_topic(self, topic: str, config: Mapping[str, str]) -> None:
         """Take over `/config/topics/<topic>`. Raises InvalidConfig, changing nothing."""
-        self._log_defaults.with_overrides(config)
+        self._log_defaults.applying(config)
         self._topics[topic] = dict(config)
 
     def forget(self, topic: str) -> None:
@@ -144,7 +144,7 @@ class DynamicConfig:
     def log_config(self, topic: str) -> LogConfig:
         """Return all settings of a topic's logs."""
         own = self._topics.get(topic)
-        return self._log_defaults.with_overrides(own) if own else self._log_defaults
+        return self._log_defaults.applying(own) if own else self._log_defaults
 
     def describe_topic(self, topic: str) -> list[Described]:
         """Return every setting of a topic with its source."""
@@ -217,7 +217,7 @@ def check_default_broker(config: Mapping[str, str]) -> None:
         if name not in FENCE_SETTINGS and not _changes_at_run_time(name):
             raise InvalidConfig(name, value, "cannot be changed while brokers run")
     check_rates(config)
-    from_broker_settings(config)
+    from_broker_settings(config).with_overrides({})  # none that conflict with each other
 
 
 def check_one_broker(config: Mapping[str, str]) -> None:

@@ -63,7 +63,7 @@ async def _create(
 
 def _result(topic: CreatableTopic, created: TopicAssignment, node: Node) -> CreatableTopicResult:
     own = {config.name: config.value or "" for config in topic.configs}
-    values = node.dynamic.log_config(topic.name).with_overrides(own).as_strings()
+    values = node.dynamic.log_config(topic.name).applying(own).as_strings()
     return CreatableTopicResult(
         name=topic.name,
         topic_id=created.topic_id,

@@ -80,7 +80,7 @@ class LogConfig:
 
         Raises InvalidConfig for an unknown name, a value out of its bounds, or two that conflict.
         """
-        changed = replace(self, **parse_overrides(overrides))  # type: ignore[arg-type]
+        changed = self.applying(overrides)
         if changed.min_compaction_lag_ms > changed.max_compaction_lag_ms:
             raise InvalidConfig(
                 "min.compaction.lag.ms",
@@ -88,6 +88,13 @@ class LogConfig:
                 f"must be at most max.compaction.lag.ms={changed.max_compaction_lag_ms}",
             )
         return changed
+
+    def applying(self, overrides: Mapping[str, str]) -> "LogConfig":
+        """Do as `with_overrides` does for what is in force already, two that conflict with it.
+
+        A default may have changed since, and nobody was asked about each topic then.
+        """
+        return replace(self, **parse_overrides(overrides))  # type: ignore[arg-type]
 
     def as_strings(self) -> dict[str, str]:
         """Return every setting by its Kafka name, written as Kafka writes it."""
@@ -111,14 +118,15 @@ def parse_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
 def from_broker_settings(settings: Mapping[str, str]) -> LogConfig:
     """Return the defaults of a broker whose `log.*` settings (server.properties) are given.
 
-    Settings that are no topic's default are left alone. Raises InvalidConfig.
+    Settings that are no topic's default are left alone. Raises InvalidConfig, but not for two that
+    conflict: they may come from different places.
     """
     overrides = {
         entry.name: settings[entry.broker_name]
         for entry in TOPIC_CONFIGS.values()
         if entry.broker_name in settings
     }
-    return LogConfig().with_overrides(overrides)
+    return LogConfig().applying(overrides)
 
 
 def format_value(value: Value) -> str:

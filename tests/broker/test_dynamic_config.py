@@ -199,3 +199,33 @@ def test_throttled_replicas_are_partition_and_broker(text: str) -> None:
     for wrong in ("0", "a:1", "0:1,*", "0:1:2"):
         with pytest.raises(InvalidConfig, match="partition:broker"):
             dynamic.set_topic("t", {name: wrong})
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_what_conflicts_with_a_default_holds_all_the_same_and_takes_nothing_else_away(
+    own_first: bool,
+) -> None:
+    dynamic = DynamicConfig(config())
+    own = {"min.compaction.lag.ms": "20", "retention.ms": "-1"}
+    defaults = {"log.cleaner.max.compaction.lag.ms": "10"}
+    check_default_broker(defaults)
+    if own_first:
+        dynamic.set_topic("t", own)
+        dynamic.set_default_broker(defaults)
+    else:
+        dynamic.set_default_broker(defaults)
+        dynamic.set_topic("t", own)
+    now = dynamic.log_config("t")
+    assert (now.min_compaction_lag_ms, now.max_compaction_lag_ms) == (20, 10)
+    assert now.retention_ms == -1
+
+
+def test_a_default_that_conflicts_with_a_brokers_own_does_not_lift_the_fence() -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_broker({"log.cleaner.max.compaction.lag.ms": "10"})
+    shared = {"log.cleaner.min.compaction.lag.ms": "20", "write.fence.topics": "t"}
+    check_default_broker(shared)
+    dynamic.set_default_broker(shared)
+    assert dynamic.fence.topics == {"t"}
+    with pytest.raises(InvalidConfig, match="must be at most"):
+        check_default_broker({**shared, "log.cleaner.max.compaction.lag.ms": "10"})
