@@ -98,12 +98,25 @@ class ConfigWatch:
         await all_of(topics, self.load_topic)
 
     async def load_topic(self, topic: str) -> None:
-        """Read one topic's settings. Raises ZooKeeperFault; settings that cannot be are ignored."""
+        """Read one topic's settings. Raises ZooKeeperFault.
+
+        A setting that is none here, or cannot be, is left out alone: without the others records
+        would go that are to be kept.
+        """
+        config: dict[str, str] = {}
         try:
-            self.dynamic.set_topic(topic, await self.store.topic_config(topic))
-        except (InvalidConfig, tree.MalformedNode) as error:
-            _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
-            self.dynamic.set_topic(topic, {})
+            config = await self.store.topic_config(topic)
+        except tree.MalformedNode as fault:
+            _LOG.error("ignored: %s", fault)
+        while True:
+            try:
+                self.dynamic.set_topic(topic, config)
+            except InvalidConfig as error:
+                _LOG.error("%s: ignored: %s", tree.topic_config_path(topic), error)
+                if config.pop(error.key, None) is None:
+                    config = {}
+            else:
+                return
 
     async def _load_brokers(self) -> None:
         await self._load_default_broker()

@@ -68,3 +68,13 @@ async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(said) == len(garbled)
     assert all(any(path in line for line in said) for path in garbled)
+
+
+async def test_a_setting_of_a_topic_that_is_none_here_is_left_out_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = {"message.format.version": "2.8", "retention.ms": "-1", "segment.bytes": "few"}
+    watch = watching(Tree(**{tree.topic_config_path("t"): tree.encode_config(settings)}))
+    await watch.load_all()
+    assert watch.dynamic.log_config("t").retention_ms == -1
+    assert len(caplog.records) == 2
