@@ -20,8 +20,14 @@ from mirror.rights import (
 )
 from mirror.status_command import workers_of
 from mirror.topic_choice import wanted_topics
-from mirror.topic_plan import CreateTopic, GrowTopic, SetConfigs, TopicAction, plan_topics
-from mirror.topics import topic_shape
+from mirror.topic_plan import (
+    CreateTopic,
+    GrowTopic,
+    SetConfigs,
+    TopicAction,
+    plan_topics,
+    topic_shape,
+)
 from mirror.versions import (
     OF_SOURCE,
     OF_TARGET,

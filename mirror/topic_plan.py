@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runtime.flow_section import MIRROR_MAKERS_SETTINGS, SettingsSync
+from wire.net.metadata import TopicView
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
 """DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
@@ -48,6 +49,15 @@ class SetConfigs:
 
 
 TopicAction = CreateTopic | GrowTopic | SetConfigs
+
+
+def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
+    """Return what a cluster says of a topic."""
+    return TopicShape(
+        partition_count=len(topic.partitions),
+        replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),
+        configs=configs or {},
+    )
 
 
 def plan_topics(

@@ -30,8 +30,8 @@ from mirror.topic_plan import (
     GrowTopic,
     SetConfigs,
     TopicAction,
-    TopicShape,
     plan_topics,
+    topic_shape,
 )
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
@@ -183,11 +183,18 @@ class Discovery:
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
         """Create, grow and configure the target's topics; return the target as it then is.
 
-        Topics go by the target's names here.
+        Topics go by the target's names here. The copy of one that was made again on the source may
+        be the last there is: it stays as it is until somebody decides.
         """
         target = await self._links.target_admin.metadata(refresh=True)
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
-        shapes = {self._names.on_target(name): topic for name, topic in wanted.items()}
+        ids = self._map_log.state.topic_ids
+        shapes = {
+            there: topic
+            for name, topic in wanted.items()
+            if not _exists(target, there := self._names.on_target(name))
+            or not is_recreated(ids.get(name), topic.topic_id)
+        }
         lacking = {name for name in shapes if not _exists(target, name)}
         asked = set(shapes) if is_due else lacking
         settings = self._flow.config.settings
@@ -385,12 +392,3 @@ class Discovery:
 def _exists(view: ClusterView, name: str) -> bool:
     topic = view.topics.get(name)
     return topic is not None and topic.error_code == ErrorCode.NONE
-
-
-def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
-    """Return what a cluster says of a topic."""
-    return TopicShape(
-        partition_count=len(topic.partitions),
-        replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),
-        configs=configs or {},
-    )

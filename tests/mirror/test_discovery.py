@@ -1,0 +1,142 @@
+"""What discovery does to the target's topics, and what it leaves alone."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mirror import topics
+from mirror.flow_state import FlowState
+from mirror.links import Links
+from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
+from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
+from mirror.topics import Discovery
+from runtime.config import PatternSet
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.mirror.test_policies import CONFIG
+from wire.headers import RequestHeader
+from wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from wire.net import open_cluster
+
+EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+
+
+def tell_settings(fake: FakeCluster, settings: dict[str, str]) -> None:
+    """Have each of a cluster's topics tell these as its own."""
+
+    async def tell(_: RequestHeader, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        configs = tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                read_only=False,
+                config_source=DYNAMIC_TOPIC_CONFIG,
+                is_sensitive=False,
+            )
+            for name, value in settings.items()
+        )
+        return DescribeConfigsResponse(
+            results=tuple(
+                DescribeConfigsResult(
+                    error_code=0, resource_type=2, resource_name=one.resource_name, configs=configs
+                )
+                for one in request.resources
+            )
+        )
+
+    fake.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = tell
+    fake.versions |= {DescribeConfigsRequest.API_KEY: range(5)}
+
+
+def note_changes(fake: FakeCluster) -> list[str]:
+    """Return what the cluster will be asked to change."""
+    changed: list[str] = []
+
+    async def alter(_: RequestHeader, request: Any) -> IncrementalAlterConfigsResponse:
+        [resource] = request.resources
+        changed.extend(f"{one.name}={one.value}" for one in resource.configs)
+        result = IncrementalAlterConfigsResourceResponse(
+            error_code=0,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        return IncrementalAlterConfigsResponse(responses=(result,))
+
+    async def grow(_: RequestHeader, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        [topic] = request.topics
+        changed.append(f"{topic.count} partitions")
+        return CreatePartitionsResponse(
+            results=(CreatePartitionsTopicResult(name=topic.name, error_code=0),)
+        )
+
+    for request, answer in (
+        (IncrementalAlterConfigsRequest, alter),
+        (CreatePartitionsRequest, grow),
+    ):
+        fake.brokers[0].scripts[request.API_KEY] = answer
+        fake.versions |= {request.API_KEY: request.VERSIONS}
+    return changed
+
+
+@asynccontextmanager
+async def discovery() -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
+    """Give the discovery of a worker that leads, both clusters, and the map of the flow."""
+    flow = FlowState(
+        config=replace(CONFIG, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=True
+    )
+    async with (
+        run_fake_cluster() as dc1,
+        run_fake_cluster() as dc2,
+        open_cluster(dc1.bootstrap, client_id="test") as source,
+        open_cluster(dc2.bootstrap, client_id="test") as target,
+    ):
+        links = Links(
+            source_data=source,
+            source_groups=source,
+            source_admin=source,
+            target_data=target,
+            target_admin=target,
+        )
+        map_log = MapLog(target, "dc1", None)
+        yield Discovery(flow, links, map_log), dc1, dc2, map_log
+
+
+@pytest.mark.parametrize("is_another", [False, True], ids=["the same", "made again"])
+async def test_the_copy_of_a_topic_that_was_made_again_keeps_its_settings(
+    monkeypatch: pytest.MonkeyPatch, *, is_another: bool
+) -> None:
+    monkeypatch.setattr(topics, "CONFIG_INTERVAL_MS", 0)
+    async with discovery() as (looking, dc1, dc2, map_log):
+        changed = note_changes(dc2)
+        tell_settings(dc2, {"retention.ms": "-1"})
+        tell_settings(dc1, {"retention.ms": "-1"})
+        dc2.create_topic("orders", 0)
+        dc1.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
+        await looking.look()
+        dc1.create_topic("orders", 0, 0).topic_id = UUID(int=8 if is_another else 1)
+        tell_settings(dc1, {"cleanup.policy": "compact"})
+        await looking.look()
+    changes = ["retention.ms=None", "2 partitions", "cleanup.policy=compact"]
+    assert changed == ([] if is_another else changes)
