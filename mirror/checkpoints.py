@@ -138,8 +138,11 @@ class GroupSync:
         return self.poller.is_loaded if self._is_polled() else self.reader.is_loaded
 
     async def apply_now(self) -> None:
-        """Apply all that is known, whatever it waits for; used when the flow stops."""
-        if self._is_loaded:
+        """Apply all that is known, whatever it waits for; used when the flow stops.
+
+        Not while the source's positions are still being read: an old one looks like a rewind.
+        """
+        if self._is_loaded and self._is_known():
             due = self._agenda.everything()
             for group, places in self.groups.take_changed().items():
                 due.setdefault(group, set()).update(places)
@@ -259,8 +262,9 @@ class GroupSync:
             applied = self._log.applied.get((group, *place))
             current = there[place].offset if place in there else None
             partition = placed.get(place)
-            if partition is None:
-                continue  # gone while the target was asked
+            if partition is None or not partition.has_true_map:
+                self._agenda.wait_for_partition(group, place)  # so since the target was asked
+                continue
             offset_map = partition.offset_map
             upstream = None if applied is None else applied.upstream_offset
             decision = decide(
@@ -280,7 +284,8 @@ class GroupSync:
             state = decision.value
             if decision is Leave.ALREADY_THERE:
                 state = WAITS if waits else SETTLED
-                if applied is None and current is not None and end is not None:
+                is_told = applied is not None and applied.downstream_offset == current
+                if not is_told and current is not None and end is not None:
                     # Another mirror's commit, or this one ended before the checkpoint was written.
                     known = Position(
                         source_offset=min(position.offset, end),

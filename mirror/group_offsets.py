@@ -21,7 +21,7 @@ from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_
 from wire.messages.fetch import FetchRequest
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
-from wire.net.operations import list_offsets
+from wire.net.operations import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from wire.net.retries import code_of
 from wire.record_batch import CorruptBatch, crc_is_valid, iterate_batches, iterate_records
 
@@ -30,7 +30,6 @@ _LOG = logging.getLogger(__name__)
 MAX_WAIT_MS: Final = 500
 PARTITION_BYTES: Final = 256 * 1024
 FETCH_BYTES: Final = 2 * 1024 * 1024
-READ_COMMITTED: Final = 1
 LIMITS: Final = Limits(MAX_WAIT_MS, 1, FETCH_BYTES, READ_COMMITTED)
 LOOK_S: Final = 5.0
 ABSENT_LOOK_S: Final = 0.5
@@ -59,7 +58,7 @@ class GroupReader:
         self.refusal: str | None = None
         """Why the topic cannot be read by us, whatever we try; None while it can."""
         self.is_loaded = False
-        """Whether the stream has reached the end that the topic had at the start."""
+        """Whether the stream has reached the end that the topic had when reading began."""
 
     async def run(self) -> None:
         """Read for ever."""
@@ -100,13 +99,17 @@ class GroupReader:
             return
         new = [(OFFSETS_TOPIC, index) for index in topic.partitions if index not in self._next]
         if new:
-            starts = await list_offsets(self._links.source_groups, new, -2)
-            ends = await list_offsets(self._links.source_groups, new, -1)
+            cluster = self._links.source_groups
+            starts = await list_offsets(cluster, new, EARLIEST)
+            # The log's end may lie behind a transaction that nobody ends.
+            ends = await list_offsets(cluster, new, LATEST, isolation_level=READ_COMMITTED)
             for place in new:
-                start, end = starts[place], ends[place]
-                if not isinstance(start, ErrorCode) and not isinstance(end, ErrorCode):
-                    self._next[place[1]] = start
-                    self._first_ends[place[1]] = end
+                start, end, index = starts[place], ends[place], place[1]
+                is_told = not isinstance(start, ErrorCode) and not isinstance(end, ErrorCode)
+                if is_told and index not in self._next:
+                    self._next[index] = start
+                    self._first_ends[index] = end
+                    self.is_loaded = False  # what comes first is old, and no rewind
         self._topic = topic
         self._note_loaded()
 
@@ -118,7 +121,11 @@ class GroupReader:
             self._groups.news.wake()
 
     def _refuse(self) -> None:
-        """Take note that the source does not let us read the topic."""
+        """Take note that the source does not let us read the topic.
+
+        When it does again, what was polled is newer than where reading has stopped.
+        """
+        self._next.clear()
         if self.refusal is None:
             self.refusal = f"no right to read {OFFSETS_TOPIC}"
             _LOG.warning("%s: %s: group positions are polled", self._flow.config.name, self.refusal)
@@ -173,6 +180,8 @@ class GroupReader:
             self.fault.note(f"partition {data.partition}: {code.name}", f"broker {node}")
             await self._look()
             return code
+        if data.partition not in self._next:
+            return code  # asked for before reading was to begin again
         self._allow()
         if data.records:
             aborted = [

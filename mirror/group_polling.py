@@ -42,7 +42,7 @@ class GroupPoller:
                 await trio.sleep(LOOK_S)
                 continue
             try:
-                await self._poll()
+                await self._poll(is_wanted)
             except NetworkFault as fault:
                 self.fault.note(str(fault))
             else:
@@ -51,7 +51,7 @@ class GroupPoller:
                 self._groups.news.wake()
             await trio.sleep(interval_s)
 
-    async def _poll(self) -> None:
+    async def _poll(self, is_wanted: Callable[[], bool]) -> None:
         cluster = self._links.source_groups
         matches = self._flow.config.groups.matches
         there = {
@@ -60,7 +60,10 @@ class GroupPoller:
             if matches(group) and listed.group_type.casefold() not in WITHOUT_POSITIONS
         }
         fault: NetworkFault | None = None
-        for group, positions in (await fetch_offsets_of(cluster, there)).items():
+        found = await fetch_offsets_of(cluster, there)
+        if not is_wanted():
+            return  # what has been read in the meantime is newer
+        for group, positions in found.items():
             if isinstance(positions, RequestRefused):
                 # One group that is not told must not hold up the others; what is known stays.
                 self.fault.note(str(positions), group)

@@ -33,6 +33,9 @@ FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
 
+ANOTHER_LOG: Final = frozenset({PartitionState.TARGET_DIVERGED, PartitionState.TOPIC_RECREATED})
+"""States in which the map may speak of other logs than are there."""
+
 _SIZE: Final[Callable[[Forward], int]] = attrgetter("size")
 
 
@@ -147,8 +150,9 @@ class MirroredPartition:
 
     @property
     def has_true_map(self) -> bool:
-        """Whether its map speaks of the log that is there: a diverged target's may be another."""
-        return self.is_positioned and self.state is not PartitionState.TARGET_DIVERGED
+        """Whether its map speaks of the logs that are there: a diverged target's may be another."""
+        is_another = self.is_target_new or self.state in ANOTHER_LOG
+        return self.is_positioned and not is_another
 
     @property
     def is_settled(self) -> bool:

@@ -16,7 +16,7 @@ from mirror.links import Links
 from mirror.measurements import FlowMeasurements
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
 from runtime.flow_section import PatternSet
-from tests.doubles.fake_answers import offset_fetch
+from tests.doubles.fake_answers import list_offsets, offset_fetch
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
@@ -29,8 +29,10 @@ from wire.messages.fetch import (
     FetchResponse,
 )
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.net import open_cluster
+from wire.net.operations import GroupOffset
 from wire.record_batch import Record, assign_offsets, build_batch
 
 
@@ -233,3 +235,94 @@ async def test_groups_of_every_type_that_has_positions_are_polled() -> None:
                 await groups.news.wait(20)
             nursery.cancel_scope.cancel()
         assert offsets_of(groups) == {"old": 5, "one": 5, "two": 5, "four": 5}
+
+
+async def test_who_reads_from_the_beginning_again_knows_nothing_until_all_is_read() -> None:
+    """A log whose end was lost, or that may be read again, first tells what is long past."""
+    log = [(2, GOOD)]
+    code = ErrorCode.NONE
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        fake.create_topic(OFFSETS_TOPIC, 0).partitions[0].end = 2
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer = fetched({0: log}, request)
+            if code is ErrorCode.NONE:
+                return answer
+            [topic] = answer.responses
+            refused = tuple(replace(one, error_code=code, records=b"") for one in topic.partitions)
+            return replace(answer, responses=(replace(topic, partitions=refused),))
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        reader = GroupReader(flow, links, groups)
+
+        async def wait_until(*, loaded: bool) -> None:
+            with trio.fail_after(20):
+                while reader.is_loaded is not loaded:
+                    await groups.news.wait(0.01)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.run)
+            for refusal, behind in (
+                (ErrorCode.OFFSET_OUT_OF_RANGE, (5, MORE)),
+                (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (6, commits(5, "f"))),
+            ):
+                await wait_until(loaded=True)
+                fake.topics[OFFSETS_TOPIC].partitions[0].end = behind[0]
+                code = refusal
+                await wait_until(loaded=False)
+                code = ErrorCode.NONE
+                await trio.sleep(0.5)
+                await wait_until(loaded=False)
+                log.append(behind)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_transaction_that_nobody_ends_does_not_hide_what_was_committed_before() -> None:
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        fake.create_topic(OFFSETS_TOPIC, 0).partitions[0].end = 9
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            return fetched({0: [(2, GOOD)]}, request)
+
+        async def tell_ends(_: RequestHeader, request: ListOffsetsRequest) -> ListOffsetsResponse:
+            told: ListOffsetsResponse = list_offsets(fake.brokers[0], 0, request)
+            [topic] = told.topics
+            [one] = topic.partitions
+            if request.isolation_level and one.offset:
+                topic = replace(topic, partitions=(replace(one, offset=2),))
+            return replace(told, topics=(topic,))
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        fake.brokers[0].scripts[ListOffsetsRequest.API_KEY] = tell_ends
+        reader = GroupReader(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.run)
+            with trio.fail_after(10):
+                while not reader.is_loaded:
+                    await groups.news.wait(1)
+            nursery.cancel_scope.cancel()
+        assert offsets_of(groups) == {"a": 0, "b": 1}
+
+
+async def test_what_was_asked_for_before_it_could_be_read_is_not_taken() -> None:
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        fake.offsets["g"]["orders", 0] = 5
+        is_wanted, asked = True, trio.Event()
+
+        async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
+            nonlocal is_wanted
+            is_wanted = False
+            groups.take("g", {("orders", 0): GroupOffset(9)})
+            asked.set()
+            told: OffsetFetchResponse = offset_fetch(fake.brokers[0], header.api_version, request)
+            return told
+
+        fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
+        poller = GroupPoller(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run, lambda: is_wanted)
+            with trio.fail_after(60):
+                await asked.wait()
+                await trio.sleep(0.2)
+            nursery.cancel_scope.cancel()
+        assert offsets_of(groups) == {"g": 9}

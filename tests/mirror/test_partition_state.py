@@ -146,3 +146,16 @@ def test_a_target_topic_of_another_id_is_new_until_the_partition_goes_on() -> No
     partition.move(PartitionState.POSITIONING, 6)
     partition.go_on(Cursor(0, 0, 0), 7)
     assert not partition.is_target_new
+
+
+def test_a_map_is_true_while_both_logs_are_those_that_it_speaks_of() -> None:
+    partition = flowing()
+    found = []
+    for topic_id in (UUID(int=7), UUID(int=8)):
+        partition.meet_target(topic_id)
+        found.append(partition.has_true_map)
+    for state in (PartitionState.TARGET_DIVERGED, PartitionState.TOPIC_RECREATED):
+        partition = flowing()
+        partition.stop(state, "another log", 5)
+        found.append(partition.has_true_map)
+    assert found == [True, False, False, False]

@@ -1,0 +1,100 @@
+"""What is committed on the target when positions, or what is known of them, change on the way."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from mirror.checkpoints import GroupSync
+from mirror.flow_state import FlowState
+from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
+from mirror.source_groups import SourcePosition
+from offset_translation import checkpoint
+from offset_translation.checkpoint import Checkpoint
+from offset_translation.offset_map import OffsetMap
+from tests.doubles.fake_answers import offset_fetch
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.mirror.test_group_sources import source_of
+from tests.mirror.test_policies import CONFIG
+from wire.headers import RequestHeader
+from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from wire.record_batch import iterate_batches, iterate_records
+
+TOPIC = CONFIG.names.checkpoints_topic
+
+
+def applied(offset: int) -> Checkpoint:
+    return Checkpoint("g", "orders", 0, offset, offset)
+
+
+@asynccontextmanager
+async def sync_of(
+    *, told: int, on_target: int
+) -> AsyncIterator[tuple[GroupSync, FlowState, FakeCluster]]:
+    """Give the sync of a flow whose ten records of orders-0 are mirrored; it has read all."""
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        fake.create_topic(TOPIC, 0)
+        fake.offsets["g"]["orders", 0] = on_target
+        flow.partitions["orders", 0] = partition = MirroredPartition(
+            "orders",
+            0,
+            topic_id=UUID(int=1),
+            offset_map=OffsetMap.from_starts([(0, 0)], 10),
+            now_ms=0,
+        )
+        partition.is_positioned = True
+        sync = GroupSync(flow, links)
+        await sync._load()
+        sync._log.applied["g", "orders", 0] = applied(told)
+        sync.reader.is_loaded = True
+        yield sync, flow, fake
+
+
+def told(fake: FakeCluster) -> list[Checkpoint]:
+    """Return the checkpoints that were written."""
+    return [
+        checkpoint.decode(record.key or b"", record.value or b"")
+        for written in fake.topics[TOPIC].partitions[0].batches
+        for _, batch in iterate_batches(memoryview(written))
+        for record in iterate_records(batch)
+    ]
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_who_stops_before_all_is_read_takes_no_old_commit_for_a_rewind(
+    *, is_loaded: bool
+) -> None:
+    async with sync_of(told=9, on_target=9) as (sync, _, fake):
+        sync.reader.is_loaded = is_loaded
+        sync.groups._learn("g", ("orders", 0), SourcePosition(2, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == (2 if is_loaded else 9)
+
+
+async def test_a_commit_of_which_nothing_was_told_is_told_of_by_who_finds_it() -> None:
+    async with sync_of(told=3, on_target=9) as (sync, _, fake):
+        sync.groups._learn("g", ("orders", 0), SourcePosition(9, ""))
+        await sync.apply_now()
+        assert told(fake) == [applied(9)]
+        sync.groups._learn("g", ("orders", 0), SourcePosition(6, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 6, "a rewind on the source"
+
+
+async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile() -> None:
+    async with sync_of(told=3, on_target=3) as (sync, flow, fake):
+        partition = flow.partitions["orders", 0]
+
+        async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
+            partition.stop(PartitionState.TARGET_DIVERGED, "meanwhile", 1)
+            found: OffsetFetchResponse = offset_fetch(fake.brokers[0], header.api_version, request)
+            return found
+
+        fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
+        sync.groups._learn("g", ("orders", 0), SourcePosition(9, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 3
+        partition.retry("somebody has decided", 2)
+        assert sync._due() == {"g": {("orders", 0)}}
