@@ -18,7 +18,15 @@ from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.reached import place_records
 from mirror.routing import Cursor
-from mirror.start_position import LogEnds, Situation, Start, Stop, decide_start, passing_over
+from mirror.start_position import (
+    LogEnds,
+    Situation,
+    Start,
+    Stop,
+    decide_start,
+    is_recreated,
+    passing_over,
+)
 from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import (
     Reached,
@@ -97,7 +105,7 @@ class Positioning:
     def _due(self) -> Iterable[list[MirroredPartition]]:
         if not self._flow.is_fetching:
             return ()
-        now = now_ms()
+        now, ids = now_ms(), self._map_log.state.topic_ids
         groups: defaultdict[tuple[int, int], list[MirroredPartition]] = defaultdict(list)
         for partition in self._flow.partitions.values():
             leaders = (partition.source_leader, partition.target_leader)
@@ -106,6 +114,7 @@ class Positioning:
                 and partition.is_settled
                 and partition.retry_at_ms <= now
                 and min(leaders) >= 0
+                and not is_recreated(ids.get(partition.topic), partition.topic_id)
                 and self._flow.may_go_on(partition, now)
             ):
                 groups[leaders].append(partition)

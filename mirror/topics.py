@@ -18,6 +18,7 @@ from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
 from mirror.links import Links
 from mirror.map_log import MapLog
+from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from mirror.refused_settings import RefusedSetting, RefusedSettings
@@ -39,7 +40,6 @@ from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
-from wire.net.operations import list_offsets
 
 _LOG = logging.getLogger(__name__)
 
@@ -134,10 +134,12 @@ class Discovery:
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
         for topic in sorted(self._flow.to_begin_anew):
-            if not {place for place in self._flow.places if place[0] == topic} <= self._flow.share:
+            has_own = await holds_own(self._flow, self._links.source_admin, topic)
+            places = {place for place in self._flow.places if place[0] == topic}
+            if has_own is None or not places <= self._flow.share:
                 continue  # the next assignment gives all of the topic to who leads
             of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
-            if any(self._flow.backward((topic, one.index)) is not None for one in of_topic):
+            if has_own:
                 _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
                 self._flow.to_begin_anew.discard(topic)
                 continue
@@ -174,11 +176,7 @@ class Discovery:
             for place, partition in self._flow.partitions.items()
             if partition.is_positioned and now - partition.heard_ms > SILENT_MS
         }
-        if not silent:
-            return
-        for place, end in (await list_offsets(self._links.source_admin, silent)).items():
-            if not isinstance(end, ErrorCode):
-                silent[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+        await hear_of(self._links.source_admin, silent)
 
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
         """Create, grow and configure the target's topics; return the target as it then is.
@@ -359,13 +357,12 @@ class Discovery:
                     target_topic=self._names.on_target(source.name),
                 )
                 flow.partitions[source.name, index] = partition
+            partition.topic_id = source.topic_id
             if is_recreated(known_id, source.topic_id):
                 reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
                 flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
-            else:
-                partition.topic_id = source.topic_id
-                if partition.state is PartitionState.SOURCE_GONE:
-                    partition.come_back(now)
+            elif partition.state is PartitionState.SOURCE_GONE:
+                partition.come_back(now)
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
             is_new = target is not None and partition.meet_target(target.topic_id)

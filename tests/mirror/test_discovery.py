@@ -14,8 +14,13 @@ from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
+from mirror.positioning import Positioning
 from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
-from mirror.topics import Discovery
+from mirror.topics import HAS_OWN, Discovery
+from offset_translation.map_records import piece_start, seal
+from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
@@ -24,6 +29,11 @@ from wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
+)
+from wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
 )
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -140,3 +150,69 @@ async def test_the_copy_of_a_topic_that_was_made_again_keeps_its_settings(
         await looking.look()
     changes = ["retention.ms=None", "2 partitions", "cleanup.policy=compact"]
     assert changed == ([] if is_another else changes)
+
+
+@pytest.mark.parametrize("source_answers", [False, True])
+async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source_is_heard_of(
+    caplog: pytest.LogCaptureFixture, *, source_answers: bool
+) -> None:
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        deleted = note_deletions(dc2)
+        tell_settings(dc1, {})
+        tell_settings(dc2, {})
+        dc2.create_topic("orders", 0).partitions[0].end = 8
+        orders = dc1.create_topic("orders", 0 if source_answers else -1)
+        orders.partitions[0].end = 8
+        flow.partitions["orders", 0] = MirroredPartition(
+            "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+        )
+        flow.places = {("orders", 0)}
+        flow.share = frozenset(flow.places)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        flow.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
+        flow.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
+        flow.to_begin_anew = {"orders"}
+        await looking.look()
+        assert deleted == []
+        assert (HAS_OWN in caplog.text) == source_answers
+        assert flow.to_begin_anew == (set() if source_answers else {"orders"})
+
+
+def note_deletions(fake: FakeCluster) -> list[str]:
+    """Return the topics that the cluster will be asked to delete, which it does."""
+    deleted: list[str] = []
+
+    async def delete(_: RequestHeader, request: Any) -> DeleteTopicsResponse:
+        [topic] = request.topics
+        deleted.append(topic.name)
+        fake.topics.pop(topic.name)
+        result = DeletableTopicResult(name=topic.name, topic_id=UUID(int=0), error_code=0)
+        return DeleteTopicsResponse(responses=(result,))
+
+    fake.brokers[0].scripts[DeleteTopicsRequest.API_KEY] = delete
+    fake.versions |= {DeleteTopicsRequest.API_KEY: range(7)}
+    return deleted
+
+
+async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_one() -> None:
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        dc2.create_topic("orders", 0).partitions[0].end = 8
+        orders = dc1.create_topic("orders", 0)
+        orders.partitions[0].end = 20
+        tell_settings(dc1, {})
+        tell_settings(dc2, {})
+        flow.share = frozenset({("orders", 0)})
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        positioning = Positioning(flow, looking._links, map_log)
+        await looking.look()
+        assert [len(together) for together in positioning._due()] == [1]
+        orders.topic_id = UUID(int=8)
+        await looking.look()
+        partition = flow.partitions["orders", 0]
+        assert partition.state is PartitionState.TOPIC_RECREATED
+        partition.retry("a command", 0)
+        assert not list(positioning._due())
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        assert [len(together) for together in positioning._due()] == [1]
