@@ -82,14 +82,15 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
         source=source,
         target=await read_target_ends(links.target_admin, flow.names, source),
     )
-    maps = (await read_map(flow, links)).maps
+    state = await read_map(flow, links)
     records: list[MapRecord] = []
+    taken: set[str] = set()
     status = DONE
     for place in sorted(source):
         try:
             told, found = (
                 (LEFT, [])
-                if len(maps.get(place, ()))
+                if len(state.maps.get(place, ()))
                 else await _take_over_one(flow, links, place, known)
             )
         except (CannotAlign, CorruptBatch) as fault:
@@ -97,12 +98,11 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
             told, found = f"cannot be taken over: {fault}", []
         sys.stdout.write(f"{place[0]}-{place[1]}: {told}\n")
         records += found
+        taken |= {place[0]} if found else set()
     if records:
         topics = (await links.source_admin.metadata(refresh=True)).topics
-        records += [
-            map_records.source_topic(name, topics[name].topic_id)
-            for name in sorted({topic for topic, _ in source})
-        ]
+        # Of the others it may be known already: one that was made again since is not the same.
+        records += [map_records.source_topic(name, topics[name].topic_id) for name in sorted(taken)]
     if not write:
         sys.stdout.write("nothing was written: --write does\n")
     elif records:
