@@ -159,7 +159,7 @@ async def _import(
 ) -> int:
     """Commit a file's positions; nothing of it if one lies outside its log."""
     for line in lines:
-        _check_within(flow, sight, name, line)
+        check_within(flow, sight, name, line)
     status = DONE
     in_order = sorted(lines, key=lambda line: line.group)
     for group, of_group in groupby(in_order, key=lambda line: line.group):
@@ -181,9 +181,10 @@ def _reason(code: ErrorCode) -> str:
     return code.name
 
 
-def _check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
+def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
     """Raise PositionsUnreadable for a position that the target's log does not have."""
-    place: TopicPartition = (flow.names.on_source(line.topic) or line.topic, line.partition)
+    source = flow.names.on_source(line.topic)
+    place: TopicPartition = ("" if source is None else source, line.partition)
     offset_map, start = sight.maps.get(place), sight.target_starts.get(place)
     if offset_map is None or start is None:
         raise PositionsUnreadable(

@@ -1,8 +1,15 @@
 """What `mirror offsets` says of a group where records have flowed both ways."""
 
+from dataclasses import replace
+
+import pytest
+
 from mirror.group_rows import Exactness, GroupRow, KnownCheckpoint, Sight, group_rows
+from mirror.position_commands import check_within
+from mirror.position_words import Line, PositionsUnreadable
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
+from tests.mirror.test_policies import CONFIG
 
 PLACE = ("orders", 0)
 
@@ -91,3 +98,15 @@ def test_with_the_source_lost_what_was_applied_last_counts() -> None:
     found = row(sight, None, target=24, applied=24)
     assert (found.source_offset, found.is_last_known) == (20, True)
     assert (found.translated, found.exactness, found.reread) == (24, Exactness.EXACT, 0)
+
+
+def test_a_file_of_positions_goes_by_the_names_on_the_target() -> None:
+    """In a flow with prefixes a topic of the source's name is the target's own."""
+    offset_map = OffsetMap.from_starts([(0, 0)], 10)
+    sight = Sight(
+        maps={("orders", 0): offset_map}, source_ends={}, target_starts={("orders", 0): 0}
+    )
+    flow = replace(CONFIG, is_prefixed=True)
+    check_within(flow, sight, "f", Line("g", "dc1.orders", 0, 5, 1))
+    with pytest.raises(PositionsUnreadable, match="orders-0 is not mirrored by this flow"):
+        check_within(flow, sight, "f", Line("g", "orders", 0, 5, 1))
