@@ -27,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 DELETED: Final = "the topic was deleted on both sides"
 LEAST_GRACE_MS: Final = 6_000
 """Before, the partitions are not even called gone (mirror.topics)."""
+UNSEEN_MS: Final = 10_000
+"""Who has not looked for longer, intervals apart, begins to wait anew: the source was away."""
 AGAIN_MS: Final = 5_000
 """How often a topic is looked at again that was not to be deleted."""
 
@@ -42,12 +44,16 @@ class GoneTopics:
         self._since_ms: dict[str, int] = {}
         self._not_before_ms: dict[str, int] = {}
         self._kept: dict[str, str] = {}
+        self._looked_ms = 0
 
     async def look(self, source: Collection[str], target: ClusterView, now: int) -> None:
         """Delete what is due; raises NetworkFault. `source` names the topics that are there."""
-        grace_ms = self._flow.config.delete_gone_after_ms
-        if grace_ms is None:
+        config = self._flow.config
+        grace_ms = config.delete_gone_after_ms
+        passed_ms, self._looked_ms = now - self._looked_ms, now
+        if grace_ms is None or passed_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
             self._since_ms.clear()
+        if grace_ms is None:
             return
         known = {
             topic

@@ -9,7 +9,15 @@ from uuid import UUID
 
 from mirror.admin import hidden_topics
 from mirror.flow_state import FlowState
-from mirror.gone_topics import AGAIN_MS, DELETED, LEAST_GRACE_MS, GoneTopics, due, gone_ends
+from mirror.gone_topics import (
+    AGAIN_MS,
+    DELETED,
+    LEAST_GRACE_MS,
+    UNSEEN_MS,
+    GoneTopics,
+    due,
+    gone_ends,
+)
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
@@ -167,3 +175,18 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
         assert there.topics.keys() - left.keys() == {"leaves"}
         assert flow.partitions["leaves", 0].status.reason == DELETED
         assert flow.partitions["theirs", 0].status.reason == "gone"
+
+
+async def test_time_in_which_nobody_could_look_is_no_grace() -> None:
+    """A broker that has just started knows no topics: that twice, with a long outage between."""
+    async with flow_after_a_deletion() as (gone, _, target):
+        there = await target.metadata(refresh=True)
+        stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
+        source = replace(there, topics=stays)
+        outage_ms = 10 * (LEAST_GRACE_MS + UNSEEN_MS)
+        for now in (1_000, 1_000 + outage_ms):
+            await gone.look(source.topics, there, now)
+        assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
+        await gone.look(source.topics, there, 1_000 + outage_ms + LEAST_GRACE_MS)
+        left = (await target.metadata(refresh=True)).topics
+        assert there.topics.keys() - left.keys() == {"leaves"}
