@@ -101,13 +101,13 @@ class ConfigWatch:
         """Read one topic's settings. Raises ZooKeeperFault.
 
         A setting that is none here, or cannot be, is left out alone: without the others records
-        would go that are to be kept.
+        would go that are to be kept. Of a garbled node all that was known before stays.
         """
-        config: dict[str, str] = {}
         try:
             config = await self.store.topic_config(topic)
         except tree.MalformedNode as fault:
             _LOG.error("ignored: %s", fault)
+            return
         while True:
             try:
                 self.dynamic.set_topic(topic, config)

@@ -51,7 +51,8 @@ async def test_a_node_that_only_holds_a_users_clients_is_no_fault(
 async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    there = Tree(**{tree.DEFAULT_BROKER_CONFIG: FENCE})
+    kept = {tree.topic_config_path("t"): tree.encode_config({"retention.ms": "-1"})}
+    there = Tree(**{tree.DEFAULT_BROKER_CONFIG: FENCE, **kept})
     watch = watching(there)
     await watch.load_all()
     garbled = (
@@ -65,6 +66,7 @@ async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
     await watch.load_all()
     await watch._apply_all([0])
     assert watch.dynamic.fence.topics == {"t"}
+    assert watch.dynamic.log_config("t").retention_ms == -1
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(said) == len(garbled)
     assert all(any(path in line for line in said) for path in garbled)

@@ -390,16 +390,3 @@ def test_an_assignment_that_could_not_be_written_can_be_sent_again() -> None:
     given = driver.sync(member, {member.member_id: b"kept"})
     assert driver.answers[given].assignment == b"kept"
     assert _state(driver) is GroupState.STABLE
-
-
-def test_silent_static_members_without_patience_do_not_keep_the_clock_busy() -> None:
-    driver = Driver()
-    tickets = driver.join(), driver.join(instance_id="a", rebalance_timeout_ms=0)
-    driver.advance(2 * DELAY_MS)
-    leader, static = map(driver.joined, tickets)
-    driver.assign([leader, static])
-    driver.leave(leader.member_id)
-    for _ in range(3):
-        driver.shard.on_time(driver.shard.turn(driver.now_ms, driver.now_ms))
-    assert _state(driver) is GroupState.PREPARING_REBALANCE
-    assert (driver.shard.next_deadline_ms or 0) > driver.now_ms

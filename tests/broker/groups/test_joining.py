@@ -225,3 +225,16 @@ def test_resigning_sends_everybody_who_waits_to_the_next_coordinator() -> None:
     driver.resign()
     assert driver.error(joining) is ErrorCode.NOT_COORDINATOR
     assert leader.member_id not in driver.shard.groups
+
+
+def test_silent_static_members_without_patience_do_not_keep_the_clock_busy() -> None:
+    driver = Driver()
+    tickets = driver.join(), driver.join(instance_id="a", rebalance_timeout_ms=0)
+    driver.advance(2 * DELAY_MS)
+    leader, static = map(driver.joined, tickets)
+    driver.assign([leader, static])
+    driver.leave(leader.member_id)
+    for _ in range(3):
+        driver.shard.on_time(driver.shard.turn(driver.now_ms, driver.now_ms))
+    assert driver.shard.groups[GROUP].state is GroupState.PREPARING_REBALANCE
+    assert (driver.shard.next_deadline_ms or 0) > driver.now_ms
