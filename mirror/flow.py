@@ -258,7 +258,7 @@ class FlowRunner:
         """Run a new engine until its scope is cancelled."""
         clusters = self._configuration.clusters
         source, target = clusters[self.config.source], clusters[self.config.target]
-        lease = Lease(zookeeper, self._configuration.coordination.session_timeout_ms)
+        lease = Lease(zookeeper)
         await lease.confirm()
         self._ended = trio.Event()
         try:

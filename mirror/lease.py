@@ -21,8 +21,6 @@ from runtime.zookeeper import ZooKeeperFault
 
 ASKS_PER_TIMEOUT: Final = 6
 NO_SESSION: Final = 0
-LONGEST_MS: Final = 30_000
-"""ZooKeeper grants 20 ticks at most, which are 40 s unless it is told otherwise."""
 
 
 class SessionReplaced(Exception):
@@ -35,22 +33,19 @@ class Witness(Protocol):
     @property
     def session_id(self) -> int: ...
 
+    @property
+    def session_timeout_ms(self) -> int: ...
+
     async def sync(self) -> None: ...
 
 
 class Lease:
     """The right to write that goes with one session."""
 
-    def __init__(
-        self,
-        witness: Witness,
-        session_timeout_ms: int,
-        clock_ms: Callable[[], int] = uptime_ms,
-    ) -> None:
+    def __init__(self, witness: Witness, clock_ms: Callable[[], int] = uptime_ms) -> None:
         """Be over; `confirm` begins it. `clock_ms` counts suspended time too."""
         self._witness = witness
         self._session_id = witness.session_id
-        self._timeout_ms = min(session_timeout_ms, LONGEST_MS)
         self._clock_ms = clock_ms
         self._until_ms = clock_ms()
 
@@ -61,7 +56,7 @@ class Lease:
         A process that is stopped cannot do so itself, and the network may be back when others have
         gone on. The session is confirmed often, so it lasts for longer than this behind any stop.
         """
-        return self._timeout_ms // 2
+        return self._witness.session_timeout_ms // 2
 
     def is_held(self) -> bool:
         """Return whether the session is certainly ours still."""
@@ -76,12 +71,12 @@ class Lease:
         asked_ms = self._clock_ms()
         await self._witness.sync()
         if self._witness.session_id == self._session_id:
-            self._until_ms = asked_ms + self._timeout_ms
+            self._until_ms = asked_ms + self._witness.session_timeout_ms
 
     async def keep(self) -> None:
         """Confirm again and again until it cannot be held again; raises SessionReplaced."""
         while True:
-            await trio.sleep(self._timeout_ms / ASKS_PER_TIMEOUT / 1000)
+            await trio.sleep(self._witness.session_timeout_ms / ASKS_PER_TIMEOUT / 1000)
             try:
                 await self.confirm()
             except ZooKeeperFault:

@@ -8,7 +8,6 @@ import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -17,7 +16,7 @@ import trio
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import WatchedEvent, ZnodeStat
+from kazoo.protocol.states import WatchedEvent
 
 from runtime.tasks import background_tasks
 from runtime.zookeeper_faults import (
@@ -28,6 +27,15 @@ from runtime.zookeeper_faults import (
     ZooKeeperFault,
     ZooKeeperUnreachable,
     fault_of,
+)
+from runtime.zookeeper_operations import (
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    SetData,
+    node_of,
 )
 
 __all__ = [
@@ -63,67 +71,6 @@ class SessionState(Enum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A node's data and the part of its stat that decisions need."""
-
-    data: bytes
-    version: int
-    created_zxid: int
-    modified_zxid: int
-    ephemeral_owner: int
-    modified_ms: int = 0
-    """By the clock of the server that leads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
-    """In a transaction: create `path`."""
-
-    path: str
-    data: bytes = b""
-    ephemeral: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetData:
-    """In a transaction: set `path` if it has `version` (-1: any)."""
-
-    path: str
-    data: bytes
-    version: int = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """In a transaction: delete `path` if it has `version` (-1: any)."""
-
-    path: str
-    version: int = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """In a transaction: go on only if `path` has `version`."""
-
-    path: str
-    version: int
-
-
-Operation = Create | SetData | Delete | Check
-
-
-def _node(data: bytes, stat: ZnodeStat) -> Node:
-    return Node(
-        data=data,
-        version=stat.version,
-        created_zxid=stat.czxid,
-        modified_zxid=stat.mzxid,
-        ephemeral_owner=stat.ephemeralOwner,
-        modified_ms=stat.mtime,
-    )
-
-
 class ZooKeeper:
     """One session. Made by open_zookeeper; a lost session is replaced by a new one by itself."""
 
@@ -137,6 +84,15 @@ class ZooKeeper:
         self._was_connected = False
         self._state_changed = trio.Event()
         client.add_listener(self._on_kazoo_state)
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """Return after how long without a word from us the session ends, as was granted."""
+        return self._session_timeout_ms
+
+    def grant(self, session_timeout_ms: int) -> None:
+        """Take note of what a server grants, which may be less than was asked for."""
+        self._session_timeout_ms = session_timeout_ms
 
     @property
     def state(self) -> SessionState:
@@ -155,7 +111,7 @@ class ZooKeeper:
             data, stat = await self._call(path, self._client.get_async, path)
         except NoNode:
             return None
-        return _node(data, stat)
+        return node_of(data, stat)
 
     async def exists(self, path: str) -> bool:
         """Return whether the path exists."""
@@ -291,7 +247,7 @@ class ZooKeeper:
                 if await self._call(path, self._client.exists_async, path, changed) is None:
                     return None
             else:
-                return _node(data, stat)
+                return node_of(data, stat)
 
     async def _read_and_watch_children(
         self, path: str, changed: Callable[[WatchedEvent], None]
@@ -376,6 +332,7 @@ async def open_zookeeper(
         connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_DELAY_S},
     )
     zookeeper = ZooKeeper(client, hosts, session_timeout_ms)
+    _tell_grants(client, zookeeper.grant)
     client.start_async()
     try:
         with trio.move_on_after(start_timeout_ms / 1000):
@@ -396,3 +353,16 @@ async def open_zookeeper(
 def _close(client: KazooClient) -> None:
     client.stop()
     client.close()
+
+
+def _tell_grants(client: KazooClient, tell: Callable[[int], None]) -> None:
+    """Tell which session timeout each connection is granted, in ms; kazoo keeps it to itself."""
+    connection = client._connection  # noqa: SLF001 - there is no other way to learn it
+    connect: Callable[..., tuple[float, float]] = connection._connect  # noqa: SLF001
+
+    def connect_and_tell(*arguments: object) -> tuple[float, float]:
+        read_timeout_ms, connect_timeout_ms = connect(*arguments)
+        tell(round(read_timeout_ms * 3 / 2))  # kazoo waits for an answer for two thirds of it
+        return read_timeout_ms, connect_timeout_ms
+
+    connection._connect = connect_and_tell  # noqa: SLF001

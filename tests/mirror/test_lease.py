@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from mirror.lease import ASKS_PER_TIMEOUT, LONGEST_MS, Lease, SessionReplaced
+from mirror.lease import ASKS_PER_TIMEOUT, Lease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.zookeeper_faults import ZooKeeperUnreachable
 
@@ -14,6 +14,7 @@ class FakeWitness:
 
     def __init__(self) -> None:
         self.session_id = 7
+        self.session_timeout_ms = 3_000
         self.takes_s = 0.0
         self.is_away = False
         self.asked = 0
@@ -31,7 +32,7 @@ def loop_ms() -> int:
 
 async def test_nothing_is_held_before_the_witness_has_answered(autojump_clock: MockClock) -> None:
     del autojump_clock
-    lease = Lease(FakeWitness(), 3_000, loop_ms)
+    lease = Lease(FakeWitness(), loop_ms)
     assert not lease.is_held()
     await lease.confirm()
     assert lease.is_held()
@@ -41,7 +42,7 @@ async def test_it_counts_from_the_question_not_from_the_answer(autojump_clock: M
     del autojump_clock
     witness = FakeWitness()
     witness.takes_s = 2.0
-    lease = Lease(witness, 3_000, loop_ms)
+    lease = Lease(witness, loop_ms)
     await lease.confirm()
     assert lease.is_held()
     await trio.sleep(1.0)
@@ -53,7 +54,7 @@ async def test_it_is_kept_while_the_witness_answers_and_runs_out_when_it_does_no
 ) -> None:
     del autojump_clock
     witness = FakeWitness()
-    lease = Lease(witness, 3_000, loop_ms)
+    lease = Lease(witness, loop_ms)
     await lease.confirm()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lease.keep)
@@ -72,7 +73,7 @@ async def test_it_is_kept_while_the_witness_answers_and_runs_out_when_it_does_no
 async def test_a_later_session_confirms_nothing(autojump_clock: MockClock) -> None:
     del autojump_clock
     witness = FakeWitness()
-    lease = Lease(witness, 3_000, loop_ms)
+    lease = Lease(witness, loop_ms)
     await lease.confirm()
     witness.session_id = 8
     await trio.sleep(2)
@@ -88,7 +89,7 @@ async def test_who_keeps_it_hears_that_another_session_is_there(
     del autojump_clock
     witness = FakeWitness()
     witness.session_id = began_with  # 0: it was made while there was no connection
-    lease = Lease(witness, 3_000, loop_ms)
+    lease = Lease(witness, loop_ms)
     await lease.confirm()
     async with background_tasks() as tasks:
         tasks.start_soon(change_later, witness)
@@ -104,9 +105,15 @@ async def change_later(witness: FakeWitness) -> None:
     witness.session_id = 8
 
 
-async def test_it_is_never_longer_than_what_a_witness_grants(autojump_clock: MockClock) -> None:
+async def test_it_is_as_long_as_the_session_that_a_witness_grants_by_then(
+    autojump_clock: MockClock,
+) -> None:
     del autojump_clock
-    lease = Lease(FakeWitness(), 600_000, loop_ms)
+    witness = FakeWitness()
+    lease = Lease(witness, loop_ms)
     await lease.confirm()
-    await trio.sleep(LONGEST_MS / 1000)
+    witness.session_timeout_ms = 2_000
+    await lease.confirm()
+    assert lease.undelivered_ms == 1_000
+    await trio.sleep(2)
     assert not lease.is_held()

@@ -132,6 +132,20 @@ async def test_watches_and_nodes_survive_a_restart_of_the_server(tmp_path: Path)
                         node = await data.receive()
 
 
+@pytest.mark.parametrize(
+    ("asked_ms", "granted_ms"), [(500, 2_000), (7_000, 7_000), (90_000, 60_000)]
+)
+async def test_a_session_is_as_long_as_the_server_grants(
+    tmp_path: Path, asked_ms: int, granted_ms: int
+) -> None:
+    async with (
+        run_zookeeper(tmp_path) as server,
+        open_zookeeper(server.address, session_timeout_ms=asked_ms) as zookeeper,
+    ):
+        await zookeeper.sync()
+        assert zookeeper.session_timeout_ms == granted_ms
+
+
 async def test_no_server_is_an_error_that_names_the_address() -> None:
     port = free_port()
     with pytest.raises(ZooKeeperUnreachable, match=f"127.0.0.1:{port} did not answer within 0.5 s"):

@@ -1,0 +1,67 @@
+"""What a ZooKeeper node is, and what a transaction may do to some. Pure values."""
+
+from dataclasses import dataclass
+
+from kazoo.protocol.states import ZnodeStat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node's data and the part of its stat that decisions need."""
+
+    data: bytes
+    version: int
+    created_zxid: int
+    modified_zxid: int
+    ephemeral_owner: int
+    modified_ms: int = 0
+    """By the clock of the server that leads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """In a transaction: create `path`."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetData:
+    """In a transaction: set `path` if it has `version` (-1: any)."""
+
+    path: str
+    data: bytes
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """In a transaction: delete `path` if it has `version` (-1: any)."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """In a transaction: go on only if `path` has `version`."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+
+def node_of(data: bytes, stat: ZnodeStat) -> Node:
+    """Return what kazoo says of a node."""
+    return Node(
+        data=data,
+        version=stat.version,
+        created_zxid=stat.czxid,
+        modified_zxid=stat.mzxid,
+        ephemeral_owner=stat.ephemeralOwner,
+        modified_ms=stat.mtime,
+    )
