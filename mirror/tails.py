@@ -14,6 +14,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault
 from wire.net.operations import read_partition
 from wire.record_batch import CorruptBatch
 
@@ -33,24 +34,27 @@ async def read_tails(
     A partition of which nothing was ever announced has no tail yet.
     """
     tails: Tails = {}
+    faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(AT_ONCE)
 
     async def read(partition: MirroredPartition, ends: LogEnds) -> None:
         place = (partition.topic, partition.index)
+        known = map_log.state.reached.get(place)
         async with limit:
-            tails[place] = await _read(
-                cluster,
-                partition,
-                ends,
-                map_log.state.reached.get(place),
-                map_log.producer.producer_id,
-            )
+            try:
+                tails[place] = await _read(
+                    cluster, partition, ends, known, map_log.producer.producer_id
+                )
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
 
     async with trio.open_nursery() as nursery:
         for partition in partitions:
             ends = target[partition.topic, partition.index]
             if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
                 nursery.start_soon(read, partition, ends)
+    if faults:
+        raise faults[0]
     return tails
 
 
@@ -113,14 +117,15 @@ async def _read(
     offset_map.advance(ends.end)
     begin = begin_at(offset_map, reached, ends.end)
     tail = Tail(offset_map, begin.place)
-    async for header, _ in read_partition(cluster, *where, ends.end - 1, ends.end):
-        if header.producer_id == producer_id and not header.is_control:
-            place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
-            if place is not None and place >= begin.place:
-                tail.place = place
-                tail.take(header.base_offset, header.base_sequence, header.last_offset_delta + 1)
-                return tail
     try:
+        async for header, _ in read_partition(cluster, *where, ends.end - 1, ends.end):
+            if header.producer_id == producer_id and not header.is_control:
+                place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
+                if place is not None and place >= begin.place:
+                    count = header.last_offset_delta + 1
+                    tail.place = place
+                    tail.take(header.base_offset, header.base_sequence, count)
+                    return tail
         start = max(begin.target_end, ends.start)
         async for header, _ in read_partition(cluster, *where, start, ends.end):
             is_ours = header.producer_id == producer_id and not header.is_control
@@ -133,6 +138,8 @@ async def _read(
             )
     except TailGarbled as garbled:
         return garbled
+    except CorruptBatch as fault:
+        return TailGarbled(f"a batch near the target's end is damaged: {fault}")
     return tail
 
 
