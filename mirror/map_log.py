@@ -8,6 +8,7 @@ again is harmless.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 import trio
@@ -31,6 +32,9 @@ MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
 WRITE_TRIES: Final = 6
 FIRST_PAUSE_S: Final = 0.05
+RECORDS_A_WRITE: Final = 3_000
+"""They go in one batch: of topics with the longest names these are less than the megabyte that a
+broker takes unless it is told otherwise."""
 FENCED: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -154,8 +158,8 @@ class MapLog:
         """Return once the composed records are durable and part of ``state``.
 
         ``compose`` is called when it is this writer's turn and ``state`` is up to date, again for
-        every try; what was true when the writer began to wait may not be any more. Raises
-        MapUnwritable.
+        every try; what was true when the writer began to wait may not be any more. All that it
+        composes is written, or nothing: no more than RECORDS_A_WRITE. Raises MapUnwritable.
         """
         async with self._writing:
             last: object = None
@@ -170,6 +174,11 @@ class MapLog:
                 if last is ErrorCode.NONE:
                     return
             raise MapUnwritable(f"{self.topic}: {getattr(last, 'name', last)}")
+
+    async def write_many(self, records: Sequence[MapRecord]) -> None:
+        """Write records that do not belong together, however many, in their order."""
+        for first in range(0, len(records), RECORDS_A_WRITE):
+            await self.write(partial(tuple, records[first : first + RECORDS_A_WRITE]))
 
     async def _write_once(self, compose: Callable[[], Sequence[MapRecord]]) -> ErrorCode:
         """Append at the next sequence. Unsure before means read back after."""

@@ -7,13 +7,14 @@ was sent has been answered.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
 from mirror.flow_state import FlowState
 from mirror.links import Links
-from mirror.map_log import MapLog, MapRecord
+from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.reached import place_records
@@ -29,6 +30,7 @@ from mirror.start_position import (
 )
 from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import (
+    PieceStartKey,
     Reached,
     ReachedKey,
     TopicPartition,
@@ -49,6 +51,10 @@ from wire.net.operations import list_offsets
 _LOG = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.1
+TOGETHER: Final = 300
+"""So many partitions begin in one write of the map: each takes a handful of records."""
+ALONG: Final = 1_000
+"""More that is to be taken back is so before."""
 DUE: Final = frozenset(
     {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
 )
@@ -131,7 +137,9 @@ class Positioning:
             tails = await read_tails(self._links.target_data, shared, target, self._map_log)
             odd = [one.partition for one in tries if self._is_odd(one.partition, source, target)]
             tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
-            await self._begin(tries, Found(source=source, target=target, tails=tails))
+            found = Found(source=source, target=target, tails=tails)
+            for first in range(0, len(tries), TOGETHER):
+                await self._begin(tries[first : first + TOGETHER], found)
         except NetworkFault as fault:
             for one in tries:
                 if one.is_current:
@@ -147,9 +155,13 @@ class Positioning:
     async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
         decided: list[tuple[_Tried, Start | Stop]] = []
+        needless: list[MapRecord] = []
 
         def compose() -> list[MapRecord]:
             decided[:] = self._decide_all(tries, found)
+            needless[:] = _needless(decision for _, decision in decided)
+            if needless:
+                return needless
             return [
                 record
                 for one, decision in decided
@@ -161,6 +173,8 @@ class Positioning:
             ]
 
         await self._map_log.write(compose)
+        while needless:
+            await self._map_log.write(compose)
         now = now_ms()
         for one, decision in decided:
             if not one.is_current:
@@ -341,6 +355,22 @@ def _map_records(partition: MirroredPartition, start: Start) -> list[MapRecord]:
             run_start(partition.topic, partition.index, place=start.target, target_start=start.run)
         )
     return records
+
+
+def _needless(decisions: Iterable[Start | Stop]) -> list[MapRecord]:
+    """Return what is to be taken back beforehand, where it is too much to go along.
+
+    A piece beyond the target's end says nothing, so each can go by itself; the rest may not.
+    """
+    keys = (
+        key
+        for decision in decisions
+        if isinstance(decision, Start)
+        for key in decision.withdraw
+        if isinstance(key, PieceStartKey)
+    )
+    some: list[MapRecord] = [withdrawal(key) for key in islice(keys, RECORDS_A_WRITE)]
+    return some if len(some) > ALONG else []
 
 
 def _told(ends: LogEnds | ErrorCode) -> str:

@@ -4,19 +4,20 @@ Elsewhere the target's log end tells. Runs and the place reached go in one write
 knows where every record before that place lies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import trio
 
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
-from mirror.map_log import MapLog, MapRecord
+from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
-from offset_translation.map_records import Reached, reached, run_start
+from offset_translation.map_records import Reached, TopicPartition, reached, run_start
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 0.2
+PLACES_A_WRITE: Final = 1_000
 
 
 class ReachedKeeper:
@@ -43,17 +44,26 @@ class ReachedKeeper:
 
     async def write(self) -> None:
         """Write what has changed since the last time; raises NetworkFault."""
+        places = list(self._flow.partitions)
+        for first in range(0, len(places), PLACES_A_WRITE):
+            await self._write_of(places[first : first + PLACES_A_WRITE])
+
+    async def _write_of(self, places: Sequence[TopicPartition]) -> None:
         told: list[tuple[MirroredPartition, int]] = []
+        known = self._map_log.state.reached
 
         def compose() -> list[MapRecord]:
             told.clear()
             records: list[MapRecord] = []
-            for key, partition in self._flow.partitions.items():
-                if key in self._map_log.state.reached and partition.is_flowing:
-                    now = _reached(partition)
-                    if partition.new_runs or now != self._map_log.state.reached[key]:
-                        told.append((partition, len(partition.new_runs)))
-                        records += place_records(partition, partition.new_runs, now)
+            for place in places:
+                partition = self._flow.partitions.get(place)
+                if partition is None or place not in known or not partition.is_flowing:
+                    continue
+                now, room = _reached(partition), RECORDS_A_WRITE - len(records)
+                if room > 0 and (partition.new_runs or now != known[place]):
+                    # What is cut off, the place reached among it, comes with the next look.
+                    records += place_records(partition, partition.new_runs, now)[:room]
+                    told.append((partition, min(room, len(partition.new_runs))))
             return records
 
         await self._map_log.write(compose)

@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
@@ -13,10 +14,10 @@ from mirror.fetch_session import SESSION_LOST, FetchSession, Place
 from mirror.flow_state import FlowState
 from mirror.lanes import Lane, lanes_for, measure_round_trip
 from mirror.links import Links
-from mirror.map_log import MapLog, MapRecord
+from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
-from mirror.routing import Routed, join_limit, route
+from mirror.routing import PieceStart, Routed, join_limit, route
 from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
@@ -245,7 +246,10 @@ class SourceFetcher:
     async def _forward_behind_holes(
         self, waiting: Sequence[tuple[_Asked, Routed]], arrived_ms: int
     ) -> None:
-        await self._map_log.write(lambda: _announcements(waiting))
+        starts = [(one, start) for one, routed in waiting for start in routed.starts]
+        for first in range(0, len(starts), RECORDS_A_WRITE):
+            some = starts[first : first + RECORDS_A_WRITE]
+            await self._map_log.write(partial(_announcements, some))
         for one, routed in waiting:
             if one.partition.attempt == one.attempt:
                 self._forward(one.partition, routed, arrived_ms)
@@ -359,13 +363,12 @@ class SourceFetcher:
         self._flow.refresh.wake()
 
 
-def _announcements(waiting: Sequence[tuple[_Asked, Routed]]) -> list[MapRecord]:
+def _announcements(starts: Iterable[tuple[_Asked, PieceStart]]) -> list[MapRecord]:
     """Return the piece starts of partitions that nothing has interrupted since."""
     return [
         piece_start(one.partition.topic, one.partition.index, source_start=s, target_start=t)
-        for one, routed in waiting
+        for one, (s, t) in starts
         if one.partition.attempt == one.attempt
-        for s, t in routed.starts
     ]
 
 

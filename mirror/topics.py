@@ -334,7 +334,7 @@ class Discovery:
         ]
         if fresh:
             records = [source_topic(topic.name, topic.topic_id) for topic in fresh]
-            await self._map_log.write(lambda: records)
+            await self._map_log.write_many(records)
         self._created.clear()
 
     def _take(self, source: TopicView, target: TopicView | None) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import trio
@@ -25,7 +24,6 @@ from wire.net.errors import NetworkFault
 _LOG = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 600.0
-RECORDS_A_WRITE: Final = 5_000
 
 
 class MapTrimmer:
@@ -86,10 +84,7 @@ class MapTrimmer:
                 withdrawal(RunStartKey(topic=topic, partition=partition, place=one))
                 for one in found.runs
             ]
-        for records in (strokes, needless):
-            for first in range(0, len(records), RECORDS_A_WRITE):
-                some = tuple(records[first : first + RECORDS_A_WRITE])
-                await self._map_log.write(partial(tuple, some))
+        await self._map_log.write_many([*strokes, *needless])
         if needless:
             _LOG.info("%s: %d pieces of maps forgotten", self._flow.config.name, len(needless))
 
