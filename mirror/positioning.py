@@ -133,9 +133,14 @@ class Positioning:
             source = await read_ends(self._links.source_admin, where)
             names = self._flow.config.names
             target = await read_target_ends(self._links.target_admin, names, where)
+            tries = [one for one in tries if one.is_current]
             shared = [one.partition for one in tries if self._is_shared(one.partition)]
             tails = await read_tails(self._links.target_data, shared, target, self._map_log)
-            odd = [one.partition for one in tries if self._is_odd(one.partition, source, target)]
+            odd = [
+                one.partition
+                for one in tries
+                if one.is_current and self._is_odd(one.partition, source, target)
+            ]
             tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
             found = Found(source=source, target=target, tails=tails)
             for first in range(0, len(tries), TOGETHER):
@@ -191,7 +196,7 @@ class Positioning:
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
             else:
-                self._stop(partition, decision, found.target, now)
+                self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
         self._flow.fetch_more.wake()
 
@@ -282,10 +287,13 @@ class Positioning:
         policy = self._flow.policy_for(partition, decision.state)
         return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
-    def _stop(self, partition: MirroredPartition, stop: Stop, target: Ends, now: int) -> None:
-        ends = target[partition.topic, partition.index]
+    def _stop(self, partition: MirroredPartition, stop: Stop, found: Found, now: int) -> None:
+        key = (partition.topic, partition.index)
+        ends, tail = found.target[key], found.tails.get(key)
         if isinstance(ends, LogEnds):
             partition.offset_map.advance(ends.end)
+        if isinstance(tail, Tail):
+            partition.offset_map.reach(tail.place)
         partition.lost_records = stop.lost_records
         self._flow.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)

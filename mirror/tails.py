@@ -113,7 +113,8 @@ async def _read(
     producer_id: int,
 ) -> Tail | TailGarbled:
     """Return the partition's tail, or what is wrong with it."""
-    offset_map, where = partition.offset_map, (partition.target_topic, partition.index)
+    # Until the tail is read, that end would have others' records count as mirrored.
+    offset_map, where = partition.offset_map.copy(), (partition.target_topic, partition.index)
     offset_map.advance(ends.end)
     begin = begin_at(offset_map, reached, ends.end)
     tail = Tail(offset_map, begin.place)

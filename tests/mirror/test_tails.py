@@ -5,8 +5,13 @@ from uuid import UUID
 
 import pytest
 
+from mirror.flow_state import FlowState
+from mirror.links import Links
 from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
+from mirror.positioning import Found, Positioning, _Tried
 from mirror.start_position import LogEnds
 from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import MirrorProducer, mirror_producer
@@ -14,6 +19,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.mirror.test_policies import CONFIG
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -34,29 +40,36 @@ def a_partition(index: int) -> MirroredPartition:
     )
 
 
+def a_batch(producer: MirrorProducer, offset: int) -> bytes:
+    """Return two records."""
+    batch = bytearray(
+        build_batch(
+            [Record(at, 0, None, b"v") for at in range(2)],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=offset,
+        )
+    )
+    assign_offsets(batch, offset, 0)
+    return bytes(batch)
+
+
 def fill(fake: FakeCluster, *leaders: int) -> list[MirroredPartition]:
     """Give each partition two records of the mirror's."""
     topic = fake.create_topic("orders", *leaders)
     for partition in topic.partitions.values():
-        batch = bytearray(
-            build_batch(
-                [Record(at, 0, None, b"v") for at in range(2)],
-                producer_id=MIRROR.producer_id,
-                producer_epoch=MIRROR.producer_epoch,
-                base_sequence=0,
-            )
-        )
-        assign_offsets(batch, 0, 0)
-        partition.batches.append(bytes(batch))
+        partition.batches.append(a_batch(MIRROR, 0))
         partition.end = 2
     return [a_partition(index) for index in topic.partitions]
 
 
-async def read(cluster: Cluster, partitions: list[MirroredPartition], *, shared: bool) -> Tails:
+async def read(
+    cluster: Cluster, partitions: list[MirroredPartition], *, shared: bool, end: int = 2
+) -> Tails:
     map_log = MapLog(cluster, "dc1", 1)
     map_log.state.replay(*mirror_producer(MIRROR))
     target: dict[tuple[str, int], LogEnds | ErrorCode] = {
-        (one.topic, one.index): LogEnds(start=0, end=2) for one in partitions
+        (one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
     }
     reads = read_tails if shared else find_strangers
     return await reads(cluster, partitions, target, map_log)
@@ -71,6 +84,65 @@ async def test_the_tail_of_a_shared_target_says_how_far_it_is_mirrored() -> None
         tail = tails["orders", index]
         assert isinstance(tail, Tail)
         assert tail.reached.place == 2
+
+
+async def test_records_of_others_are_not_taken_for_mirrored_while_the_tail_is_read() -> None:
+    async with run_fake_cluster(1) as fake:
+        [partition] = fill(fake, 0)
+        log = fake.topics["orders"].partitions[0]
+        log.batches.append(a_batch(MirrorProducer(producer_id=-1, producer_epoch=-1), 2))
+        log.end = 4
+        partition.offset_map.advance(2)
+        ends: list[int | None] = []
+
+        async def looked_at(header: RequestHeader, request: FetchRequest) -> FetchResponse:
+            ends.append(partition.offset_map.mirrored_source_end)
+            answer: FetchResponse = ANSWERS[FETCH](fake.brokers[0], header.api_version, request)
+            return answer
+
+        fake.brokers[0].scripts[FETCH] = looked_at
+        async with open_cluster(fake.bootstrap, client_id="test") as cluster:
+            tails = await read(cluster, [partition], shared=True, end=4)
+    tail = tails["orders", 0]
+    assert isinstance(tail, Tail)
+    assert tail.reached.place == 2
+    assert set(ends) == {2}
+
+
+@pytest.mark.parametrize("state", [PartitionState.RETENTION_OVERRUN, PartitionState.CATCHING_UP])
+async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
+    state: PartitionState,
+) -> None:
+    async with run_fake_cluster(1) as fake:
+        fake.create_topic("dc1.offset-map.internal", 0)
+        [partition] = fill(fake, 0)
+        place = (partition.topic, 0)
+        source_start = 0 if state is PartitionState.CATCHING_UP else 5
+        async with open_cluster(fake.bootstrap, client_id="test") as cluster:
+            map_log = MapLog(cluster, "dc1", 1)
+            map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+            flow = FlowState(
+                config=replace(CONFIG, is_active_active=True),
+                measurements=FlowMeasurements("dc1->dc2"),
+            )
+            links = Links(
+                source_data=cluster,
+                source_groups=cluster,
+                source_admin=cluster,
+                target_data=cluster,
+                target_admin=cluster,
+            )
+            tail = Tail(partition.offset_map, 2)
+            found = Found(
+                source={place: LogEnds(start=source_start, end=9)},
+                target={place: LogEnds(start=0, end=4)},
+                tails={place: tail},
+            )
+            partition.move(PartitionState.POSITIONING, 0)
+            tried = _Tried(partition, partition.attempt)
+            await Positioning(flow, links, map_log)._begin([tried], found)
+    assert partition.state is state
+    assert partition.offset_map.mirrored_source_end == 2
 
 
 @pytest.mark.parametrize("shared", [True, False])
