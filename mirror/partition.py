@@ -27,6 +27,8 @@ FIRST_BACKOFF_MS: Final = 100
 MAX_BACKOFF_MS: Final = 5_000
 FRESH_MS: Final = 10_000
 """What was heard of the source longer ago is not known any more."""
+REFUSED_AGAIN_MS: Final = 15_000
+"""A sequence that is wrong is refused at least so often: tries are MAX_BACKOFF_MS apart."""
 REPLICA_MS: Final = 300_000
 """For so long a leader's choice of a replica holds: a Java consumer's metadata.max.age.ms."""
 FALLEN_BEHIND_MS: Final = 3_000
@@ -68,6 +70,11 @@ class MirroredPartition:
 
     is_target_new = False
     """It is another topic than before: what is in it may be anybody's."""
+
+    is_announcing = False
+    """What was fetched last waits for the map: nothing behind it may go first."""
+
+    _refused_ms = 0
 
     mirrored_bytes = 0
     """Of batches acknowledged since this worker took the partition."""
@@ -275,6 +282,7 @@ class MirroredPartition:
         self.attempt += 1
         self.replica = None
         self.cursor = None
+        self.is_announcing = False
         self.in_flight_bytes -= sum(forward.size for forward, _ in self.queue)
         self.queue.clear()
 
@@ -303,6 +311,13 @@ class MirroredPartition:
         # In a backlog this is called for every batch, and only the last one changes anything.
         if source_end >= self._next_look or not self.in_flight_bytes:
             self.note_progress(now_ms)
+
+    def refuse_sequence(self, now_ms: int) -> int:
+        """The target calls our sequence wrong; return for how long it has, try after try."""
+        if self.refused_since_ms is None or now_ms - self._refused_ms > REFUSED_AGAIN_MS:
+            self.refused_since_ms = now_ms
+        self._refused_ms = now_ms
+        return now_ms - self.refused_since_ms
 
     def heard(self, *, source_end: int, readable_end: int, now_ms: int) -> None:
         """The source has told its end."""

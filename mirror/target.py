@@ -318,11 +318,11 @@ class _Line:
             # Alone each of them may be small enough.
             partition.joins = False
             state = None
-        if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if partition.refused_since_ms is None:
-                partition.refused_since_ms = now
-            if now - partition.refused_since_ms > DIVERGED_AFTER_MS:
-                state = PartitionState.TARGET_DIVERGED
+        if (
+            error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and partition.refuse_sequence(now) > DIVERGED_AFTER_MS
+        ):
+            state = PartitionState.TARGET_DIVERGED
         if state is None:
             self._flow.interrupt(partition, reason, now)
             self._flow.refresh.wake()
