@@ -140,10 +140,11 @@ class SourceFetcher:
         asked: list[_Asked] = []
         is_complete = True
         for partition in self._mine():
-            if partition.cursor is None or partition.in_flight_bytes >= limit:
+            cursor = partition.cursor
+            if cursor is None or partition.is_announcing or partition.in_flight_bytes >= limit:
                 is_complete = False
             else:
-                asked.append(_Asked(partition, partition.attempt, partition.cursor.source))
+                asked.append(_Asked(partition, partition.attempt, cursor.source))
         # A broker serves partitions in the order asked until the answer is full.
         asked.sort(key=lambda one: one.partition.in_flight_bytes)
         return asked, is_complete
@@ -157,6 +158,7 @@ class SourceFetcher:
             _Asked(partition, partition.attempt, partition.cursor.source)
             for partition in self._mine()
             if partition.cursor is not None
+            and not partition.is_announcing
             and partition.in_flight_bytes < limit
             and flow.throttle.wait_ms(partition.topic, now) <= 0
         ]
@@ -222,7 +224,7 @@ class SourceFetcher:
         is_throttled = not self._flow.throttle.is_idle
         limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
         for one, data in _found(asked, answer):
-            if one.partition.attempt != one.attempt:
+            if one.partition.attempt != one.attempt or one.partition.is_announcing:
                 self._session.say_again(_place(one))
                 continue
             records = self._accept(one, data, arrived_ms)
@@ -233,6 +235,7 @@ class SourceFetcher:
                 self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
             routed = self._route(one.partition, data, records, arrived_ms, limit)
             if routed.starts:
+                one.partition.is_announcing = one.partition.attempt == one.attempt
                 waiting.append((one, routed))
             else:
                 self._forward(one.partition, routed, arrived_ms)
@@ -252,6 +255,7 @@ class SourceFetcher:
             await self._map_log.write(partial(_announcements, some))
         for one, routed in waiting:
             if one.partition.attempt == one.attempt:
+                one.partition.is_announcing = False
                 self._forward(one.partition, routed, arrived_ms)
                 one.partition.note_progress(now_ms())
 

@@ -1,0 +1,106 @@
+"""A source leader moves while what the old one sent still waits for the map."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from mirror.flow_state import FlowState
+from mirror.map_log import MapRecord
+from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
+from mirror.routing import Cursor, Routed
+from mirror.source import SourceFetcher
+from offset_translation.map_records import MirrorProducer
+from offset_translation.offset_map import OffsetMap
+from tests.mirror.test_policies import CONFIG
+from wire.hot.fetch import Fetched, Found
+from wire.record_batch import Record, assign_offsets, build_batch
+
+
+class SlowMap:
+    """Writes when it is told to."""
+
+    producer = MirrorProducer(producer_id=7, producer_epoch=0)
+
+    def __init__(self) -> None:
+        self.may_write = trio.Event()
+
+    async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
+        await self.may_write.wait()
+        compose()
+
+
+def batch_at(offset: int) -> bytes:
+    batch = bytearray(build_batch([Record(0, 0, None, b"v")]))
+    assign_offsets(batch, offset, 0)
+    return bytes(batch)
+
+
+def answer(*offsets: int) -> Fetched:
+    records = memoryview(b"".join(map(batch_at, offsets)))
+    end = offsets[-1] + 1
+    return Fetched(0, 0, 0, [("t", [Found(0, 0, end, end, 0, (), -1, records)])])
+
+
+async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_map() -> None:
+    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
+    partition = MirroredPartition(
+        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    flow.partitions["t", 0] = partition
+    partition.source_leader = 1
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    forwarded: list[int] = []
+
+    def forward(_: MirroredPartition, routed: Routed, __: int) -> None:
+        forwarded.extend(one.target_base for one in routed.forwards)
+
+    map_log: Any = SlowMap()
+    links: Any = None
+    before, after = (SourceFetcher(node, flow, links, map_log, forward) for node in (1, 2))
+    asked_before, _ = before._wanted()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(before._take, asked_before, answer(0, 5))
+        await wait_all_tasks_blocked()
+        partition.source_leader = 2
+        assert after._wanted() == ([], False)
+        # What it was asked before, as if both had been asked at the same time.
+        await after._take(asked_before, answer(0, 5, 6))
+        assert forwarded == []
+        map_log.may_write.set()
+    asked_after, _ = after._wanted()
+    assert [one.offset for one in asked_after] == [6]
+    await after._take(asked_after, answer(6))
+    assert forwarded == [0, 1, 2]
+
+
+async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
+    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
+    partition = MirroredPartition(
+        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    flow.partitions["t", 0] = partition
+    partition.source_leader = 1
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    flow.loop_ids = frozenset({9})
+    map_log: Any = SlowMap()
+    map_log.may_write.set()
+    links: Any = None
+    fetcher = SourceFetcher(1, flow, links, map_log, lambda *_: None)
+    mirrored = bytearray(
+        build_batch([Record(0, 0, None, b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
+    )
+    damaged = batch_at(1)[:-1] + b"\xff"
+    records = memoryview(bytes(mirrored) + damaged)
+    asked, _ = fetcher._wanted()
+    await fetcher._take(asked, Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))
+    assert partition.state is PartitionState.WAITING
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    assert [one.offset for one in fetcher._wanted()[0]] == [0]
