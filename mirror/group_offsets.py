@@ -17,7 +17,7 @@ from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
 from wire.errors import ErrorCode
-from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body
+from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body, version_for
 from wire.messages.fetch import FetchRequest
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
@@ -145,7 +145,7 @@ class GroupReader:
             key = OFFSETS_TOPIC, self._topic.topic_id
             try:
                 connection = await self._links.source_groups.connection(node)
-                version = connection.version_of(FetchRequest)
+                version = version_for(connection.version_of(FetchRequest), (key[1],))
                 body = request_body(version, LIMITS, Session(), {key: wanted}, {}, "")
                 answer = await connection.ask(FetchRequest, version, [body], read_answer)
             except NetworkFault as fault:

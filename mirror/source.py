@@ -21,7 +21,7 @@ from mirror.routing import PieceStart, Routed, join_limit, route
 from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
-from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body
+from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body, version_for
 from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
@@ -203,7 +203,8 @@ class SourceFetcher:
                 for one in asked
             }
         )
-        version = connection.version_of(FetchRequest)
+        spoken = connection.version_of(FetchRequest)
+        version = version_for(spoken, (one.partition.topic_id for one in asked))
         body = request_body(version, limits, *question, config.client_rack or "")
         return await connection.ask(FetchRequest, version, [body], read_answer)
 

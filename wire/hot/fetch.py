@@ -4,7 +4,7 @@ The layout is that of v12-17. Other versions are left to the schema codec. What 
 tagged fields (who leads now, where logs diverge) is stepped over: whoever needs it asks otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
@@ -98,6 +98,15 @@ class Fetched(NamedTuple):
     error_code: int
     session_id: int
     topics: Sequence[tuple[str | UUID, Sequence[Found]]]
+
+
+def version_for(version: int, topic_ids: Iterable[UUID]) -> int:
+    """Return the version to ask for topics in: without an id, they can be asked for by name alone.
+
+    So it is while brokers of today obey the inter.broker.protocol.version of before 2.8.
+    """
+    has_ids = version < TOPIC_IDS_SINCE or all(topic_id.int for topic_id in topic_ids)
+    return version if has_ids else TOPIC_IDS_SINCE - 1
 
 
 def request_body(
