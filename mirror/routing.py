@@ -340,11 +340,16 @@ class _Routing:
         """Put messages of before Kafka 0.11 into a batch of today; return where they end."""
         limit_bytes = JOINED_BYTES if self._join_records else 0
         old = read_old_messages(view, position, limit_bytes)
-        self._build(old.heads, old.compression, old.next_offset)
+        joined = len(old.heads) if old.compression is Compression.NONE else 1
+        self._build(old.heads, old.compression, old.next_offset, joined)
         return old.stop
 
     def _build(
-        self, found: Iterable[RecordHead], compression: Compression, next_offset: int
+        self,
+        found: Iterable[RecordHead],
+        compression: Compression,
+        next_offset: int,
+        joined: int = 1,
     ) -> None:
         heads = [head for head in found if head.offset >= self.source]
         self.source = max(self.source, next_offset)
@@ -361,10 +366,13 @@ class _Routing:
         )
         self._rebuilt += 1
         newest = max(head.timestamp_ms for head in heads)
-        self._append((rebuilt,), len(heads), newest, len(rebuilt))
+        self._append((rebuilt,), len(heads), newest, len(rebuilt), joined)
 
-    def _append(self, parts: tuple[Piece, ...], count: int, newest: int, size: int) -> None:
-        self._forwards.append(Forward(self._target, count, self.source, newest, size, parts))
+    def _append(
+        self, parts: tuple[Piece, ...], count: int, newest: int, size: int, joined: int = 1
+    ) -> None:
+        forward = Forward(self._target, count, self.source, newest, size, parts, joined)
+        self._forwards.append(forward)
         self._target += count
 
     def _announce(self, source: int, target: int) -> None:

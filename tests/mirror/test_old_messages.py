@@ -150,3 +150,21 @@ def test_a_compressed_message_with_less_in_it_than_it_says_is_damaged(codec: Com
     routed = run(message(Old(0, 0, None, compress(codec, inner)), 1, codec))
     assert routed.forwards == []
     assert routed.corrupt is not None
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_batch_of_several_messages_says_so_lest_it_be_too_large_for_the_target(
+    magic: int,
+) -> None:
+    view = old_log([Old(offset, 5, None, b"v") for offset in range(3)], magic)
+    producer = MirrorProducer(producer_id=7, producer_epoch=0)
+    for join_records, joined in ((JOINED_IN_COMPANY, [3]), (0, [1, 1, 1])):
+        routed = route(
+            view,
+            Cursor(0, 0, 0),
+            aborted=[],
+            producer=producer,
+            loop_ids=frozenset(),
+            join_records=join_records,
+        )
+        assert [one.joined for one in routed.forwards] == joined
