@@ -31,6 +31,8 @@ REFUSED_AGAIN_MS: Final = 15_000
 """A sequence that is wrong is refused at least so often: tries are MAX_BACKOFF_MS apart."""
 REPLICA_MS: Final = 300_000
 """For so long a leader's choice of a replica holds: a Java consumer's metadata.max.age.ms."""
+STUCK_MS: Final = 1_000
+"""Nothing acknowledged for this long of what is under way: the target is slow, or away."""
 FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
@@ -73,6 +75,9 @@ class MirroredPartition:
 
     is_announcing = False
     """What was fetched last waits for the map: nothing behind it may go first."""
+
+    progress_ms = 0
+    """When the target has acknowledged a batch last."""
 
     _refused_ms = 0
 
@@ -198,6 +203,7 @@ class MirroredPartition:
         self.cursor = cursor
         self.shift = self.offset_map.runs.start_of(cursor.target) - cursor.target
         self.is_positioned = True
+        self.progress_ms = now_ms
         self.is_target_new = False
         self.move(PartitionState.CATCHING_UP, now_ms)
 
@@ -286,6 +292,14 @@ class MirroredPartition:
         self.in_flight_bytes -= sum(forward.size for forward, _ in self.queue)
         self.queue.clear()
 
+    def to_keep(self, records: memoryview, now_ms: int) -> memoryview:
+        """Return records as they are to wait; a copy where those before have waited for long.
+
+        A view holds all of its answer in memory, the records of other partitions too.
+        """
+        is_stuck = self.in_flight_bytes > 0 and now_ms - self.progress_ms > STUCK_MS
+        return memoryview(bytes(records)) if is_stuck else records
+
     def enqueue(self, forwards: Iterable[Forward], arrived_ms: int) -> None:
         """Take batches to send."""
         batches = list(forwards)
@@ -306,6 +320,7 @@ class MirroredPartition:
         self.offset_map.reach(place + count)
         self.mirrored_bytes += size
         self.failures = 0
+        self.progress_ms = now_ms
         self.refused_since_ms = None
         self.unauthorised_since_ms = None
         # In a backlog this is called for every batch, and only the last one changes anything.

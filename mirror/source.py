@@ -309,7 +309,7 @@ class SourceFetcher:
     ) -> Routed:
         assert partition.cursor is not None, "a flowing partition has a cursor"
         routed = route(
-            records,
+            partition.to_keep(records, now),
             partition.cursor,
             aborted=[
                 Aborted(producer_id=producer_id, first_offset=first_offset)

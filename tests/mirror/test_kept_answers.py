@@ -1,0 +1,38 @@
+"""What waits for a target that is away does not hold the answers in memory that it came in."""
+
+from typing import Any
+
+import pytest
+
+from mirror.partition import STUCK_MS, MirroredPartition
+from mirror.routing import Routed
+from mirror.source import SourceFetcher
+from runtime.clock import now_ms
+from tests.mirror.test_policies import flow_with
+from tests.mirror.test_two_fetchers import SlowMap, batch_at
+from wire.hot.fetch import Fetched, Found
+from wire.net.buffers import BufferPool, _is_free
+
+
+@pytest.mark.parametrize("waits_ms", [0, 2 * STUCK_MS])
+async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: int) -> None:
+    flow, partition = flow_with()
+    partition.source_leader = 1
+    kept: list[Routed] = []
+
+    def forward(_: MirroredPartition, routed: Routed, __: int) -> None:
+        kept.append(routed)
+
+    anything: Any = None
+    map_log: Any = SlowMap()
+    fetcher = SourceFetcher(1, flow, anything, map_log, forward)
+    asked, _ = fetcher._wanted()
+    partition.in_flight_bytes = 1
+    partition.progress_ms = now_ms() - waits_ms
+    pool, batch = BufferPool(), batch_at(0)
+    frame = pool.take(len(batch))
+    frame[:] = batch
+    await fetcher._take(asked, Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))
+    del frame
+    assert len(kept[0].forwards) == 1
+    assert _is_free(pool._buffers[0]) == (waits_ms > 0)
