@@ -30,6 +30,8 @@ from wire.record_batch import Record, build_batch, parse_header
 
 MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
+MAP_SETTINGS: Final = {"cleanup.policy": "compact", "unclean.leader.election.enable": "false"}
+"""A map that lost its last pieces would place records wrongly, and nobody would see it."""
 WRITE_TRIES: Final = 6
 FIRST_PAUSE_S: Final = 0.05
 RECORDS_A_WRITE: Final = 3_000
@@ -93,8 +95,7 @@ class MapLog:
             self._target,
             self.topic,
             replication_factor=self._replication_factor,
-            # A map that lost its last pieces would place records wrongly, and nobody would see it.
-            configs={"cleanup.policy": "compact", "unclean.leader.election.enable": "false"},
+            configs=MAP_SETTINGS,
         )
         await self.catch_up()
         self._writer = await self._new_producer()

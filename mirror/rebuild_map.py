@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from mirror.admin import ensure_topic
 from mirror.committed import Aborted, CommittedFilter
 from mirror.links import Links, open_links
+from mirror.map_log import MAP_SETTINGS
 from mirror.observe import read_map, read_map_of, source_ends
 from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.positioning import Ends, read_target_ends
@@ -338,7 +339,7 @@ async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRec
         links.target_admin,
         topic,
         replication_factor=flow.replication_factor,
-        configs={"cleanup.policy": "compact"},
+        configs=MAP_SETTINGS,
     )
     stamp = now_ms()
     for first in range(0, len(records), RECORDS_A_BATCH):
