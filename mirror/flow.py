@@ -361,11 +361,13 @@ class FlowRunner:
         self._obedience.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
-        """Return what was obeyed; what makes no sense was not, and is written over."""
+        """Return what was acknowledged last; what makes no sense is nothing, and written over."""
         node = await zookeeper.get(self._paths.acknowledged(self.config.source, self.config.target))
-        with suppress(WitnessGarbled):
+        try:
             return None if node is None else FlowCommand.decode(node.data)
-        return None
+        except WitnessGarbled as fault:
+            _LOG.warning("%s: %s", self.config.name, fault)
+            return None
 
     async def _acknowledge(self, zookeeper: ZooKeeper) -> None:
         command = self._command
