@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
 from failover.journal import Journal
-from failover.lease import LeaseHeld, LeaseLost, hold_lease
+from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
 from failover.status import Status, read_status
@@ -62,15 +62,15 @@ async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> No
             status = await read_status(configuration, zookeeper)
             breach = find_breach(status)
             if breach is not None:
-                await lease.act(lambda: _fence(configuration, breach))
+                await lease.act(lambda: _fence(configuration, breach, lease))
     except (LeaseHeld, LeaseLost) as error:
         _LOG.info("a returned site is not fenced yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
         _LOG.warning("a returned site could not be fenced: %s", brief(error))
 
 
-async def _fence(configuration: Configuration, breach: Breach) -> None:
-    async with open_site(configuration.clusters[breach.site]) as site:
+async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:
+    async with open_site(configuration.clusters[breach.site], lease) as site:
         allowed = client_let_through(source=breach.site, target=breach.active)
         await set_fence(site.cluster, Fence(topics=breach.topics, allowed_clients=(allowed,)))
         await wait_holds(site.cluster, await _places(site.cluster, breach.topics))

@@ -3,6 +3,10 @@
 SUSPENDED (the witness is out of reach, the session may still be alive) cancels whatever is being
 done; it is done again when the witness is back, which every step allows. LOST (the session is gone,
 and the lease with it) ends this controller; another one, or the same command again, goes on.
+
+Who was stopped for longer than the session lasts hears of neither in time. So the sites are opened
+with `may_send`, which is asked right before every system call towards them; after its no, what was
+being done counts for nothing, and it is done again if the session turns out to live.
 """
 
 import json
@@ -15,6 +19,8 @@ from typing import Final, TypeVar
 
 import trio
 
+from runtime.clock import uptime_ms
+from runtime.session_lease import SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import (
@@ -25,6 +31,7 @@ from runtime.zookeeper import (
     ZooKeeper,
     ZooKeeperUnreachable,
 )
+from wire.net import NetworkFault
 
 T = TypeVar("T")
 
@@ -42,11 +49,25 @@ class LeaseLost(Exception):
 class Lease:
     """The right to act, for as long as the session that got it lives."""
 
-    def __init__(self, zookeeper: ZooKeeper) -> None:
+    def __init__(self, zookeeper: ZooKeeper, clock_ms: Callable[[], int] = uptime_ms) -> None:
         """Use hold_lease()."""
         self._zookeeper = zookeeper
         self._session_id = zookeeper.session_id
+        self._session = SessionLease(zookeeper, clock_ms)
         self._acting: set[trio.CancelScope] = set()
+        self._refusals = 0
+
+    @property
+    def undelivered_ms(self) -> int:
+        """Return after how long the system is to take back what a site has not acknowledged."""
+        return self._session.undelivered_ms
+
+    def may_send(self) -> bool:
+        """Return whether no other controller can be at work; after a no, act() begins anew."""
+        if self._session.is_held():
+            return True
+        self._refusals += 1
+        return False
 
     async def act(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something that may be repeated, and do it to its end while the lease is certain.
@@ -55,10 +76,16 @@ class Lease:
         """
         while True:
             await self._wait_certain()
+            refusals = self._refusals
             with trio.CancelScope() as scope:
                 self._acting.add(scope)
                 try:
-                    return await work()
+                    result = await work()
+                    if self._refusals == refusals:
+                        return result
+                except NetworkFault:
+                    if self._refusals == refusals:
+                        raise
                 except ZooKeeperUnreachable:
                     await trio.sleep(RECONNECTING_S)  # the state that explains it is on its way
                 finally:
@@ -68,22 +95,42 @@ class Lease:
         """Cancel what is being done whenever the session is not certain; runs in the background."""
         async with self._zookeeper.watch_state() as states:
             async for state in states:
-                if state is not SessionState.CONNECTED:
+                if state is not SessionState.CONNECTED or not self._is_same_session():
                     for scope in self._acting:
                         scope.cancel()
 
+    async def confirm_session(self) -> None:
+        """Ask the witness again and again for the right to send; runs in the background."""
+        try:
+            await self._session.keep()
+        except SessionReplaced:
+            return  # nothing may be sent from here on, and act() says why
+
+    def _is_same_session(self) -> bool:
+        return self._zookeeper.session_id == self._session_id
+
     async def _wait_certain(self) -> None:
+        """Return once the session is confirmed; raises LeaseLost."""
+        while True:
+            await self._wait_reached()
+            if self._zookeeper.state is not SessionState.CONNECTED or not self._is_same_session():
+                raise LeaseLost(
+                    "the session with the witness was lost, so this controller stops here;"
+                    " run the same command again to go on"
+                )
+            if self._session.is_held():
+                return
+            try:
+                await self._session.confirm()
+            except ZooKeeperUnreachable:
+                await trio.sleep(RECONNECTING_S)
+
+    async def _wait_reached(self) -> None:
         if self._zookeeper.state is SessionState.SUSPENDED:
             async with self._zookeeper.watch_state() as states:
                 async for state in states:
                     if state is not SessionState.SUSPENDED:
                         break
-        is_same = self._zookeeper.session_id == self._session_id
-        if self._zookeeper.state is not SessionState.CONNECTED or not is_same:
-            raise LeaseLost(
-                "the session with the witness was lost, so this controller stops here;"
-                " run the same command again to go on"
-            )
 
 
 @asynccontextmanager
@@ -103,6 +150,7 @@ async def hold_lease(
     try:
         async with background_tasks() as tasks:
             tasks.start_soon(lease.follow_session)
+            tasks.start_soon(lease.confirm_session)
             yield lease
     finally:
         with trio.move_on_after(1, shield=True):

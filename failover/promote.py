@@ -100,7 +100,7 @@ class Controller:
         self, store: WitnessStore, flow: FlowConfig
     ) -> AsyncIterator[PromotionEffects]:
         reverse = flow_between(self.configuration, flow.target, flow.source)
-        async with open_ends(self.configuration, flow) as ends:
+        async with open_ends(self.configuration, flow, self.lease) as ends:
             yield PromotionEffects(
                 lease=self.lease,
                 store=store,

@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from failover.flow import FlowControl
+from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.plan import SiteView, Snapshot
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site, brief
@@ -16,6 +17,8 @@ from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
+from wire.net.connection import always
+from wire.net.transport import SYSTEMS_OWN
 
 LOOK_TIMEOUT_S: Final = 3.0
 MAP_TIMEOUT_S: Final = 60.0
@@ -23,13 +26,18 @@ MAP_TIMEOUT_S: Final = 60.0
 
 
 @asynccontextmanager
-async def open_site(cluster: ClusterConfig) -> AsyncIterator[Site]:
-    """Open a cluster under its site's name; a dead one is found out by the first request."""
+async def open_site(cluster: ClusterConfig, lease: Lease | None = None) -> AsyncIterator[Site]:
+    """Open a cluster under its site's name; a dead one is found out by the first request.
+
+    Who changes anything there gives the lease: without the right to act nothing is sent.
+    """
     async with open_cluster(
         cluster.bootstrap,
         client_id=CLIENT_ID,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         security=cluster.security,
+        may_send=always if lease is None else lease.may_send,
+        undelivered_ms=SYSTEMS_OWN if lease is None else lease.undelivered_ms,
     ) as opened:
         yield Site(name=cluster.name, cluster=opened)
 
@@ -44,11 +52,14 @@ class Ends:
 
 
 @asynccontextmanager
-async def open_ends(configuration: Configuration, flow: FlowConfig) -> AsyncIterator[Ends]:
-    """Open both clusters of a flow."""
+async def open_ends(
+    configuration: Configuration, flow: FlowConfig, lease: Lease | None = None
+) -> AsyncIterator[Ends]:
+    """Open both clusters of a flow, as `open_site` does."""
+    clusters = configuration.clusters
     async with AsyncExitStack() as stack:
-        source = await stack.enter_async_context(open_site(configuration.clusters[flow.source]))
-        target = await stack.enter_async_context(open_site(configuration.clusters[flow.target]))
+        source = await stack.enter_async_context(open_site(clusters[flow.source], lease))
+        target = await stack.enter_async_context(open_site(clusters[flow.target], lease))
         yield Ends(flow=flow, source=source, target=target)
 
 

@@ -15,7 +15,6 @@ import trio
 from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
 from mirror.engine import Engine
 from mirror.flow_state import Request
-from mirror.lease import Lease, SessionReplaced
 from mirror.links import open_links
 from mirror.measurements import FlowMeasurements
 from mirror.membership import Membership, Nodes, NoMember
@@ -23,6 +22,7 @@ from mirror.obedience import Obedience
 from mirror.progress import Progress, Sample
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.session_lease import SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.witness import (
     ActiveSite,
@@ -258,7 +258,7 @@ class FlowRunner:
         """Run a new engine until its scope is cancelled."""
         clusters = self._configuration.clusters
         source, target = clusters[self.config.source], clusters[self.config.target]
-        lease = Lease(zookeeper)
+        lease = SessionLease(zookeeper)
         await lease.confirm()
         self._ended = trio.Event()
         try:

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from mirror.lease import ASKS_PER_TIMEOUT, Lease, SessionReplaced
+from runtime.session_lease import ASKS_PER_TIMEOUT, SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.zookeeper_faults import ZooKeeperUnreachable
 
@@ -32,7 +32,7 @@ def loop_ms() -> int:
 
 async def test_nothing_is_held_before_the_witness_has_answered(autojump_clock: MockClock) -> None:
     del autojump_clock
-    lease = Lease(FakeWitness(), loop_ms)
+    lease = SessionLease(FakeWitness(), loop_ms)
     assert not lease.is_held()
     await lease.confirm()
     assert lease.is_held()
@@ -42,7 +42,7 @@ async def test_it_counts_from_the_question_not_from_the_answer(autojump_clock: M
     del autojump_clock
     witness = FakeWitness()
     witness.takes_s = 2.0
-    lease = Lease(witness, loop_ms)
+    lease = SessionLease(witness, loop_ms)
     await lease.confirm()
     assert lease.is_held()
     await trio.sleep(1.0)
@@ -54,7 +54,7 @@ async def test_it_is_kept_while_the_witness_answers_and_runs_out_when_it_does_no
 ) -> None:
     del autojump_clock
     witness = FakeWitness()
-    lease = Lease(witness, loop_ms)
+    lease = SessionLease(witness, loop_ms)
     await lease.confirm()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lease.keep)
@@ -73,7 +73,7 @@ async def test_it_is_kept_while_the_witness_answers_and_runs_out_when_it_does_no
 async def test_a_later_session_confirms_nothing(autojump_clock: MockClock) -> None:
     del autojump_clock
     witness = FakeWitness()
-    lease = Lease(witness, loop_ms)
+    lease = SessionLease(witness, loop_ms)
     await lease.confirm()
     witness.session_id = 8
     await trio.sleep(2)
@@ -89,7 +89,7 @@ async def test_who_keeps_it_hears_that_another_session_is_there(
     del autojump_clock
     witness = FakeWitness()
     witness.session_id = began_with  # 0: it was made while there was no connection
-    lease = Lease(witness, loop_ms)
+    lease = SessionLease(witness, loop_ms)
     await lease.confirm()
     async with background_tasks() as tasks:
         tasks.start_soon(change_later, witness)
@@ -110,7 +110,7 @@ async def test_it_is_as_long_as_the_session_that_a_witness_grants_by_then(
 ) -> None:
     del autojump_clock
     witness = FakeWitness()
-    lease = Lease(witness, loop_ms)
+    lease = SessionLease(witness, loop_ms)
     await lease.confirm()
     witness.session_timeout_ms = 2_000
     await lease.confirm()

@@ -1,14 +1,15 @@
-"""Until when this process may write to the target: as long as its session is certainly not over.
+"""Until when this process may write to a cluster: as long as its session is certainly not over.
 
     asked the witness              answered                      asked + session timeout
     |------------------------------|----------------------------|
       the session counts from here, or later                     before this it is not given up
 
-Whoever takes our partitions over, or promotes the target, first waits until our session is gone. So
-a process that was stopped, or cut off, for longer sends nothing more when it wakes up: the question
-is asked right before each system call, in the middle of a request too. What the kernel had taken by
-then it drops after half the timeout, unless the target's host has acknowledged it. Nothing is left
-but what that host, or a box on the way, holds unread, and a stop between the question and the call.
+Whoever takes over what we do (a mirror's partitions, the target, an unfinished promotion) first
+waits until our session is gone. So a process that was stopped, or cut off, for longer sends nothing
+more when it wakes up: the question is asked right before each system call, in the middle of a
+request too. What the kernel had taken by then it drops after half the timeout, unless the host it
+goes to has acknowledged it. Nothing is left but what that host, or a box on the way, holds unread,
+and a stop between the question and the call.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Witness(Protocol):
     async def sync(self) -> None: ...
 
 
-class Lease:
+class SessionLease:
     """The right to write that goes with one session."""
 
     def __init__(self, witness: Witness, clock_ms: Callable[[], int] = uptime_ms) -> None:

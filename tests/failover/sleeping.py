@@ -1,0 +1,70 @@
+"""A session with the witness, and a clock, of a controller that is stopped and wakes up again."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+import trio
+
+from failover.lease import Lease
+from runtime.zookeeper import Node, SessionState, ZooKeeper, ZooKeeperUnreachable
+
+SESSION_MS = 6_000
+OURS = 7
+OF_ANOTHER = 8
+OFTEN = 5
+
+
+@dataclass(slots=True)
+class SleepyWitness:
+    """One session: over once `is_over` says so, which is told only to who asks."""
+
+    session_id: int = OURS
+    session_timeout_ms: int = SESSION_MS
+    state: SessionState = SessionState.CONNECTED
+    is_over: bool = False
+    now_ms: int = 0
+    asked: int = 0
+    asked_often: trio.Event = field(default_factory=trio.Event)
+
+    def clock_ms(self) -> int:
+        return self.now_ms
+
+    def sleep_through(self) -> None:
+        """Let more time pass than the session lasts."""
+        self.now_ms += 10 * self.session_timeout_ms
+
+    def lease(self) -> Lease:
+        """The lease that goes with the session."""
+        return Lease(cast("ZooKeeper", self), self.clock_ms)
+
+    async def sync(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        if self.asked == OFTEN:
+            self.asked_often.set()
+        if self.is_over:
+            self.session_id = OF_ANOTHER
+            raise ZooKeeperUnreachable("the session has expired")
+
+    @asynccontextmanager
+    async def watch_state(self) -> AsyncIterator[trio.MemoryReceiveChannel[SessionState]]:
+        send, receive = trio.open_memory_channel[SessionState](1)
+        send.send_nowait(self.state)
+        with send, receive:
+            yield receive
+
+    @asynccontextmanager
+    async def watch_data(self, _: str) -> AsyncIterator[trio.MemoryReceiveChannel[Node | None]]:
+        send, receive = trio.open_memory_channel[Node | None](1)
+        send.send_nowait(None)
+        with send, receive:
+            yield receive
+
+    async def create(self, path: str, *_: object, **__: object) -> str:
+        await trio.lowlevel.checkpoint()
+        return path
+
+    async def get(self, _: str) -> None:
+        await trio.lowlevel.checkpoint()
