@@ -34,7 +34,7 @@ from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import MalformedMessage
-from wire.schema import Unencodable, decode_prefix
+from wire.schema import TooManyElements, Unencodable, decode_prefix
 
 _LOG = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Connection:
                 await self._serve()
             else:
                 await self._serve_with_gate()
-        except (BadFrame, MalformedMessage, Unserved, CloseConnection) as reason:
+        except (BadFrame, MalformedMessage, TooManyElements, Unserved, CloseConnection) as reason:
             self._complain(f"{self._peer}: connection closed: {reason}")
         except NotLetIn as reason:
             self._metrics.failed_authentications += 1
@@ -282,7 +282,9 @@ class Connection:
         if not is_served:
             self._refuse_version(header, api)
             return
-        request, _ = decode_prefix(api.request, frame, header.api_version, position)
+        request, _ = decode_prefix(
+            api.request, frame, header.api_version, position, most_elements=api.most_elements
+        )
         if api.may_wait:
             await self._flush()
         started = trio.current_time()

@@ -23,6 +23,8 @@ UUID_BYTES: Final = 16
 MAX_INT16: Final = 2**15 - 1
 MAX_VARINT_BYTES: Final = 5
 MAX_VARLONG_BYTES: Final = 10
+MOST_TAGGED_FIELDS: Final = 1_000
+"""In one section. None in use has ten, and a frame has room for 50 million empty ones."""
 
 
 class MalformedMessage(ValueError):
@@ -319,9 +321,19 @@ def pack_compact_nullable_bytes(value: Buffer | None) -> bytes:
     return _COMPACT_NULL if value is None else pack_compact_bytes(value)
 
 
+def read_tagged_count(buffer: memoryview, position: int) -> tuple[int, int]:
+    """Read how many fields a section has; raises MalformedMessage for more than anyone sends."""
+    count, end = read_unsigned_varint(buffer, position)
+    if count > MOST_TAGGED_FIELDS:
+        raise MalformedMessage(
+            f"{count} tagged fields; the limit is {MOST_TAGGED_FIELDS}", position=position
+        )
+    return count, end
+
+
 def skip_tagged_fields(buffer: memoryview, position: int) -> tuple[None, int]:
     """Step over a section of tagged fields, whatever it holds (KIP-482)."""
-    count, position = read_unsigned_varint(buffer, position)
+    count, position = read_tagged_count(buffer, position)
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)

@@ -1,11 +1,16 @@
 """How one served API is described."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from broker.context import Handler
 from wire.messages.api_versions import ApiVersion
 from wire.schema import Request
+
+MOST_ELEMENTS: Final = 100_000
+"""Array elements of one request, which may be as many partitions, in whatever topics.
+
+They are read on the loop, some microseconds each, and a frame has room for 50 million of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +18,7 @@ class Api:
     """A request, the versions served, and who answers it.
 
     may_wait   the handler may take longer than a moment, so what is ready to go leaves before
+    most_elements   of all arrays of one request together
     """
 
     name: str
@@ -20,6 +26,7 @@ class Api:
     handle: Handler
     versions: range
     may_wait: bool
+    most_elements: int = MOST_ELEMENTS
 
     @property
     def listed(self) -> ApiVersion:

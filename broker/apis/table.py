@@ -45,7 +45,7 @@ from broker.apis import (
     sync_group,
     update_metadata,
 )
-from broker.apis.api import Api
+from broker.apis.api import MOST_ELEMENTS, Api
 from broker.context import Handler
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
@@ -88,6 +88,10 @@ from wire.messages.sync_group import SyncGroupRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
 from wire.schema import Request
 
+_MOST_OF_A_CLUSTER: Final = 250_000
+"""The controller tells of all partitions in one request, and would repeat a refused one for ever;
+200,000 are what Kafka's own controller with ZooKeeper was made for."""
+
 
 def _api(
     request: type[Request[Any]],
@@ -95,6 +99,7 @@ def _api(
     *,
     since: int | None = None,
     may_wait: bool = True,
+    most_elements: int = MOST_ELEMENTS,
 ) -> Api:
     """Serve the versions that the message has, or only those from `since` on."""
     first = request.VERSIONS.start if since is None else since
@@ -104,6 +109,7 @@ def _api(
         handle=handle,
         versions=range(first, request.VERSIONS.stop),
         may_wait=may_wait,
+        most_elements=most_elements,
     )
 
 
@@ -116,9 +122,9 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(ListOffsetsRequest, list_offsets.handle, since=1),
     _api(MetadataRequest, metadata.handle),
     # The controller speaks the versions with topic ids only.
-    _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5),
-    _api(StopReplicaRequest, stop_replica.handle, since=3),
-    _api(UpdateMetadataRequest, update_metadata.handle, since=7),
+    _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5, most_elements=_MOST_OF_A_CLUSTER),
+    _api(StopReplicaRequest, stop_replica.handle, since=3, most_elements=_MOST_OF_A_CLUSTER),
+    _api(UpdateMetadataRequest, update_metadata.handle, since=7, most_elements=_MOST_OF_A_CLUSTER),
     _api(ControlledShutdownRequest, controlled_shutdown.handle),
     _api(OffsetCommitRequest, offset_commit.handle),
     _api(OffsetFetchRequest, offset_fetch.handle),

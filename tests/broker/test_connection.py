@@ -16,7 +16,7 @@ from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from wire.primitives import MalformedMessage
+from wire.primitives import MalformedMessage, pack_unsigned_varint
 from wire.schema import Request, decode
 
 
@@ -37,6 +37,18 @@ def framed(body: bytes) -> bytes:
         (
             framed(header(MetadataRequest.API_KEY, 99) + b"\0"),
             "Metadata version 99 is not served, only 0 to 12",
+        ),
+        (
+            framed(
+                header(MetadataRequest.API_KEY, 1) + struct.pack(">i", 100_002) + bytes(200_004)
+            ),
+            "MetadataRequest: more elements than the limit of 100000",
+        ),
+        (
+            framed(
+                header(MetadataRequest.API_KEY, 12) + pack_unsigned_varint(2_000) + bytes(4_000)
+            ),
+            "header: 2000 tagged fields; the limit is 1000 at byte 10",
         ),
         (b"GET / HTTP/1.1\r\n\r\n", "a frame of 1195725856 bytes; the limit is 104857600"),
     ],

@@ -107,6 +107,12 @@ def test_tagged_fields_are_stepped_over() -> None:
     assert primitives.skip_tagged_fields(memoryview(raw), 0) == (None, len(raw) - 1)
 
 
+def test_more_tagged_fields_than_anyone_sends_are_refused_unread() -> None:
+    raw = primitives.pack_unsigned_varint(50_000_000)
+    with pytest.raises(MalformedMessage, match="50000000 tagged fields; the limit is 1000 at"):
+        primitives.skip_tagged_fields(memoryview(raw), 0)
+
+
 def test_a_reader_moves_on_but_not_over_what_is_malformed() -> None:
     reader = Reader(primitives.pack_int32(7) + b"\x00")
 

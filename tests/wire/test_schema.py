@@ -9,6 +9,7 @@ import pytest
 from wire.primitives import MalformedMessage
 from wire.schema import (
     NEVER_FLEXIBLE,
+    TooManyElements,
     Unencodable,
     UnsupportedVersion,
     boolean,
@@ -249,3 +250,30 @@ def test_structures_in_an_array_may_be_null() -> None:
 
     assert raw.startswith(bytes.fromhex("00000000 00000003 ff 01"))
     assert decode_prefix(Strict, raw, 1) == (message, len(raw))
+
+
+def test_the_elements_of_all_arrays_together_are_limited() -> None:
+    tree = Tree(error_code=0, leaves=tuple(Leaf(name="x", replicas=()) for _ in range(3)))
+    raw = encode(tree, 0)
+
+    assert decode_prefix(Tree, raw, 0, most_elements=2) == (tree, len(raw))
+    with pytest.raises(TooManyElements, match="Tree: more elements than the limit of 1"):
+        decode_prefix(Tree, raw, 0, most_elements=1)
+    assert decode(Tree, raw, 0) == tree  # whoever sets no limit has none
+
+
+def test_sixteen_plain_numbers_count_as_one_element() -> None:
+    leaves = tuple(Leaf(name="x", replicas=tuple(range(33))) for _ in range(2))
+    raw = encode(Tree(error_code=0, leaves=leaves), 0)
+
+    decode_prefix(Tree, raw, 0, most_elements=5)
+    with pytest.raises(TooManyElements):
+        decode_prefix(Tree, raw, 0, most_elements=4)
+
+
+def test_tagged_fields_count_as_elements() -> None:
+    raw = bytes.fromhex("0000 00 00 00000007 02 01 02 0278 63 03 aabbcc")
+
+    decode_prefix(Tree, raw, 3, most_elements=2)
+    with pytest.raises(TooManyElements):
+        decode_prefix(Tree, raw, 3, most_elements=1)

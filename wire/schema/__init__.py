@@ -1,6 +1,6 @@
 """Messages as annotated dataclasses: the vocabulary they are written in, and their codec."""
 
-from wire.schema.decoding import decode, decode_prefix
+from wire.schema.decoding import TooManyElements, decode, decode_prefix
 from wire.schema.encoding import Piece, Unencodable, encode, encode_parts, merge, pieces
 from wire.schema.plan import UnsupportedVersion
 from wire.schema.vocabulary import (
@@ -38,6 +38,7 @@ __all__ = [
     "Piece",
     "RecordsValue",
     "Request",
+    "TooManyElements",
     "Unencodable",
     "UnsupportedVersion",
     "boolean",
