@@ -31,10 +31,13 @@ class NotLeader(RuntimeError):
 
 
 class Clock(Protocol):
-    """The two clocks, read at the edge and handed to decisions as arguments."""
+    """The clocks, read at the edge and handed to decisions as arguments."""
 
     def now_ms(self) -> int:
-        """Return the wall clock in milliseconds since the epoch."""
+        """Return milliseconds since the epoch, as the wall clock was set at the start: for ages."""
+
+    def wall_ms(self) -> int:
+        """Return the wall clock as it is set now: for stamps, and what is held against them."""
 
     def monotonic_ms(self) -> int:
         """Return a clock in milliseconds that never goes back, on the scale of trio's clock."""

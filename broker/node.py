@@ -56,6 +56,9 @@ class SystemClock:
     """The machine's clocks; the monotonic one is trio's, so that tests may move it."""
 
     def now_ms(self) -> int:
+        return wall.now_ms()
+
+    def wall_ms(self) -> int:
         return wall.wall_ms()
 
     def monotonic_ms(self) -> int:
@@ -182,9 +185,12 @@ class BrokerNode:
         """
         while True:
             await trio.sleep(TICK_S)
-            now_ms = self.clock.now_ms()
-            high_watermark = self.partitions.high_watermark
-            for flush in self.logs.tick(now_ms, high_watermark=high_watermark):
+            due = self.logs.tick(
+                self.clock.now_ms(),
+                wall_ms=self.clock.wall_ms(),
+                high_watermark=self.partitions.high_watermark,
+            )
+            for flush in due:
                 await trio.to_thread.run_sync(flush.run)
                 try:
                     flush.finish()
@@ -330,7 +336,7 @@ def _cleaner(node: BrokerNode) -> LogCleaner:
             io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         ),
         high_watermark=node.partitions.high_watermark,
-        now_ms=node.clock.now_ms,
+        now_ms=node.clock.wall_ms,  # lags are counted from the stamps of records
     )
 
 

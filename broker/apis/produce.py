@@ -170,7 +170,6 @@ def _append(
             data.records,
             acks=request.acks,
             is_fenced=is_fenced,
-            now_ms=call.node.clock.now_ms(),
         )
     except StorageError as error:
         return _failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))

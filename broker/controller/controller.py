@@ -77,7 +77,7 @@ class Controller:
             await self._store.zookeeper.wait_connected()
             try:
                 reigning = await try_become_controller(
-                    self._store.zookeeper, self._broker_id, self._clock.now_ms()
+                    self._store.zookeeper, self._broker_id, self._clock.wall_ms()
                 )
                 if reigning is None:
                     await self._wait_vacant()

@@ -200,7 +200,7 @@ class GroupCoordinator:
 
     def _turn(self, shard: Shard) -> Turn:
         clock = self._node.clock
-        return shard.turn(clock.monotonic_ms(), clock.now_ms())
+        return shard.turn(clock.monotonic_ms(), clock.wall_ms())
 
     async def _decide(self, seat: Seat, decide: Ask[Result]) -> Result | ErrorCode:
         turn = self._turn(seat.loaded)

@@ -267,12 +267,18 @@ class LogManager:
     # -- care ---------------------------------------------------------------------------------
 
     def tick(
-        self, now_ms: int, *, high_watermark: HighWatermarkOf = lambda _: None
+        self,
+        now_ms: int,
+        *,
+        wall_ms: int | None = None,
+        high_watermark: HighWatermarkOf = lambda _: None,
     ) -> Sequence[PendingFlush]:
         """Do what is due: retention, closing idle files, checkpoints, removing deleted folders.
 
-        Call it about once a second. Retention spares what is at or above the high watermark. A
-        folder that fails on the way is offline (see `offline`), the others are not disturbed.
+        Call it about once a second. What is due, and how long a producer rests, goes by `now_ms`;
+        the age of records by `wall_ms`, which may jump, as they are stamped with it. Retention
+        spares what is at or above the high watermark. A folder that fails on the way is offline
+        (see `offline`), the others are not disturbed.
 
         Returns the fsyncs that are due (after a roll, or by flush.ms). They may take seconds, so
         `run` each in a worker thread, then call its `finish` in the loop; without that the
@@ -283,7 +289,8 @@ class LogManager:
             expiration_ms = self._care.producer_id_expiration_ms
             self._each(lambda log: log.rest(now_ms, producer_id_expiration_ms=expiration_ms))
         if self._is_due("retention", now_ms, self._care.log_retention_check_interval_ms):
-            self._each(lambda log: self._retain(log, now_ms, high_watermark))
+            stamp_ms = now_ms if wall_ms is None else wall_ms
+            self._each(lambda log: self._retain(log, stamp_ms, high_watermark))
         if self._is_due("save", now_ms, self._care.log_flush_offset_checkpoint_interval_ms):
             self._save_checkpoints()
         flushes: list[PendingFlush] = []

@@ -72,25 +72,35 @@ class PartitionLog(ReadableLog):
     # -- appending ----------------------------------------------------------------------------
 
     def append(
-        self, batch: Buffer, *, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+        self,
+        batch: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        wall_ms: int | None = None,
+        origin: Origin = Origin.CLIENT,
     ) -> Appended:
         """Check, number and write one batch (COORDINATOR: one or more).
+
+        Stamps are set and checked by `wall_ms`, which may jump; ages are counted by `now_ms`, which
+        serves for both where there is no other.
 
         The buffer is not changed: the patched header is written from a copy of its 61 bytes, the
         records straight from the buffer.
         """
         self._directory.refuse_if_offline()
+        stamp_ms = now_ms if wall_ms is None else wall_ms
         context = Context(
             config=self.config,
             producers=self._producers,
             log_end_offset=self.log_end_offset,
             leader_epoch=leader_epoch,
-            now_ms=now_ms,
+            now_ms=stamp_ms,
         )
         if origin is Origin.COORDINATOR:
             prepared = prepare_own(batch, context)
         else:
-            header = check_produced(batch, self.config, now_ms)
+            header = check_produced(batch, self.config, stamp_ms)
             if isinstance(header, Refused):
                 return header
             duplicate = self.find_duplicate(header)

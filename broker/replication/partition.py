@@ -171,9 +171,7 @@ class Partition(Replica):
 
     # -- appending as the leader ----------------------------------------------------------------
 
-    def append_from_client(
-        self, batch: Buffer, *, acks: int, is_fenced: bool, now_ms: int
-    ) -> Appended:
+    def append_from_client(self, batch: Buffer, *, acks: int, is_fenced: bool) -> Appended:
         """Append a producer's batch, or say why not.
 
         A remembered duplicate is acknowledged even when fenced, so that a producer whose answer got
@@ -192,7 +190,11 @@ class Partition(Replica):
         if too_few is not None:
             return too_few
         appended = self.log.append(
-            batch, leader_epoch=self.leadership.leader_epoch, now_ms=now_ms, origin=Origin.CLIENT
+            batch,
+            leader_epoch=self.leadership.leader_epoch,
+            now_ms=self._clock.now_ms(),
+            wall_ms=self._clock.wall_ms(),
+            origin=Origin.CLIENT,
         )
         if isinstance(appended, AppendResult):
             self._grown()
@@ -209,6 +211,7 @@ class Partition(Replica):
             batch,
             leader_epoch=self.leadership.leader_epoch,
             now_ms=self._clock.now_ms(),
+            wall_ms=self._clock.wall_ms(),
             origin=Origin.COORDINATOR,
         )
         if isinstance(appended, Refused):

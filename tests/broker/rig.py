@@ -46,6 +46,9 @@ class FixedClock:
     def now_ms(self) -> int:
         return NOW_MS
 
+    def wall_ms(self) -> int:
+        return NOW_MS
+
     def monotonic_ms(self) -> int:
         return int(trio.current_time() * 1000)
 

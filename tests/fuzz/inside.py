@@ -122,9 +122,7 @@ async def prepare(node: Node) -> bytes:
     partition = await led(node, KEPT)
     for number in range(100):
         record = Record(offset=0, timestamp_ms=NOW_MS, key=None, value=b"%d" % number, headers=())
-        partition.append_from_client(
-            memoryview(build_batch([record])), acks=-1, is_fenced=False, now_ms=NOW_MS
-        )
+        partition.append_from_client(memoryview(build_batch([record])), acks=-1, is_fenced=False)
     return partition.read(0, 2**20)
 
 

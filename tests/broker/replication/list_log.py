@@ -54,9 +54,9 @@ class ListLog:
         return None
 
     def append(
-        self, batch: bytes, *, leader_epoch: int, now_ms: int, origin: Origin
+        self, batch: bytes, *, leader_epoch: int, now_ms: int, wall_ms: int, origin: Origin
     ) -> AppendResult:
-        assert now_ms >= 0
+        assert min(now_ms, wall_ms) >= 0
         assert origin is Origin.CLIENT
         self.entries.append(Entry(leader_epoch, batch))
         return self._result()

@@ -195,9 +195,7 @@ class Replicas(RuleBasedStateMachine):
             return
         self.written += 1
         record = batch(b"%d" % self.written)
-        appended = partition.append_from_client(
-            record, acks=acks, is_fenced=False, now_ms=self.clock.now_ms()
-        )
+        appended = partition.append_from_client(record, acks=acks, is_fenced=False)
         if isinstance(appended, AppendResult) and acks == ALL_IN_SYNC:
             reign = partition.reign
             self.waiting.append((partition, reign, appended.base_offset, record))

@@ -63,7 +63,7 @@ def led(partitions: Partitions) -> Partition:
 
 def append(partition: Partition, value: bytes = b"x") -> int:
     appended = partition.append_from_client(
-        memoryview(bytearray(batch(value))), acks=-1, is_fenced=False, now_ms=NOW_MS
+        memoryview(bytearray(batch(value))), acks=-1, is_fenced=False
     )
     assert isinstance(appended, AppendResult)
     return appended.base_offset
@@ -188,9 +188,7 @@ def test_a_corrupt_batch_meets_the_fence_before_its_crc_is_looked_at(
         (True, ErrorCode.NOT_ENOUGH_REPLICAS),
         (False, ErrorCode.CORRUPT_MESSAGE),
     ):
-        refused = led(partitions).append_from_client(
-            corrupt, acks=1, is_fenced=is_fenced, now_ms=NOW_MS
-        )
+        refused = led(partitions).append_from_client(corrupt, acks=1, is_fenced=is_fenced)
         assert isinstance(refused, Refused)
         assert refused.error is error
 
