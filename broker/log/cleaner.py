@@ -42,7 +42,8 @@ class CleanerSettings:
 class LogCleaner:
     """Compacts the logs of one broker, one at a time.
 
-    uncleanable     partitions that are left alone until a restart, as a batch in them is damaged
+    uncleanable     logs that are left alone until a restart, as a batch in them is damaged; one
+                    made anew under the same name is another log
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class LogCleaner:
         self._settings = settings
         self._high_watermark = high_watermark
         self._now_ms = now_ms
-        self.uncleanable: set[TopicPartition] = set()
+        self.uncleanable: dict[TopicPartition, PartitionLog] = {}
         self._metrics = CleanerMetrics(
             dedupe_buffer_size=settings.dedupe_buffer_size, last_run_ms=now_ms()
         )
@@ -84,19 +85,25 @@ class LogCleaner:
             return False
         except (CorruptBatch, StorageError) as fault:
             LOG.warning("%s: not compacted until a restart: %s", log.folder, fault)
-            self.uncleanable.add(log.name)
+            self.uncleanable[log.name] = log
             return False
         if report is not None:
             self._metrics.cleaned(report, trio.current_time() - began)
             _tell(log, report)
         return report is not None
 
+    def _is_uncleanable(self, log: PartitionLog) -> bool:
+        return self.uncleanable.get(log.name) is log
+
     def _due(self) -> list[tuple[PartitionLog, Cleanable]]:
         now_ms = self._now_ms()
+        for name in [*self.uncleanable]:
+            if self._logs.logs.get(name) is not self.uncleanable[name]:
+                del self.uncleanable[name]  # deleted, or moved away
         found = [
             (log, plan)
             for log, plan in self._logs.cleanable(now_ms, high_watermark=self._high_watermark)
-            if log.name not in self.uncleanable
+            if not self._is_uncleanable(log)
         ]
         self._metrics.looked((plan for _, plan in found), now_ms)
         return [(log, plan) for log, plan in found if plan.is_due(log.config)]
@@ -107,7 +114,7 @@ class LogCleaner:
         uncleanable = dict.fromkeys(self._logs.live_folders, (0, 0))
         if self.uncleanable:
             for log, plan in self._logs.cleanable(now_ms, high_watermark=self._high_watermark):
-                if log.name in self.uncleanable:
+                if self._is_uncleanable(log):
                     partitions, dirty_bytes = uncleanable[log.folder.parent]
                     counted = partitions + 1, dirty_bytes + plan.cleanable_bytes
                     uncleanable[log.folder.parent] = counted

@@ -42,6 +42,13 @@ def fill(log: PartitionLog, count: int) -> None:
     add(log, batch([b"end"], keys=[b"end"]))
 
 
+def damage(log: PartitionLog) -> None:
+    path = log.sealed_segments()[0].path
+    data = bytearray(path.read_bytes())
+    data[61] = 0xFF
+    path.write_bytes(data)
+
+
 def cleaner(manager: LogManager, settings: CleanerSettings | None = None) -> LogCleaner:
     return LogCleaner(
         manager,
@@ -189,20 +196,36 @@ async def test_a_damaged_batch_makes_a_partition_uncleanable_and_no_other(tmp_pa
     bad, good = (created(manager, name, config) for name, config in configs.items())
     fill(bad, 20)
     fill(good, 20)
-    path = bad.sealed_segments()[0].path
-    data = bytearray(path.read_bytes())
-    data[61] = 0xFF
-    path.write_bytes(data)
+    damage(bad)
     compacting = cleaner(manager)
     done = [await compacting.clean_filthiest() for _ in range(3)]
     assert sorted(done) == [False, False, True]
-    assert compacting.uncleanable == {TopicPartition("bad", 0)}
+    assert compacting.uncleanable == {TopicPartition("bad", 0): bad}
     assert len(records_of(good)) == 4
     assert not manager.offline
     state = compacting.state()
     dirty_bytes = sum(one.size for one in bad.sealed_segments())
     assert state.uncleanable == {tmp_path: (1, dirty_bytes)}
     assert state.gauges["max_dirty_percent"] == 0, "of what can be cleaned"
+    manager.close()
+
+
+async def test_a_topic_made_anew_under_the_name_of_a_damaged_one_is_compacted(
+    tmp_path: Path,
+) -> None:
+    manager = opened(tmp_path, {"t": RATIO})
+    log = created(manager, "t", RATIO)
+    fill(log, 20)
+    damage(log)
+    compacting = cleaner(manager)
+    assert not await compacting.clean_filthiest()
+    manager.delete("t", 0)
+    log = created(manager, "t", RATIO)
+    fill(log, 20)
+    assert compacting.state().uncleanable == {tmp_path: (0, 0)}
+    assert await compacting.clean_filthiest()
+    assert len(records_of(log)) == 4
+    assert not compacting.uncleanable
     manager.close()
 
 
