@@ -138,10 +138,11 @@ class GroupCoordinator:
         if known is not None and known.shard is not None:
             known.partition = partition  # led again in a new epoch; nobody wrote in between
             return
-        if known is not None:
-            known.loading.cancel()
         assert self._nursery is not None, "led before the coordinator runs"
         seat = self._seats[partition.index] = Seat(partition=partition)
+        if known is not None:
+            known.loading.cancel()
+            seat.deleted_topics = known.deleted_topics
         self._nursery.start_soon(self._load, seat)
 
     def on_resigned(self, topic: str, index: int) -> None:
@@ -174,6 +175,7 @@ class GroupCoordinator:
                 seat.last_written = partition.log_end_offset - 1
                 turn = self._turn(shard)
                 shard.start_sessions(turn)
+                shard.forget(seat.deleted_topics, turn)
                 self._conclude(seat, turn)
                 took_ms = turn.now_ms - began_ms
                 _log.log(
@@ -279,13 +281,16 @@ class GroupCoordinator:
                 await metadata.wait_changed()
 
     async def _forget(self, topics: Collection[str]) -> None:
+        for seat in self._seats.values():
+            if seat.shard is None:
+                seat.deleted_topics.update(topics)
         await self._each_shard(lambda shard, turn: shard.forget(topics, turn))
 
     async def _each_shard(self, decide: Callable[[Shard, Turn], None]) -> None:
-        for seat in list(self._seats.values()):
-            if seat.shard is not None and self._seats.get(seat.partition.index) is seat:
-                turn = self._turn(seat.shard)
-                decide(seat.shard, turn)
+        for seat in [seat for seat in self._seats.values() if seat.shard is not None]:
+            if self._seats.get(seat.partition.index) is seat:
+                turn = self._turn(seat.loaded)
+                decide(seat.loaded, turn)
                 self._conclude(seat, turn)
             await trio.lowlevel.checkpoint()
 

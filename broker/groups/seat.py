@@ -25,6 +25,8 @@ class Seat:
     last_written: int = -1
     """The offset of the last record that the shard has replayed, -1 when there is none."""
     loading: trio.CancelScope = field(default_factory=trio.CancelScope)
+    deleted_topics: set[str] = field(default_factory=set)
+    """Deleted while the log was being read: what it holds of them is forgotten behind that."""
 
     @property
     def loaded(self) -> Shard:

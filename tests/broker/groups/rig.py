@@ -14,6 +14,7 @@ from broker.context import CONSUMER_OFFSETS, Call, Node
 from broker.groups.coordinator import GroupCoordinator
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
+from broker.log.results import StorageError
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
@@ -101,6 +102,23 @@ class Rig:
         """Wait until the groups have been loaded."""
         while await self.groups.ask_all(_nothing) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             await trio.lowlevel.checkpoint()
+
+
+class FailingOnce:
+    """A led partition whose disk cannot be read the first time."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._has_failed = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._partition, name)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        if not self._has_failed:
+            self._has_failed = True
+            raise StorageError(Path("/disk"), "input/output error")
+        return self._partition.read(offset, max_bytes)
 
 
 def _nothing(*_: object) -> list[Any]:

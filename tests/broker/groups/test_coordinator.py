@@ -5,16 +5,12 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
-from uuid import UUID
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.apis import offset_commit, offset_fetch
 from broker.context import CONSUMER_OFFSETS, LedPartition
-from broker.log.results import StorageError
-from broker.replication.partition import Partition
 from tests.broker.groups.asking import (
     GROUP,
     beat,
@@ -24,13 +20,18 @@ from tests.broker.groups.asking import (
     stable_member,
     sync,
 )
-from tests.broker.groups.rig import BROKER, FOLLOWER, TOPIC, Rig, commit_request, open_rig
+from tests.broker.groups.rig import (
+    BROKER,
+    FOLLOWER,
+    TOPIC,
+    FailingOnce,
+    open_rig,
+)
 from wire.consumer_offsets import OffsetKey, encode_key
 from wire.errors import ErrorCode
 from wire.messages.join_group import (
     JoinGroupResponse,
 )
-from wire.messages.offset_fetch import OffsetFetchRequest
 from wire.record_batch import Record, build_batch
 
 
@@ -241,23 +242,6 @@ async def test_a_record_that_cannot_be_read_is_named_and_the_rest_is_loaded(
     assert len(caplog.records) == 1
 
 
-class FailingOnce:
-    """A led partition whose disk cannot be read the first time."""
-
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self._has_failed = False
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._partition, name)
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        if not self._has_failed:
-            self._has_failed = True
-            raise StorageError(Path("/disk"), "input/output error")
-        return self._partition.read(offset, max_bytes)
-
-
 async def test_a_load_that_fails_is_tried_again(
     tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,59 +284,6 @@ async def test_offsets_go_when_their_retention_is_over(
         await trio.sleep(50)
         assert await committed(rig) == -1
         assert rig.groups.state_counts() == {}
-
-
-async def test_offsets_of_a_deleted_topic_are_forgotten_and_no_others(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with open_rig(tmp_path) as rig:
-        metadata = rig.node.metadata
-        view = metadata.topic(TOPIC)
-        assert view is not None
-        metadata.put_partitions("kept", UUID(int=9), view.partitions.values())
-        await wait_all_tasks_blocked()
-        for topic in (TOPIC, "kept"):
-            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
-        metadata.put_partitions(TOPIC, view.topic_id, view.partitions.values())
-        await wait_all_tasks_blocked()
-        assert len(await _topics(rig)) == 2
-        metadata.remove_topic(TOPIC)
-        metadata.set_brokers(BROKER, metadata.brokers.values())
-        await wait_all_tasks_blocked()
-        assert await _topics(rig) == {"kept"}
-        metadata.put_partitions("kept", UUID(int=10), view.partitions.values())
-        metadata.set_brokers(BROKER, metadata.brokers.values())
-        await wait_all_tasks_blocked()
-        assert await _topics(rig) == set()
-
-
-async def test_a_topic_that_is_deleted_while_another_is_forgotten_is_forgotten_too(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with open_rig(tmp_path) as rig:
-        metadata = rig.node.metadata
-        view = metadata.topic(TOPIC)
-        assert view is not None
-        metadata.put_partitions("other", UUID(int=9), view.partitions.values())
-        metadata.set_brokers(BROKER, metadata.brokers.values())
-        await wait_all_tasks_blocked()
-        for topic in (TOPIC, "other"):
-            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
-        end = rig.partition.log_end_offset
-        metadata.remove_topic(TOPIC)
-        metadata.set_brokers(BROKER, metadata.brokers.values())
-        while rig.partition.log_end_offset == end:
-            await trio.lowlevel.checkpoint()
-        metadata.remove_topic("other")
-        metadata.set_brokers(BROKER, metadata.brokers.values())
-        await wait_all_tasks_blocked()
-        assert await _topics(rig) == set()
-
-
-async def _topics(rig: Rig) -> set[str]:
-    request = OffsetFetchRequest(group_id=GROUP, topics=None)
-    answer = await offset_fetch.handle(request, rig.call(7))
-    return {topic.name for topic in answer.topics}
 
 
 async def test_a_client_that_is_gone_disturbs_nobody(
