@@ -68,12 +68,15 @@ class ConfigWatch:
             except tree.MalformedNode as fault:
                 _LOG.error("ignored: %s", fault)
             else:
+                if entity is None:
+                    await self.load_all()  # tidied away since it was listed
+                    return
                 await self._apply(entity)
             self._seen = number
         self.on_change()
 
-    async def _apply(self, entity: str | None) -> None:
-        kind, _, name = (entity or "").partition("/")
+    async def _apply(self, entity: str) -> None:
+        kind, _, name = entity.partition("/")
         if kind == "topics":
             await self.load_topic(name)
         elif kind == "brokers":

@@ -80,3 +80,24 @@ async def test_a_setting_of_a_topic_that_is_none_here_is_left_out_alone(
     await watch.load_all()
     assert watch.dynamic.log_config("t").retention_ms == -1
     assert len(caplog.records) == 2
+
+
+async def test_a_notification_that_is_tidied_away_before_it_is_read_is_not_passed_over() -> None:
+    there = Tree()
+    watch = watching(there)
+    await watch.load_all()
+    changes: list[int] = []
+    watch.on_change = lambda: changes.append(1)
+    change = tree.encode_config_change("topics/u")
+    there.nodes |= {
+        tree.topic_config_path("t"): tree.encode_config({"retention.ms": "-1"}),
+        tree.topic_config_path("u"): tree.encode_config({"retention.ms": "7"}),
+        f"{tree.CONFIG_CHANGE_PREFIX}{1:010}": change,
+    }
+    await watch._catch_up([f"config_change_{number:010}" for number in (0, 1)])
+    assert watch.dynamic.log_config("t").retention_ms == -1
+    assert watch.dynamic.log_config("u").retention_ms == 7
+    assert changes == [1]
+    there.nodes[tree.topic_config_path("u")] = tree.encode_config({"retention.ms": "8"})
+    await watch._catch_up([f"config_change_{1:010}"])
+    assert watch.dynamic.log_config("u").retention_ms == 7, "heard already"
