@@ -209,13 +209,20 @@ async def delete_topic(cluster: Cluster, topic: str) -> None:
     result = (await controller.request(request)).responses[0]
     if result.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
         raise await _refused(cluster, topic, result.error_code, result.error_message)
+    gone_from = 0
     with trio.move_on_after(LEADERS_TIMEOUT_S):
         while True:
             # Brokers forget it one after the other, and in the meantime it cannot be made anew.
-            view = await cluster.metadata(refresh=True)
-            if topic not in view.topics:
-                return
-            await trio.sleep(0.1)
+            # Each look asks another one: none may show it again, as if it were not deleted yet.
+            view = await cluster.metadata([topic], refresh=True)
+            seen = view.topics.get(topic)
+            if seen is None or seen.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                gone_from += 1
+                if gone_from >= len(view.brokers):
+                    return
+            else:
+                gone_from = 0
+                await trio.sleep(0.1)
     raise TopicRefused(topic, ErrorCode.REQUEST_TIMED_OUT, "is deleted, but still there")
 
 

@@ -77,7 +77,7 @@ Answer: TypeAlias = Callable[["FakeBroker", int, Any], Any]
 def metadata(broker: "FakeBroker", _: int, request: MetadataRequest) -> MetadataResponse:
     cluster = broker.cluster
     if request.topics is None:
-        names = list(cluster.topics)
+        names = list(broker.topics_heard_of)
     else:
         names = [topic.name or "" for topic in request.topics]
     return MetadataResponse(
@@ -92,7 +92,7 @@ def metadata(broker: "FakeBroker", _: int, request: MetadataRequest) -> Metadata
 
 
 def _metadata_topic(broker: "FakeBroker", name: str) -> MetadataResponseTopic:
-    topic = broker.cluster.topics.get(name)
+    topic = broker.topics_heard_of.get(name)
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(error_code=code, name=name, partitions=())
@@ -105,7 +105,7 @@ def _metadata_topic(broker: "FakeBroker", name: str) -> MetadataResponseTopic:
                 error_code=0 if held.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=index,
                 leader_id=held.leader,
-                leader_epoch=0,
+                leader_epoch=held.leader_epoch,
                 replica_nodes=(held.leader,),
                 isr_nodes=(held.leader,),
             )

@@ -7,6 +7,7 @@ questions and expects the same answers.
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -41,6 +42,7 @@ class FakePartition:
     """One log: the batches as they lie there, and its leader."""
 
     leader: int
+    leader_epoch: int = 0
     batches: list[bytes] = field(default_factory=list)
     start: int = 0
     end: int = 0
@@ -96,6 +98,7 @@ class FakeBroker:
         self.asked: list[tuple[RequestHeader, Any]] = []
         self.scripts: dict[int, Script] = {API_VERSIONS: self._api_versions}
         self.accepted = 0
+        self._last_heard: dict[str, FakeTopic] | None = None
         self._streams: set[trio.abc.Stream] = set()
         self._listening = trio.CancelScope()
 
@@ -110,6 +113,19 @@ class FakeBroker:
                 (listener,) = await nursery.start(serve)
                 self.address = ("127.0.0.1", listener.socket.getsockname()[1])
                 task_status.started()
+
+    @property
+    def topics_heard_of(self) -> dict[str, FakeTopic]:
+        """What this broker says of topics."""
+        return self.cluster.topics if self._last_heard is None else self._last_heard
+
+    def cut_off(self) -> None:
+        """Hear no news from the controller any more, but go on to answer."""
+        self._last_heard = deepcopy(self.cluster.topics)
+
+    def catch_up(self) -> None:
+        """Hear all the news again."""
+        self._last_heard = None
 
     def stop(self) -> None:
         """Cut all connections and stop listening."""

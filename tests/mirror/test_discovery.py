@@ -21,7 +21,7 @@ from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
 from mirror.topics import HAS_OWN, Discovery
 from offset_translation.map_records import piece_start, seal
 from offset_translation.offset_map import OffsetMap
-from runtime.config import PatternSet
+from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.headers import RequestHeader
@@ -110,14 +110,16 @@ def note_changes(fake: FakeCluster) -> list[str]:
 
 
 @asynccontextmanager
-async def discovery() -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
-    """Give the discovery of a worker that leads, both clusters, and the map of the flow."""
+async def discovery(
+    config: FlowConfig = CONFIG, *, brokers: int = 1, leads: bool = True
+) -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
+    """Give the discovery of a worker, both clusters, and the map of the flow."""
     flow = FlowState(
-        config=replace(CONFIG, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=True
+        config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=leads
     )
     async with (
-        run_fake_cluster() as dc1,
-        run_fake_cluster() as dc2,
+        run_fake_cluster(brokers) as dc1,
+        run_fake_cluster(brokers) as dc2,
         open_cluster(dc1.bootstrap, client_id="test") as source,
         open_cluster(dc2.bootstrap, client_id="test") as target,
     ):

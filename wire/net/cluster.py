@@ -18,7 +18,7 @@ from wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend, always
 from wire.net.errors import (
@@ -28,12 +28,13 @@ from wire.net.errors import (
     NetworkFault,
     RequestRefused,
 )
-from wire.net.metadata import ClusterView, MetadataCache
+from wire.net.metadata import ClusterView, MetadataCache, with_second_opinion
 from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.net.tls import TlsDial
 from wire.net.transport import SYSTEMS_OWN, Address, Dial, dial_tcp
+from wire.net.turns import Question, Turns, question
 from wire.schema import Request
 
 R = TypeVar("R")
@@ -94,6 +95,7 @@ class Cluster:
         self._pool = pool
         self._bootstrap = tuple(bootstrap)
         self._cache = MetadataCache()
+        self._turns = Turns()
         self._one_refresh = trio.Lock()
         self._failed_refreshes = 0
         self._refused: str | None = None
@@ -157,11 +159,14 @@ class Cluster:
 
         Where some broker did not believe us, AuthenticationFailed.
         """
-        known = [broker.address for broker in self._cache.brokers.values()]
+        _, connection = await self._any()
+        return connection
+
+    async def _any(self) -> tuple[Address, Connection]:
         faults: list[BrokerUnreachable] = []
-        for address in self._pool.soonest_first((*known, *self._bootstrap)):
+        for address in self._pool.soonest_first((*self._known(), *self._bootstrap)):
             try:
-                return await self._pool.connection(address)
+                return address, await self._pool.connection(address)
             except BrokerUnreachable as fault:
                 faults.append(fault)
         reasons = "; ".join(map(str, faults)) or "no bootstrap address was given"
@@ -250,12 +255,45 @@ class Cluster:
             if self._failed_refreshes > failures:
                 raise BrokerUnreachable("no broker answered the lookup under way")
             try:
-                answer = await self.request(_metadata_request(asked_for))
+                answer = await self._look_up(asked_for)
             except NetworkFault as fault:
                 self._failed_refreshes += 1
                 self._refused = str(fault) if isinstance(fault, AuthenticationFailed) else None
                 raise
             self._cache.learn(answer, trio.current_time(), of_all_topics=asked_for is None)
+
+    async def _look_up(self, topics: tuple[str, ...] | None) -> MetadataResponse:
+        """Ask another broker than the last time, if one is open.
+
+        A broker that is cut off, or has just started, does not know every topic: of those that
+        were there before, and would now be gone, another one is asked too.
+        """
+        asked = question(topics)
+        connection = await self._next_in_turn(asked)
+        answer = await connection.request(_metadata_request(topics))
+        lost = self._cache.lost(answer, of_all_topics=topics is None)
+        others = self._open_others(asked)
+        if not lost or not others:
+            return answer
+        other = await self._pool.connection(others[0])
+        return with_second_opinion(answer, await other.request(_metadata_request(lost)))
+
+    async def _next_in_turn(self, asked: Question) -> Connection:
+        others = self._open_others(asked)
+        if others:
+            address, connection = others[0], await self._pool.connection(others[0])
+        else:
+            self._pool.prepare(self._turns.others(asked, self._known()))
+            address, connection = await self._any()
+        self._turns.note(asked, address)
+        return connection
+
+    def _open_others(self, asked: Question) -> list[Address]:
+        known = self._turns.others(asked, self._known())
+        return [address for address in known if self._pool.is_open(address)]
+
+    def _known(self) -> list[Address]:
+        return [broker.address for broker in self._cache.brokers.values()]
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

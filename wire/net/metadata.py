@@ -1,7 +1,7 @@
 """What a cluster looks like: brokers, topics, leaders; and how long that is believed. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from wire.net.transport import Address
 
 BELIEVED_FOR_S: Final = 60.0
 """A view older than this is asked for again; changes are noticed earlier, by error codes."""
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,11 @@ class MetadataCache:
     _all_fresh_until: float = float("-inf")
 
     def learn(self, answer: MetadataResponse, now: float, *, of_all_topics: bool) -> None:
-        """Take over an answer. Topics with an error or without a leader are not believed."""
+        """Take over an answer. Topics with an error or without a leader are not believed.
+
+        A broker may be cut off from what the others hear: of a partition the newest leader epoch
+        counts that any of them has told (KIP-320).
+        """
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
         self.brokers = {
@@ -100,17 +105,30 @@ class MetadataCache:
             )
             for broker in answer.brokers
         }
+        held = self._topics
         if of_all_topics:
-            self._topics.clear()
+            self._topics = {}
             self._fresh_until.clear()
             self._all_fresh_until = now + BELIEVED_FOR_S
         for topic in answer.topics:
             view = _topic_view(topic)
+            view = _newest(held.get(view.name), view)
             self._topics[view.name] = view
             if _is_complete(view):
                 self._fresh_until[view.name] = now + BELIEVED_FOR_S
             else:
                 self._fresh_until.pop(view.name, None)
+
+    def lost(self, answer: MetadataResponse, *, of_all_topics: bool) -> tuple[str, ...]:
+        """Return the topics that were there so far and that the answer does not know."""
+        there = {topic.name for topic in answer.topics if topic.error_code != _UNKNOWN}
+        asked = self._topics if of_all_topics else (topic.name or "" for topic in answer.topics)
+        known = (self._topics[name] for name in asked if name in self._topics)
+        return tuple(
+            topic.name
+            for topic in known
+            if topic.error_code == ErrorCode.NONE and topic.name not in there
+        )
 
     def forget(self, topic: str) -> None:
         """Do not believe a topic's leaders any longer."""
@@ -132,6 +150,30 @@ class MetadataCache:
             brokers=self.brokers,
             topics={name: self._topics[name] for name in names if name in self._topics},
         )
+
+
+def with_second_opinion(answer: MetadataResponse, second: MetadataResponse) -> MetadataResponse:
+    """Return the first answer with the topics that the second one has found after all."""
+    found = {topic.name: topic for topic in second.topics if topic.error_code == ErrorCode.NONE}
+    others = (topic for topic in answer.topics if topic.name not in found)
+    return replace(answer, topics=(*others, *found.values()))
+
+
+def _newest(held: TopicView | None, told: TopicView) -> TopicView:
+    """Return what was told, but for partitions of which something newer is known.
+
+    Epochs begin anew with a topic of another id. A topic never loses a partition.
+    """
+    is_same = held is not None and told.topic_id.int and held.topic_id == told.topic_id
+    if held is None or not is_same or told.error_code != ErrorCode.NONE:
+        return told
+    newer = {
+        index: partition
+        for index, partition in held.partitions.items()
+        if index not in told.partitions
+        or -1 < told.partitions[index].leader_epoch < partition.leader_epoch
+    }
+    return replace(told, partitions={**told.partitions, **newer}) if newer else told
 
 
 def _topic_view(topic: MetadataResponseTopic) -> TopicView:

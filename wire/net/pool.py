@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
 
 import trio
 
@@ -10,6 +12,9 @@ from wire.net.connecting import ConnectionSettings, connect
 from wire.net.connection import Connection
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.transport import Address
+
+PREPARED_AGAIN_S: Final = 30.0
+"""How soon `prepare` tries a broker again that it could not reach."""
 
 
 class _Peer:
@@ -23,6 +28,13 @@ class _Peer:
         self.one_at_a_time = trio.Lock()
         self.refused: str | None = None
         """Why we, or the broker, were not believed the last time."""
+
+    def may_be_prepared(self, now: float) -> bool:
+        """Say whether to connect though nobody needs it; refused credentials are counted."""
+        is_open = self.connection is not None and self.connection.is_open
+        if is_open or self.one_at_a_time.locked() or self.refused is not None:
+            return False
+        return now >= self.backoff.not_before + PREPARED_AGAIN_S
 
 
 class ConnectionPool:
@@ -71,6 +83,22 @@ class ConnectionPool:
             return not self.is_open(address), not_before
 
         return sorted(dict.fromkeys(addresses), key=readiness)
+
+    def prepare(self, addresses: Iterable[Address]) -> None:
+        """Begin to connect to the first of them that is neither open nor failed lately.
+
+        Nobody waits for it. Who needs that broker after a failure hears why by a try of their own.
+        """
+        now = trio.current_time()
+        for address in addresses:
+            peer = self._peers.get((address, 0))
+            if peer is None or peer.may_be_prepared(now):
+                self._nursery.start_soon(self._prepare, address)
+                return
+
+    async def _prepare(self, address: Address) -> None:
+        with suppress(BrokerUnreachable):
+            await self.connection(address)
 
     def close(self, reason: str) -> None:
         """Close all connections."""

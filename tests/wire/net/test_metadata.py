@@ -12,23 +12,34 @@ from wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from wire.net import RequestRefused
-from wire.net.metadata import BELIEVED_FOR_S, MetadataCache
+from wire.net.metadata import BELIEVED_FOR_S, MetadataCache, with_second_opinion
 
 
-def topic(name: str, leader: int = 1, error_code: int = 0) -> MetadataResponseTopic:
-    partition = MetadataResponsePartition(
-        error_code=0,
-        partition_index=0,
-        leader_id=leader,
-        leader_epoch=4,
-        replica_nodes=(1, 2),
-        isr_nodes=(1,),
+def topic(
+    name: str,
+    leader: int = 1,
+    error_code: int = 0,
+    *,
+    epoch: int = 4,
+    topic_id: int = 7,
+    partitions: int = 1,
+) -> MetadataResponseTopic:
+    told = tuple(
+        MetadataResponsePartition(
+            error_code=0,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=epoch,
+            replica_nodes=(1, 2),
+            isr_nodes=(1,),
+        )
+        for index in range(partitions)
     )
     return MetadataResponseTopic(
         error_code=error_code,
         name=name,
-        topic_id=UUID(int=7),
-        partitions=() if error_code else (partition,),
+        topic_id=UUID(int=topic_id),
+        partitions=() if error_code else told,
     )
 
 
@@ -83,3 +94,66 @@ def test_an_unknown_error_code_reads_as_unknown_server_error() -> None:
     with pytest.raises(RequestRefused) as fault:
         cache.view(["a"]).partition("a", 0)
     assert fault.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("of_all_topics", [False, True])
+@pytest.mark.parametrize(
+    ("epoch", "topic_id", "leader"),
+    [
+        pytest.param(3, 7, 1, id="older"),
+        pytest.param(4, 7, 2, id="the same epoch"),
+        pytest.param(5, 7, 2, id="newer"),
+        pytest.param(-1, 7, 2, id="no epoch told"),
+        pytest.param(3, 8, 2, id="older, of another topic of that name"),
+    ],
+)
+def test_the_newest_leader_epoch_counts(
+    epoch: int, topic_id: int, leader: int, *, of_all_topics: bool
+) -> None:
+    cache = MetadataCache()
+    cache.learn(answer(topic("a")), 0.0, of_all_topics=of_all_topics)
+    told = topic("a", 2, epoch=epoch, topic_id=topic_id)
+    cache.learn(answer(told), 1.0, of_all_topics=of_all_topics)
+    assert cache.view(["a"]).partition("a", 0).leader == leader
+    assert cache.view(["a"]).topics["a"].topic_id == UUID(int=topic_id)
+
+
+def test_without_topic_ids_nobody_knows_whether_an_epoch_is_older() -> None:
+    cache = MetadataCache()
+    cache.learn(answer(topic("a", topic_id=0)), 0.0, of_all_topics=False)
+    cache.learn(answer(topic("a", 2, epoch=3, topic_id=0)), 1.0, of_all_topics=False)
+    assert cache.view(["a"]).partition("a", 0).leader == 2
+
+
+def test_an_older_answer_that_knows_of_no_leader_leaves_the_newer_one_believed() -> None:
+    cache = MetadataCache()
+    cache.learn(answer(topic("a")), 0.0, of_all_topics=False)
+    cache.learn(answer(topic("a", -1, epoch=3)), 1.0, of_all_topics=False)
+    assert cache.is_fresh(["a"], 2.0)
+    cache.learn(answer(topic("a", -1, epoch=5)), 1.0, of_all_topics=False)
+    assert not cache.is_fresh(["a"], 2.0)
+
+
+def test_a_broker_that_has_not_heard_of_a_grown_topic_takes_no_partition_away() -> None:
+    cache = MetadataCache()
+    cache.learn(answer(topic("a", partitions=3)), 0.0, of_all_topics=True)
+    cache.learn(answer(topic("a", partitions=1)), 1.0, of_all_topics=True)
+    assert set(cache.view(["a"]).topics["a"].partitions) == {0, 1, 2}
+    cache.learn(answer(topic("a", topic_id=8)), 2.0, of_all_topics=True)
+    assert set(cache.view(["a"]).topics["a"].partitions) == {0}
+
+
+def test_lost_is_what_was_there_and_is_not_known_any_more() -> None:
+    cache = MetadataCache()
+    there = [topic(name) for name in "abc"]
+    cache.learn(answer(*there, topic("d", error_code=3)), 0.0, of_all_topics=False)
+    unknown, hidden = topic("a", error_code=3), topic("b", error_code=29)
+    assert cache.lost(answer(unknown, hidden), of_all_topics=False) == ("a",)
+    assert cache.lost(answer(topic("b")), of_all_topics=True) == ("a", "c")
+    assert cache.lost(answer(topic("d", error_code=3)), of_all_topics=False) == ()
+
+
+def test_a_second_opinion_adds_only_what_it_has_found() -> None:
+    first = answer(topic("a"), topic("b", error_code=3))
+    second = answer(topic("b"), topic("c", error_code=3), topic("d", error_code=29))
+    assert with_second_opinion(first, second) == answer(topic("a"), topic("b"))

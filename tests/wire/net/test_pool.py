@@ -16,7 +16,7 @@ from wire.net.backoff import FIRST_DELAY_S, LONGEST_DELAY_S, Backoff
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import Connection
 from wire.net.errors import BrokerUnreachable
-from wire.net.pool import ConnectionPool
+from wire.net.pool import PREPARED_AGAIN_S, ConnectionPool
 from wire.net.transport import Address, Transport
 
 PLACE: Address = ("memory", 1)
@@ -166,3 +166,36 @@ async def test_closing_the_pool_closes_its_connections(
         pool.close("done")
         assert not connection.is_open
         assert not pool.is_open(PLACE)
+
+
+async def test_a_connection_is_prepared_where_none_is_open_and_none_has_failed_lately(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    another: Address = ("memory", 2)
+    async with pool_over(failures=1) as (pool, network):
+        for _ in range(2):
+            pool.prepare([PLACE])
+            await trio.sleep(1.0)
+        assert len(network.dialled_at) == 1
+        pool.prepare([PLACE, another])
+        await trio.sleep(PREPARED_AGAIN_S)
+        assert pool.is_open(another)
+        assert not pool.is_open(PLACE)
+        pool.prepare([another, PLACE])
+        await trio.sleep(1.0)
+        assert pool.is_open(PLACE)
+        pool.prepare([PLACE, another])
+        await trio.sleep(1.0)
+        assert len(network.dialled_at) == 3
+
+
+async def test_nobody_prepares_what_is_being_made(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    async with pool_over(failures=0) as (pool, network):
+        network.dialling_takes_s = 5.0
+        pool.prepare([PLACE])
+        await trio.sleep(1.0)
+        pool.prepare([PLACE])
+        assert (await pool.connection(PLACE)).is_open
+        assert len(network.dialled_at) == 1
