@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 DELETED: Final = "the topic was deleted on both sides"
 LEAST_GRACE_MS: Final = 6_000
-"""Before, the partitions are not even called gone (mirror.topics)."""
+"""Before, the partitions are not even called gone (mirror.missing)."""
 UNSEEN_MS: Final = 10_000
 """Who has not looked for longer, intervals apart, begins to wait anew: the source was away."""
 AGAIN_MS: Final = 5_000
@@ -86,8 +86,8 @@ class GoneTopics:
         _LOG.warning("%s: %s was deleted on the source, and now on the target", name, topic)
         self._note_deleted({topic}, now)
 
-    def hear_of_deleted(self, target: ClusterView, now: int) -> None:
-        """Take note of what the worker that leads has deleted."""
+    def hear_of_deleted(self, source: Collection[str], target: ClusterView, now: int) -> None:
+        """Take note of what the worker that leads has deleted; of no topic that is there still."""
         if self._flow.config.delete_gone_after_ms is None:
             return
         names = self._flow.config.names
@@ -97,6 +97,7 @@ class GoneTopics:
                 for partition in self._flow.partitions.values()
                 if partition.state is PartitionState.SOURCE_GONE
                 and partition.status.reason != DELETED
+                and partition.topic not in source
                 and not _exists(target, names.on_target(partition.topic))
             },
             now,

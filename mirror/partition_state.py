@@ -82,7 +82,9 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "`mirror restart --from-earliest`, which deletes the target's copy of the old one",
     _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides; "
     "`mirror restart --from-earliest` deletes the target's copy and begins anew",
-    _S.SOURCE_GONE: "the source topic was deleted: delete the target topic if that was meant",
+    _S.SOURCE_GONE: "the source topic was deleted, or made again with fewer partitions: if that "
+    "was meant, delete the target topic, or begin one that is there anew with `mirror restart "
+    "--from-earliest`",
     _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
     "then `mirror restart`; or go on behind it with `mirror restart --skip`",
     _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "

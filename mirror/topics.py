@@ -1,7 +1,7 @@
 """Discovery: which source topics are mirrored, what the target lacks, who leads what now."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import trio
@@ -18,6 +18,7 @@ from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
 from mirror.links import Links
 from mirror.map_log import MapLog
+from mirror.missing import MissingPartitions
 from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
@@ -45,7 +46,6 @@ _LOG = logging.getLogger(__name__)
 
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
-GONE_AFTER_MS: Final = 5_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
 MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
@@ -68,7 +68,7 @@ class Discovery:
         self._names = flow.config.names
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
-        self._missing_since_ms: dict[str, int] = {}
+        self._missing = MissingPartitions(flow)
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
@@ -102,7 +102,7 @@ class Discovery:
             topic for topic in self._map_log.state.topic_ids if self._flow.config.mirrors(topic)
         }
         hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
-        self._note_missing(source, hidden)
+        self._missing.look(source, hidden, now_ms())
         if leads:
             target = await self._shape_target(wanted)
             await self._gone.look(source.topics.keys() | hidden, target, now_ms())
@@ -110,7 +110,7 @@ class Discovery:
         else:
             target = await self._links.target_admin.metadata(refresh=True)
             await self._map_log.catch_up()
-            self._gone.hear_of_deleted(target, now_ms())
+            self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
         self._flow.places |= {
             (topic.name, index) for topic in wanted.values() for index in topic.partitions
@@ -297,28 +297,6 @@ class Discovery:
         if known is None or str(known) != str(refused):
             _LOG.warning("%s: %s", self._name, refused)
         self._complaints[refused.topic] = refused
-
-    def _note_missing(self, source: ClusterView, hidden: Collection[str]) -> None:
-        """Stop what has been missing for a while: a broker knows no topics when it has started."""
-        now = now_ms()
-        for (topic, _), partition in self._flow.partitions.items():
-            if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
-                reason = "source: no right to see the topic"
-                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
-        missing = {
-            topic
-            for topic, _ in self._flow.partitions
-            if topic not in source.topics.keys() | hidden
-        }
-        self._missing_since_ms = {
-            topic: self._missing_since_ms.get(topic, now) for topic in missing
-        }
-        for (topic, _), partition in self._flow.partitions.items():
-            since_ms = self._missing_since_ms.get(topic)
-            if since_ms is None or now - since_ms < GONE_AFTER_MS or partition.state in STOPPED:
-                continue
-            reason = "the topic is not on the source"
-            self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now)
 
     async def _note_topic_ids(self, topics: Iterable[TopicView]) -> None:
         """Remember which topic was mirrored; another one of the same name is not the same.

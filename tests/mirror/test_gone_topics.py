@@ -126,10 +126,12 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
 async def test_who_does_not_lead_hears_of_a_deletion() -> None:
     async with flow_after_a_deletion() as (gone, flow, target):
         there = await target.metadata(refresh=True)
-        gone.hear_of_deleted(there, 5)
+        gone.hear_of_deleted((), there, 5)
         assert flow.partitions["leaves", 0].status.reason == "gone"
         others = {name: view for name, view in there.topics.items() if name != "leaves"}
-        gone.hear_of_deleted(replace(there, topics=others), 5)
+        gone.hear_of_deleted({"leaves"}, replace(there, topics=others), 5)
+        assert flow.partitions["leaves", 0].status.reason == "gone", "it has fewer partitions now"
+        gone.hear_of_deleted((), replace(there, topics=others), 5)
         assert flow.partitions["leaves", 0].status.reason == DELETED
         assert flow.partitions["theirs", 0].status.reason == "gone"
 

@@ -1,0 +1,57 @@
+"""Partitions that are not on the source any more: stopped once that has lasted for a while.
+
+A topic was deleted, or made again with fewer partitions. A broker that has just started knows no
+topics, and one that is behind may list fewer partitions than there are.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from mirror.flow_state import FlowState
+from mirror.partition_state import STOPPED, PartitionState
+from offset_translation.map_records import TopicPartition
+from wire.errors import ErrorCode
+from wire.net.metadata import ClusterView
+
+GONE_AFTER_MS: Final = 5_000
+NO_TOPIC: Final = "the topic is not on the source"
+NO_PARTITION: Final = "the source topic has no such partition any more"
+NO_RIGHT: Final = "source: no right to see the topic"
+
+
+class MissingPartitions:
+    """What of the flow is missing on the source, and since when; in memory of this run only."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with nothing missing."""
+        self._flow = flow
+        self._since_ms: dict[TopicPartition, int] = {}
+
+    def look(self, source: ClusterView, hidden: Collection[str], now_ms: int) -> None:
+        """Stop what is missing, or may not be seen; ``hidden`` names topics of the latter."""
+        for (topic, _), partition in self._flow.partitions.items():
+            if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
+                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, NO_RIGHT, now_ms)
+        missing = missing_places(self._flow.partitions, source, hidden)
+        self._since_ms = {place: self._since_ms.get(place, now_ms) for place in missing}
+        for place, since_ms in self._since_ms.items():
+            partition = self._flow.partitions[place]
+            if now_ms - since_ms >= GONE_AFTER_MS and partition.state not in STOPPED:
+                reason = NO_PARTITION if place[0] in source.topics else NO_TOPIC
+                self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
+
+
+def missing_places(
+    known: Iterable[TopicPartition], source: ClusterView, hidden: Collection[str]
+) -> set[TopicPartition]:
+    """Return what is not there; of a topic with an error nothing is, as nobody knows."""
+    return {
+        (topic, index)
+        for topic, index in known
+        if topic not in hidden and _lacks(source, topic, index)
+    }
+
+
+def _lacks(source: ClusterView, topic: str, index: int) -> bool:
+    view = source.topics.get(topic)
+    return view is None or (view.error_code == ErrorCode.NONE and index not in view.partitions)
