@@ -37,7 +37,13 @@ FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
 
-ANOTHER_LOG: Final = frozenset({PartitionState.TARGET_DIVERGED, PartitionState.TOPIC_RECREATED})
+ANOTHER_LOG: Final = frozenset(
+    {
+        PartitionState.TARGET_DIVERGED,
+        PartitionState.TOPIC_RECREATED,
+        PartitionState.SOURCE_WENT_BACK,
+    }
+)
 """States in which the map may speak of other logs than are there."""
 
 _SIZE: Final[Callable[[Forward], int]] = attrgetter("size")
@@ -136,7 +142,7 @@ class MirroredPartition:
         """A command has said that what is lost may be left out, once."""
         self.unauthorised_since_ms: int | None = None
         self.is_positioned = False
-        """Whether the map has been told the target's log end since the start."""
+        """Whether the map has been told the target's log end since the start, or a doubt of it."""
         self.retry_at_ms = 0
         self.failures = 0  # interruptions without progress in between
         self.refused_since_ms: int | None = None
@@ -162,7 +168,11 @@ class MirroredPartition:
 
     @property
     def has_true_map(self) -> bool:
-        """Whether its map speaks of the logs that are there: a diverged target's may be another."""
+        """Whether its map speaks of the logs that are there.
+
+        A diverged target's may be another. Where a source that went back was cut is not known: its
+        end when that was seen may lie behind new records already.
+        """
         is_another = self.is_target_new or self.state in ANOTHER_LOG
         return self.is_positioned and not is_another
 
@@ -250,6 +260,8 @@ class MirroredPartition:
     def retry(self, reason: str, now_ms: int) -> None:
         """Go on after a stop or a pause, because somebody has decided so."""
         assert self.state in STOPPED or self.state is PartitionState.PAUSED, f"{self.state} goes on"
+        if self.state in ANOTHER_LOG:
+            self.is_positioned = False  # what the logs are now, positioning finds out
         self.failures = 0
         self.lost_records = 0
         self.refused_through = None

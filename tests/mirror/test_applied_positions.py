@@ -10,6 +10,7 @@ from mirror.checkpoints import GroupSync
 from mirror.flow_state import FlowState
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.routing import Cursor
 from mirror.source_groups import SourcePosition
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
@@ -83,12 +84,15 @@ async def test_a_commit_of_which_nothing_was_told_is_told_of_by_who_finds_it() -
         assert fake.offsets["g"]["orders", 0] == 6, "a rewind on the source"
 
 
-async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile() -> None:
+@pytest.mark.parametrize("state", [PartitionState.TARGET_DIVERGED, PartitionState.SOURCE_WENT_BACK])
+async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
+    state: PartitionState,
+) -> None:
     async with sync_of(told=3, on_target=3) as (sync, flow, fake):
         partition = flow.partitions["orders", 0]
 
         async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
-            partition.stop(PartitionState.TARGET_DIVERGED, "meanwhile", 1)
+            partition.stop(state, "meanwhile", 1)
             found: OffsetFetchResponse = offset_fetch(fake.brokers[0], header.api_version, request)
             return found
 
@@ -97,4 +101,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile() ->
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 3
         partition.retry("somebody has decided", 2)
+        assert sync._due() == {}
+        partition.move(PartitionState.POSITIONING, 3)
+        partition.go_on(Cursor(10, 10, 0), 4)
         assert sync._due() == {"g": {("orders", 0)}}

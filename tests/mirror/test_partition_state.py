@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror.partition import MAX_BACKOFF_MS, MirroredPartition
+from mirror.partition import ANOTHER_LOG, MAX_BACKOFF_MS, MirroredPartition
 from mirror.partition_state import (
     ADVICE,
     ALLOWED,
@@ -154,8 +154,19 @@ def test_a_map_is_true_while_both_logs_are_those_that_it_speaks_of() -> None:
     for topic_id in (UUID(int=7), UUID(int=8)):
         partition.meet_target(topic_id)
         found.append(partition.has_true_map)
-    for state in (PartitionState.TARGET_DIVERGED, PartitionState.TOPIC_RECREATED):
-        partition = flowing()
-        partition.stop(state, "another log", 5)
-        found.append(partition.has_true_map)
-    assert found == [True, False, False, False]
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize("state", [state for state in PartitionState if state in ANOTHER_LOG])
+def test_a_map_in_doubt_is_true_again_only_once_the_partition_goes_on(
+    state: PartitionState,
+) -> None:
+    partition = flowing()
+    partition.stop(state, "another log", 5)
+    found = [partition.has_true_map]
+    partition.retry("somebody has decided", 6)
+    found.append(partition.has_true_map)
+    partition.move(PartitionState.POSITIONING, 7)
+    found.append(partition.has_true_map)
+    partition.go_on(Cursor(0, 0, 0), 8)
+    assert [*found, partition.has_true_map] == [False, False, False, True]
