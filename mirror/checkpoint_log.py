@@ -13,7 +13,7 @@ from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault
+from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
@@ -42,18 +42,23 @@ class CheckpointLog:
         self._odd = odd
         self._fault = fault
         self._unwritten: dict[Place, Checkpoint] = {}
+        self._is_gone = False
+        """The target has said that there is no such topic."""
 
     async def load(self) -> None:
         """Create the topic if need be, and read it; raises NetworkFault."""
+        await self._ensure_topic()
+        reader = TailReader(self._target, self.topic, damaged=self._odd.note)
+        async for _, record in reader.read_new():
+            self._replay(record)
+
+    async def _ensure_topic(self) -> None:
         await ensure_topic(
             self._target,
             self.topic,
             replication_factor=self._replication_factor,
             configs={"cleanup.policy": "compact"},
         )
-        reader = TailReader(self._target, self.topic, damaged=self._odd.note)
-        async for _, record in reader.read_new():
-            self._replay(record)
 
     def _replay(self, record: Record) -> None:
         if record.value is None:
@@ -73,7 +78,12 @@ class CheckpointLog:
         self._unwritten[place] = one
 
     async def write(self) -> None:
-        """Write what was noted; what cannot be written now goes along the next time."""
+        """Write what was noted; what cannot be written now goes along the next time.
+
+        Then a topic that was deleted is made again first, with all that it has held.
+        """
+        if self._is_gone and not await self._make_again():
+            return
         waiting = list(self._unwritten.items())
         while waiting:
             written: list[tuple[Place, Checkpoint]] = []
@@ -91,13 +101,26 @@ class CheckpointLog:
                 if self._unwritten.get(place) is one:
                     del self._unwritten[place]
 
+    async def _make_again(self) -> bool:
+        try:
+            await self._ensure_topic()
+        except NetworkFault as fault:
+            self._fault.note(f"{self.topic}: {fault}", self.topic)
+            return False
+        self._unwritten = self.applied.copy()
+        self._is_gone = False
+        return True
+
     async def _append(self, batch: bytes) -> bool:
         try:
             code = code_of((await append(self._target, self.topic, 0, batch)).error_code)
+        except RequestRefused as refused:
+            code = refused.code
         except NetworkFault as fault:
             self._fault.note(f"{self.topic}: {fault}", self.topic)
             return False
         if code is not ErrorCode.NONE:
+            self._is_gone = code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             self._fault.note(f"{self.topic}: {code.name}", self.topic)
             return False
         self._fault.clear(self.topic)

@@ -14,10 +14,11 @@ from offset_translation.checkpoint import Checkpoint
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_group_sources import Stored, damaged, fetched
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.test_rebuild_map import let_create
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.net import open_cluster
-from wire.record_batch import Record, assign_offsets, build_batch
+from wire.record_batch import Record, assign_offsets, build_batch, iterate_batches, iterate_records
 
 TOPIC = CONFIG.names.checkpoints_topic
 
@@ -101,3 +102,29 @@ async def test_who_must_not_miss_a_record_does_not_read_over_a_damaged_batch(bad
 async def read_all(reader: TailReader, read: list[int]) -> None:
     async for _, record in reader.read_new():
         read.append(record.offset)
+
+
+async def test_a_topic_that_was_deleted_is_made_again_with_all_that_was_applied() -> None:
+    fault = FaultNote("f")
+    ours = Checkpoint("ours", CONFIG.names.on_target("orders"), 0, 9, 9)
+    async with run_fake_cluster(1) as fake:
+        settings = let_create(fake)
+        fake.create_topic(TOPIC, 0)
+        async with open_cluster(fake.bootstrap, client_id="t") as cluster:
+            log = CheckpointLog(cluster, CONFIG, OddRecords(FlowMeasurements("f"), TOPIC), fault)
+            await log.load()
+            log.applied["theirs", "orders", 0] = theirs = ours._replace(group="theirs")
+            del fake.topics[TOPIC]
+            log.note(("ours", "orders", 0), ours)
+            texts = []
+            for _ in range(2):
+                await log.write()
+                texts.append(fault.text)
+        [batch] = fake.topics[TOPIC].partitions[0].batches
+    assert texts == [f"{TOPIC}: UNKNOWN_TOPIC_OR_PARTITION", None]
+    [(_, written)] = iterate_batches(memoryview(batch))
+    found = [
+        checkpoint.decode(one.key or b"", one.value or b"") for one in iterate_records(written)
+    ]
+    assert sorted(found) == [ours, theirs]
+    assert settings == {"cleanup.policy": "compact"}

@@ -9,7 +9,7 @@ from mirror.map_log import MAP_SETTINGS
 from mirror.rebuild_map import is_copy, write_records
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.offset_map import OffsetMap
-from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.messages.create_topics import (
     CreatableTopicResult,
@@ -59,20 +59,24 @@ def test_what_the_other_direction_has_taken_is_the_targets_own(
     assert is_copy(parse_header(batch), backward(), {MIRROR}) is expected
 
 
-async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_makes() -> None:
+def let_create(fake: FakeCluster) -> dict[str, str | None]:
+    """Have the cluster make topics; return the settings that it will be asked to give them."""
     asked: dict[str, str | None] = {}
+
+    async def create(_: object, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        [topic] = request.topics
+        asked.update({one.name: one.value for one in topic.configs})
+        fake.create_topic(topic.name, 0)
+        return CreateTopicsResponse(topics=(CreatableTopicResult(name=topic.name, error_code=0),))
+
+    fake.versions[CreateTopicsRequest.API_KEY] = CreateTopicsRequest.VERSIONS
+    fake.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
+    return asked
+
+
+async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_makes() -> None:
     async with run_fake_cluster(1) as fake:
-        fake.versions[CreateTopicsRequest.API_KEY] = CreateTopicsRequest.VERSIONS
-
-        async def create(_: object, request: CreateTopicsRequest) -> CreateTopicsResponse:
-            [topic] = request.topics
-            asked.update({one.name: one.value for one in topic.configs})
-            fake.create_topic(topic.name, 0)
-            return CreateTopicsResponse(
-                topics=(CreatableTopicResult(name=topic.name, error_code=0),)
-            )
-
-        fake.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
+        asked = let_create(fake)
         async with open_cluster(fake.bootstrap, client_id="test") as client:
             nobody: Any = None
             links = Links(
