@@ -39,7 +39,8 @@ from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets
 
-LOOK_TIMEOUT_S: Final = 60.0
+STEP_TIMEOUT_S: Final = 60.0
+"""Of each step: what all groups take together grows with their number."""
 DONE: Final = 0
 NOT_ALL: Final = 1
 
@@ -65,9 +66,7 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
     async with _looking(configuration, asked) as (flow, links, found):
         match words:
             case Show(group=group):
-                rows = await look_at_group(flow, links, found, group)
-                if not rows:
-                    raise LookFailed(f"flow {flow.name}: group {group} has no position here")
+                rows = await _rows_of(flow, links, found, group)
                 _print_rows(flow, found, rows, asked)
                 return DONE
             case Export(groups=groups):
@@ -95,9 +94,7 @@ async def translate(configuration: Configuration, what: GroupName | Place, asked
             return DONE if line["exact"] else NOT_ALL
         if asked.is_reverse:
             raise LookFailed("--reverse translates a single TOPIC:PARTITION:OFFSET")
-        rows = await look_at_group(flow, links, found, what.group)
-        if not rows:
-            raise LookFailed(f"flow {flow.name}: group {what.group} has no position here")
+        rows = await _rows_of(flow, links, found, what.group)
         _print_rows(flow, found, rows, asked)
         return DONE
 
@@ -139,13 +136,26 @@ def translate_place(
     }
 
 
-async def _export(flow: FlowConfig, links: Links, found: Look, groups: Sequence[str]) -> int:
+async def _rows_of(
+    flow: FlowConfig, links: Links, found: Look, group: str, *, is_named: bool = True
+) -> list[GroupRow]:
+    """Return a group's rows; raises LookFailed if one that was named has none."""
+    with trio.fail_after(STEP_TIMEOUT_S):
+        rows = await look_at_group(flow, links, found, group)
+    if is_named and not rows:
+        raise LookFailed(f"flow {flow.name}: group {group} has no position here")
+    return rows
+
+
+async def _export(flow: FlowConfig, links: Links, found: Look, named: Sequence[str]) -> int:
     """Print where each group goes on at the target, as lines that `import` takes."""
     is_whole = True
-    for group in groups or await known_groups(flow, links, found):
-        rows = await look_at_group(flow, links, found, group)
-        if groups and not rows:
-            raise LookFailed(f"flow {flow.name}: group {group} has no position here")
+    groups = named
+    if not named:
+        with trio.fail_after(STEP_TIMEOUT_S):
+            groups = await known_groups(flow, links, found)
+    for group in groups:
+        rows = await _rows_of(flow, links, found, group, is_named=bool(named))
         known = [(r.group, r.topic, r.partition, r.translated) for r in rows]
         there = flow.names.on_target
         lines = [(g, there(t), p, to) for g, t, p, to in known if to is not None]
@@ -164,7 +174,8 @@ async def _import(
     in_order = sorted(lines, key=lambda line: line.group)
     for group, of_group in groupby(in_order, key=lambda line: line.group):
         positions = {(line.topic, line.partition): (line.offset, "") for line in of_group}
-        codes = await commit_group_offsets(links.target_admin, group, positions)
+        with trio.fail_after(STEP_TIMEOUT_S):
+            codes = await commit_group_offsets(links.target_admin, group, positions)
         refused = {code for code in codes.values() if code is not ErrorCode.NONE}
         told = f"{len(positions)} positions committed"
         if refused:
@@ -227,13 +238,13 @@ async def _looking(
     clusters = configuration.clusters
     try:
         async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
-            with trio.fail_after(LOOK_TIMEOUT_S):
+            with trio.fail_after(STEP_TIMEOUT_S):
                 found = await look(flow, links)
-                yield flow, links, found
+            yield flow, links, found
     except NetworkFault as fault:
         raise LookFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault
     except trio.TooSlowError as fault:
-        raise LookFailed(f"flow {flow.name}: no answer within {LOOK_TIMEOUT_S:g} s") from fault
+        raise LookFailed(f"flow {flow.name}: no answer within {STEP_TIMEOUT_S:g} s") from fault
 
 
 def pick_flow(configuration: Configuration, name: str | None) -> FlowConfig:
