@@ -245,7 +245,13 @@ class Membership:
             while True:
                 try:
                     await self._step()
-                except (NetworkFault, BadVersion, NodeExists, ZooKeeperUnreachable) as fault:
+                except (
+                    NetworkFault,
+                    BadVersion,
+                    NodeExists,
+                    NoNode,
+                    ZooKeeperUnreachable,
+                ) as fault:
                     _LOG.debug("%s: assignment: %s", flow.config.name, fault)
                     await trio.sleep(RETRY_S)
                 is_busy = bool(self.assignment.leaving) or not self.is_placed
