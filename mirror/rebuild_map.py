@@ -8,8 +8,8 @@ records flow both ways, the map of the other direction knows which of the target
 import sys
 from array import array
 from collections import Counter
-from collections.abc import AsyncIterator, Container, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from mirror.admin import ensure_topic
@@ -43,7 +43,7 @@ from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
-from wire.net.operations import append, read_partition
+from wire.net.operations import append, list_offsets, read_partition
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
@@ -79,6 +79,8 @@ class Found:
     flow: FlowConfig
     arrived: MapState
     """What the other direction has brought into the source."""
+    readable: Mapping[TopicPartition, int | ErrorCode]
+    """Where the source ends for the mirror: before transactions that are under way."""
 
 
 async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
@@ -118,7 +120,8 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     known = (await read_map(flow, links)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
-    found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived)
+    readable = await list_offsets(links.source_admin, source, isolation_level=flow.isolation_level)
+    found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable)
     status = DONE
     for place, ends in sorted(source.items()):
         name = f"{place[0]}-{place[1]}"
@@ -257,10 +260,13 @@ async def _starts(
     links: Links, place: TopicPartition, source: LogEnds, written: Written, found: Found
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
+    readable_end = found.readable[place]
+    if isinstance(readable_end, ErrorCode):
+        raise CannotAlign(f"last stable offset of the source: {readable_end.name}")
     log = await read_records(
         links.source_data,
         place,
-        source,
+        replace(source, end=readable_end),
         found.flow.isolation_level,
         left_out=found.arrived.producer_ids,
     )

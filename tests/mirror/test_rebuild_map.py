@@ -1,25 +1,37 @@
 """Whose a batch is, where records flow both ways and one map is lost."""
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import trio
 
 from mirror.links import Links
 from mirror.map_log import MAP_SETTINGS
-from mirror.rebuild_map import is_copy, write_records
+from mirror.position_commands import DONE
+from mirror.rebuild_map import _rebuild, is_copy, write_records
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.offset_map import OffsetMap
+from runtime.config import PatternSet
+from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
+from wire.headers import RequestHeader
 from wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wire.net import open_cluster
-from wire.record_batch import Record, assign_offsets, build_batch, parse_header
+from wire.record_batch import Record, assign_offsets, build_batch, iterate_batches, parse_header
 
 MIRROR, OTHER = 7, 8
+PRODUCER: Any = {"producer_id": MIRROR, "producer_epoch": 0, "base_sequence": 0}
+EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+LATEST, READ_COMMITTED = -1, 1
 
 
 def backward() -> OffsetMap:
@@ -91,3 +103,64 @@ async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_make
         [batch] = fake.topics[map_topic_name("dc1")].partitions[0].batches
     assert parse_header(batch).record_count == 1
     assert asked == MAP_SETTINGS
+
+
+def hold_open(fake: FakeCluster, stable_end: int) -> None:
+    """Have the cluster tell of transactions under way: committed, logs end before this offset."""
+    broker = fake.brokers[0]
+
+    async def tell(header: RequestHeader, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        answer: ListOffsetsResponse = list_offsets(broker, header.api_version, request)
+        asked, told = request.topics[0].partitions[0], answer.topics[0]
+        if asked.timestamp != LATEST or request.isolation_level != READ_COMMITTED:
+            return answer
+        end = replace(told.partitions[0], offset=stable_end)
+        return replace(answer, topics=(replace(told, partitions=(end,)),))
+
+    async def read(header: RequestHeader, request: FetchRequest) -> FetchResponse:
+        await trio.sleep(0.01)
+        answer: FetchResponse = fetch(broker, header.api_version, request)
+        if request.isolation_level != READ_COMMITTED:
+            return answer
+        told = answer.responses[0]
+        found = told.partitions[0]
+        assert isinstance(found.records, memoryview | bytes)
+        batches = iterate_batches(memoryview(found.records))
+        stable = b"".join(batch for header, batch in batches if header.base_offset < stable_end)
+        found = replace(found, last_stable_offset=stable_end, records=stable)
+        return replace(answer, responses=(replace(told, partitions=(found,)),))
+
+    broker.scripts[ListOffsetsRequest.API_KEY] = tell
+    broker.scripts[FetchRequest.API_KEY] = read
+
+
+async def test_a_transaction_that_is_open_on_the_source_holds_nothing_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records = [Record(place, 5, b"k", b"%d" % place) for place in range(2)]
+    open_batch = bytearray(
+        build_batch([Record(0, 5, b"k", b"open")], **PRODUCER, is_transactional=True)
+    )
+    assign_offsets(open_batch, 2, 0)
+    async with (
+        run_fake_cluster(1) as dc1,
+        run_fake_cluster(1) as dc2,
+        open_cluster(dc1.bootstrap, client_id="test") as source,
+        open_cluster(dc2.bootstrap, client_id="test") as target,
+    ):
+        here = dc1.create_topic("t", 0).partitions[0]
+        here.batches, here.end = [build_batch(records), bytes(open_batch)], 3
+        there = dc2.create_topic("t", 0).partitions[0]
+        there.batches, there.end = [build_batch(records, **PRODUCER)], 2
+        hold_open(dc1, 2)
+        links = Links(
+            source_data=source,
+            source_groups=source,
+            source_admin=source,
+            target_data=target,
+            target_admin=target,
+        )
+        with trio.fail_after(5):
+            flow = replace(CONFIG, topics=EVERYTHING)
+            assert await _rebuild(flow, links, write=False) == DONE
+    assert capsys.readouterr().out.startswith("t-0: 2 mirrored records, 1 boundaries\n")
