@@ -67,9 +67,9 @@ def share_of(calm: Iterable[Span], began: float, ended: float) -> float:
     return held / (ended - began)
 
 
-def calmest(measure: Callable[[], T], share: Callable[[T], float]) -> T:
+def calmest(measure: Callable[[], T], share: Callable[[T], float], tries: int = TRIES) -> T:
     """Measure again while too little of it was calm; of all tries the calmest counts."""
     found = [measure()]
-    while max(map(share, found)) < CALM_ENOUGH and len(found) < TRIES:
+    while max(map(share, found)) < CALM_ENOUGH and len(found) < tries:
         found.append(measure())
     return max(found, key=share)

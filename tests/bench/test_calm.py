@@ -19,6 +19,7 @@ from tests.bench.calm import (
     share_of,
     slow_spans,
 )
+from tests.bench.ledger import Ledger
 from tests.bench.neighbours import Neighbours, watched
 
 USUAL_S = 0.001
@@ -65,6 +66,12 @@ def test_too_disturbed_a_try_is_repeated_and_the_calmest_counts() -> None:
     assert calmest(lambda: next(tries), lambda share: share) == 0.2
     assert next(tries) == 0.9, f"no more than {TRIES} tries"
     assert calmest(lambda: 0.8, lambda share: share) == 0.8
+    assert Ledger().tries == TRIES
+
+
+def test_where_time_is_short_the_first_try_counts() -> None:
+    tries = iter([0.1, 0.9])
+    assert calmest(lambda: next(tries), lambda share: share, Ledger(ends_at=100.0).tries) == 0.1
 
 
 def test_without_pulses_all_time_is_calm() -> None:
