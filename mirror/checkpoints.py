@@ -121,7 +121,7 @@ class GroupSync:
                 if not self.groups.changed:
                     await self.groups.news.wait(interval_s)
                 await trio.sleep(interval_s)
-                if self._is_known() and self._flow.is_fetching:
+                if self._flow.is_fetching:
                     await self._apply(self._due())
 
     @property
@@ -134,15 +134,9 @@ class GroupSync:
     def _is_polled(self) -> bool:
         return self._flow.config.are_groups_polled or self.reader.refusal is not None
 
-    def _is_known(self) -> bool:
-        return self.poller.is_loaded if self._is_polled() else self.reader.is_loaded
-
     async def apply_now(self) -> None:
-        """Apply all that is known, whatever it waits for; used when the flow stops.
-
-        Not while the source's positions are still being read: an old one looks like a rewind.
-        """
-        if self._is_loaded and self._is_known():
+        """Apply all that is known, whatever it waits for; used when the flow stops."""
+        if self._is_loaded:
             due = self._agenda.everything()
             for group, places in self.groups.take_changed().items():
                 due.setdefault(group, set()).update(places)

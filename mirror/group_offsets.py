@@ -2,7 +2,9 @@
 
 Where nobody may read that topic the reader says so, and ``mirror.group_polling`` takes over.
 
-Transactional commits are read committed; a record without value takes its position back.
+Transactional commits are read committed; a record without value takes its position back. What a
+partition says is held back until its end is reached: one that cannot be read holds up its own
+groups alone.
 """
 
 import logging
@@ -15,7 +17,7 @@ from mirror.committed import Aborted, CommittedFilter
 from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
-from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
+from mirror.source_groups import OFFSETS_TOPIC, Held, SourceGroups
 from wire.errors import ErrorCode
 from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body, version_for
 from wire.messages.fetch import FetchRequest
@@ -49,6 +51,9 @@ class GroupReader:
         self._topic: TopicView | None = None
         self._next: dict[int, int] = {}
         self._first_ends: dict[int, int] = {}
+        """The end that each partition had when reading it began."""
+        self._held: dict[int, Held] = {}
+        """What partitions have said that have not been read to that end."""
         self._nodes: set[int] = set()
         self._damaged: dict[int, int] = {}
         """By partition the offset of the damaged batch that was counted last."""
@@ -57,21 +62,18 @@ class GroupReader:
         self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
         self.refusal: str | None = None
         """Why the topic cannot be read by us, whatever we try; None while it can."""
-        self.is_loaded = False
-        """Whether the stream has reached the end that the topic had when reading began."""
 
     async def run(self) -> None:
         """Read for ever."""
         async with trio.open_nursery() as nursery:
             while True:
-                if not await self._look():
-                    await trio.sleep(PAUSE_S)
-                    continue
+                is_known = await self._look()
                 for node in self._leaders() - self._nodes:
                     self._nodes.add(node)
                     nursery.start_soon(self._read_node, node)
                 is_there = self._topic is not None or self.refusal is not None
-                await trio.sleep(LOOK_S if is_there else ABSENT_LOOK_S)
+                pause_s = LOOK_S if is_there else ABSENT_LOOK_S
+                await trio.sleep(pause_s if is_known else PAUSE_S)
 
     def _leaders(self) -> set[int]:
         if self._topic is None:
@@ -92,11 +94,11 @@ class GroupReader:
         view = await self._links.source_groups.metadata([OFFSETS_TOPIC], refresh=True)
         topic = view.topics.get(OFFSETS_TOPIC)
         if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self.is_loaded = True
             return
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._refuse()
             return
+        self._topic = topic
         new = [(OFFSETS_TOPIC, index) for index in topic.partitions if index not in self._next]
         if new:
             cluster = self._links.source_groups
@@ -105,19 +107,22 @@ class GroupReader:
             ends = await list_offsets(cluster, new, LATEST, isolation_level=READ_COMMITTED)
             for place in new:
                 start, end, index = starts[place], ends[place], place[1]
-                is_told = not isinstance(start, ErrorCode) and not isinstance(end, ErrorCode)
-                if is_told and index not in self._next:
+                where = f"partition {index}"
+                codes = [one.name for one in (start, end) if isinstance(one, ErrorCode)]
+                if codes:
+                    self.fault.note(f"{where}: {codes[0]}", where)
+                    continue
+                self.fault.clear(where)
+                if index not in self._next:
                     self._next[index] = start
                     self._first_ends[index] = end
-                    self.is_loaded = False  # what comes first is old, and no rewind
-        self._topic = topic
-        self._note_loaded()
+                    self._held[index] = {}
+                    self._note_read(index)
 
-    def _note_loaded(self) -> None:
-        if self.is_loaded or self._topic is None or len(self._next) < len(self._topic.partitions):
-            return
-        if all(self._next[index] >= end for index, end in self._first_ends.items()):
-            self.is_loaded = True
+    def _note_read(self, index: int) -> None:
+        """Let what a partition has said be known once its end is reached."""
+        if index in self._held and self._next[index] >= self._first_ends[index]:
+            self._groups.release(self._held.pop(index))
             self._groups.news.wake()
 
     def _refuse(self) -> None:
@@ -126,6 +131,7 @@ class GroupReader:
         When it does again, what was polled is newer than where reading has stopped.
         """
         self._next.clear()
+        self._held.clear()
         if self.refusal is None:
             self.refusal = f"no right to read {OFFSETS_TOPIC}"
             _LOG.warning("%s: %s: group positions are polled", self._flow.config.name, self.refusal)
@@ -190,7 +196,7 @@ class GroupReader:
             ]
             self._replay(data.partition, data.records, aborted)
             self._groups.news.wake()
-        self._note_loaded()
+        self._note_read(data.partition)
         return code
 
     def _replay(self, index: int, records: memoryview, aborted: Sequence[Aborted]) -> None:
@@ -221,10 +227,11 @@ class GroupReader:
 
     def _replay_batch(self, index: int, batch: memoryview, first: int) -> None:
         """Take over the records from an offset on, as far as they are records."""
+        held = self._held.get(index)
         try:
             for record in iterate_records(batch):
                 if record.offset >= first:
-                    self._groups.replay(record)
+                    self._groups.replay(record, held)
         except CorruptBatch as fault:
             self._note_damage(index, self._next[index], str(fault))
 

@@ -30,15 +30,12 @@ class GroupPoller:
         self._links = links
         self._groups = groups
         self.fault = FaultNote(f"{flow.config.name}: polling group positions")
-        self.is_loaded = False
-        """Whether every group has been asked once."""
 
     async def run(self, is_wanted: Callable[[], bool]) -> None:
         """Ask for ever, while it is wanted."""
         interval_s = self._flow.config.group_poll_interval_ms / 1000
         while True:
             if not is_wanted():
-                self.is_loaded = False
                 await trio.sleep(LOOK_S)
                 continue
             try:
@@ -47,8 +44,7 @@ class GroupPoller:
                 self.fault.note(str(fault))
             else:
                 self.fault.clear()
-                self.is_loaded = True
-                self._groups.news.wake()
+            self._groups.news.wake()
             await trio.sleep(interval_s)
 
     async def _poll(self, is_wanted: Callable[[], bool]) -> None:

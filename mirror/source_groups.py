@@ -1,7 +1,7 @@
 """The source's group positions as far as they are known, and which of them are news."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from mirror.flow_state import FlowState, Wakeup
 from mirror.odd_records import OddRecords
@@ -23,6 +23,10 @@ class SourcePosition(NamedTuple):
     metadata: str
 
 
+Held: TypeAlias = dict[tuple[str, TopicPartition], SourcePosition | None]
+"""What is not to be known yet of a group's position on a partition; None: it is gone."""
+
+
 class SourceGroups:
     """The positions of the groups that are mirrored, as they have been told so far."""
 
@@ -40,8 +44,11 @@ class SourceGroups:
         self._keys: dict[bytes, tuple[str, TopicPartition]] = {}
         """What the keys of stored positions say: the same few come again and again."""
 
-    def replay(self, record: Record) -> None:
-        """Take one record of the topic over; what makes no sense is counted and left out."""
+    def replay(self, record: Record, held: Held | None = None) -> None:
+        """Take one record of the topic over; what makes no sense is counted and left out.
+
+        With ``held`` what it says goes there, for ``release``: an old position looks like a rewind.
+        """
         key = record.key or b""
         if self._chosen is not self._flow.config.groups:
             self._chosen = self._flow.config.groups
@@ -58,14 +65,19 @@ class SourceGroups:
                 known = decoded.group, (decoded.topic, decoded.partition)
             if record.value is None:
                 self._keys.pop(key, None)
-                self._forget(*known)
+                self._take(known, None, held)
                 return
             value = decode_offset_value(record.value)
         except MalformedMessage as fault:
             self.odd.note(f"offset {record.offset}: {fault}")
             return
         self._keys[key] = known
-        self._learn(*known, SourcePosition(value.offset, value.metadata))
+        self._take(known, SourcePosition(value.offset, value.metadata), held)
+
+    def release(self, held: Held) -> None:
+        """Take over what was held back."""
+        for known, position in held.items():
+            self._take(known, position, None)
 
     def take(self, group: str, positions: Mapping[TopicPartition, GroupOffset]) -> None:
         """Take over all positions of a group, as asked for."""
@@ -78,6 +90,16 @@ class SourceGroups:
         """Return what is news, which it is no more."""
         changed, self.changed = self.changed, {}
         return changed
+
+    def _take(
+        self, known: tuple[str, TopicPartition], position: SourcePosition | None, held: Held | None
+    ) -> None:
+        if held is not None:
+            held[known] = position
+        elif position is None:
+            self._forget(*known)
+        else:
+            self._learn(*known, position)
 
     def _learn(self, group: str, place: TopicPartition, position: SourcePosition) -> None:
         positions = self.positions.setdefault(group, {})

@@ -2,24 +2,27 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
+import trio
 
 from mirror.checkpoints import GroupSync
 from mirror.flow_state import FlowState
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Cursor
-from mirror.source_groups import SourcePosition
+from mirror.source_groups import OFFSETS_TOPIC, Held, SourcePosition
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_answers import offset_fetch
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.mirror.test_group_sources import source_of
+from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
+from tests.mirror.test_group_sources import commits, fetched, source_of
 from tests.mirror.test_policies import CONFIG
 from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.record_batch import iterate_batches, iterate_records
 
@@ -32,10 +35,10 @@ def applied(offset: int) -> Checkpoint:
 
 @asynccontextmanager
 async def sync_of(
-    *, told: int, on_target: int
+    *, told: int, on_target: int, brokers: int = 1
 ) -> AsyncIterator[tuple[GroupSync, FlowState, FakeCluster]]:
     """Give the sync of a flow whose ten records of orders-0 are mirrored; it has read all."""
-    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+    async with run_fake_cluster(brokers) as fake, source_of(fake) as (_, flow, links):
         fake.create_topic(TOPIC, 0)
         fake.offsets["g"]["orders", 0] = on_target
         flow.partitions["orders", 0] = partition = MirroredPartition(
@@ -49,7 +52,6 @@ async def sync_of(
         sync = GroupSync(flow, links)
         await sync._load()
         sync._log.applied["g", "orders", 0] = applied(told)
-        sync.reader.is_loaded = True
         yield sync, flow, fake
 
 
@@ -63,15 +65,52 @@ def told(fake: FakeCluster) -> list[Checkpoint]:
     ]
 
 
-@pytest.mark.parametrize("is_loaded", [False, True])
-async def test_who_stops_before_all_is_read_takes_no_old_commit_for_a_rewind(
-    *, is_loaded: bool
-) -> None:
+async def run_until_told(sync: GroupSync, fake: FakeCluster) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sync.run)
+        with trio.move_on_after(5):
+            while not told(fake):  # noqa: ASYNC110 - the fake has no event
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_stops_before_all_is_read_takes_no_old_commit_for_a_rewind() -> None:
     async with sync_of(told=9, on_target=9) as (sync, _, fake):
-        sync.reader.is_loaded = is_loaded
-        sync.groups._learn("g", ("orders", 0), SourcePosition(2, ""))
+        held: Held = {}
+        for record in iterate_records(commits(2, "g")):
+            sync.groups.replay(record, held)
         await sync.apply_now()
-        assert fake.offsets["g"]["orders", 0] == (2 if is_loaded else 9)
+        assert fake.offsets["g"]["orders", 0] == 9
+        sync.groups.release(held)
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 2
+
+
+async def test_a_coordinator_that_is_away_from_the_start_holds_up_its_own_groups_alone() -> None:
+    async with sync_of(told=3, on_target=9, brokers=2) as (sync, flow, fake):
+        flow.config = replace(flow.config, are_groups_polled=True)
+        fake.coordinators["away"] = 1
+        fake.offsets["away"]["orders", 0] = 5
+
+        async def hang_up(_: RequestHeader, __: OffsetFetchRequest) -> Raw:
+            return Raw(b"", cut=True)
+
+        fake.brokers[1].scripts[OffsetFetchRequest.API_KEY] = hang_up
+        await run_until_told(sync, fake)
+        assert told(fake) == [applied(9)]
+
+
+async def test_positions_are_applied_while_another_part_of_the_topic_has_no_leader() -> None:
+    async with sync_of(told=3, on_target=9) as (sync, _, fake):
+        topic = fake.create_topic(OFFSETS_TOPIC, 0, -1)
+        topic.partitions[0].start, topic.partitions[0].end = 9, 10
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            return fetched({0: [(10, commits(9, "g"))]}, request)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        await run_until_told(sync, fake)
+        assert told(fake) == [applied(9)]
 
 
 async def test_a_commit_of_which_nothing_was_told_is_told_of_by_who_finds_it() -> None:

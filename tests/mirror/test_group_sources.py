@@ -14,7 +14,7 @@ from mirror.group_offsets import GroupReader
 from mirror.group_polling import GroupPoller
 from mirror.links import Links
 from mirror.measurements import FlowMeasurements
-from mirror.source_groups import OFFSETS_TOPIC, SourceGroups
+from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from runtime.flow_section import PatternSet
 from tests.doubles.fake_answers import list_offsets, offset_fetch
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
@@ -83,6 +83,12 @@ def offsets_of(groups: SourceGroups) -> dict[str, int]:
     }
 
 
+async def wait_known(groups: SourceGroups, wanted: Mapping[str, int]) -> None:
+    with trio.fail_after(20):
+        while offsets_of(groups) != wanted:
+            await groups.news.wait(0.05)
+
+
 GOOD, BAD, MORE = commits(0, "a", "b"), commits(2, "c", "d"), commits(4, "e")
 DAMAGES = {
     "wrong checksum": damaged(BAD, 90, BAD[90] ^ 1),
@@ -137,11 +143,8 @@ async def test_a_damaged_batch_is_counted_once_and_stepped_over(
         reader = GroupReader(flow, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
-            with trio.fail_after(60):
-                while not reader.is_loaded:
-                    await groups.news.wait(1)
+            await wait_known(groups, {"a": 0, "b": 1, "other": 0, **({"e": 4} if behind else {})})
             nursery.cancel_scope.cancel()
-        assert offsets_of(groups) == {"a": 0, "b": 1, "other": 0, **({"e": 4} if behind else {})}
         assert flow.measurements.malformed[OFFSETS_TOPIC] == 1
 
 
@@ -166,17 +169,12 @@ async def test_where_the_topic_may_not_be_read_positions_are_polled_until_it_may
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sync.reader.run)
             nursery.start_soon(sync.poller.run, lambda: sync.reader.refusal is not None)
-            with trio.fail_after(20):
-                while not sync.poller.is_loaded:
-                    await sync.groups.news.wait(1)
-                assert offsets_of(sync.groups) == {"polled": 9}
-                assert sync.origin == "polled: no right to read __consumer_offsets"
-                is_allowed = True
-                while not sync.reader.is_loaded:
-                    await sync.groups.news.wait(1)
+            await wait_known(sync.groups, {"polled": 9})
+            assert sync.origin == "polled: no right to read __consumer_offsets"
+            is_allowed = True
+            await wait_known(sync.groups, {"polled": 9, "a": 0, "b": 1})
             nursery.cancel_scope.cancel()
         assert sync.origin == OFFSETS_TOPIC
-        assert offsets_of(sync.groups)["b"] == 1
 
 
 async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:
@@ -204,7 +202,6 @@ async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:
             with trio.fail_after(60):
                 await groups.news.wait(20)
                 assert offsets_of(groups) == {"told": 5}
-                assert poller.is_loaded
                 assert "refused" in (poller.fault.text or "")
                 refusing = False
                 await groups.news.wait(20)
@@ -237,8 +234,9 @@ async def test_groups_of_every_type_that_has_positions_are_polled() -> None:
         assert offsets_of(groups) == {"old": 5, "one": 5, "two": 5, "four": 5}
 
 
-async def test_who_reads_from_the_beginning_again_knows_nothing_until_all_is_read() -> None:
+async def test_who_reads_from_the_beginning_again_knows_nothing_new_until_all_is_read() -> None:
     """A log whose end was lost, or that may be read again, first tells what is long past."""
+    newest = SourcePosition(7, "")
     log = [(2, GOOD)]
     code = ErrorCode.NONE
     async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
@@ -255,25 +253,24 @@ async def test_who_reads_from_the_beginning_again_knows_nothing_until_all_is_rea
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
         reader = GroupReader(flow, links, groups)
 
-        async def wait_until(*, loaded: bool) -> None:
-            with trio.fail_after(20):
-                while reader.is_loaded is not loaded:
-                    await groups.news.wait(0.01)
-
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
+            read = {"a": 0, "b": 1}
             for refusal, behind in (
                 (ErrorCode.OFFSET_OUT_OF_RANGE, (5, MORE)),
                 (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (6, commits(5, "f"))),
             ):
-                await wait_until(loaded=True)
+                await wait_known(groups, read)
+                groups._learn("a", ("orders", 0), newest)
                 fake.topics[OFFSETS_TOPIC].partitions[0].end = behind[0]
                 code = refusal
-                await wait_until(loaded=False)
+                await trio.sleep(0.6)
                 code = ErrorCode.NONE
-                await trio.sleep(0.5)
-                await wait_until(loaded=False)
+                await trio.sleep(0.6)
+                assert offsets_of(groups) == {**read, "a": 7}
                 log.append(behind)
+                read |= {"e": 4} if behind[1] is MORE else {"f": 5}
+            await wait_known(groups, read)
             nursery.cancel_scope.cancel()
 
 
@@ -297,11 +294,33 @@ async def test_a_transaction_that_nobody_ends_does_not_hide_what_was_committed_b
         reader = GroupReader(flow, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
-            with trio.fail_after(10):
-                while not reader.is_loaded:
-                    await groups.news.wait(1)
+            await wait_known(groups, {"a": 0, "b": 1})
             nursery.cancel_scope.cancel()
-        assert offsets_of(groups) == {"a": 0, "b": 1}
+
+
+async def test_a_partition_without_a_leader_holds_up_its_own_groups_alone() -> None:
+    logs = {0: [(2, GOOD)], 1: [(1, commits(0, "other"))]}
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        topic = fake.create_topic(OFFSETS_TOPIC, 0, -1)
+        for index, log in logs.items():
+            topic.partitions[index].end = log[-1][0]
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            return fetched(logs, request)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        sync = GroupSync(flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sync.reader.run)
+            await wait_known(sync.groups, {"a": 0, "b": 1})
+            assert sync.groups.changed.keys() == {"a", "b"}
+            faults = [sync.reader.fault.text]
+            topic.partitions[1].leader = 0
+            await sync.reader._look()
+            await wait_known(sync.groups, {"a": 0, "b": 1, "other": 0})
+            faults.append(sync.reader.fault.text)
+            nursery.cancel_scope.cancel()
+        assert faults == ["partition 1: LEADER_NOT_AVAILABLE", None]
 
 
 async def test_what_was_asked_for_before_it_could_be_read_is_not_taken() -> None:
