@@ -34,7 +34,7 @@ from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.net.tls import TlsDial
 from wire.net.transport import SYSTEMS_OWN, Address, Dial, dial_tcp
-from wire.net.turns import Question, Turns, question
+from wire.net.turns import Question, Turns, question, question_of_groups
 from wire.schema import Request
 
 R = TypeVar("R")
@@ -228,7 +228,10 @@ class Cluster:
             raise
 
     async def coordinators(self, group_ids: Iterable[str]) -> dict[str, Address | ErrorCode]:
-        """Return where each group's coordinator is, or why there is none. Raises NetworkFault."""
+        """Return where each group's coordinator is, or why there is none. Raises NetworkFault.
+
+        Who asks again is told by another broker, as in `_look_up`.
+        """
         asked = list(dict.fromkeys(group_ids))
         # Another task may forget one of them while the others are looked up.
         places: dict[str, Address | ErrorCode] = {
@@ -236,7 +239,8 @@ class Cluster:
         }
         unknown = [group for group in asked if group not in places]
         if unknown:
-            found = await _find_coordinators(await self.any_connection(), unknown)
+            connection = await self._next_in_turn(question_of_groups(unknown))
+            found = await _find_coordinators(connection, unknown)
             for group, place in found.items():
                 if not isinstance(place, ErrorCode):
                     self._coordinators[group] = place

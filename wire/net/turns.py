@@ -6,12 +6,17 @@ from typing import TypeAlias
 from wire.net.transport import Address
 
 Question: TypeAlias = str | None
-"""What is asked: a topic, "" for the brokers alone, None for all topics there are."""
+"""What is asked: a topic, "" for the brokers alone, None for all topics there are; or a group."""
 
 
 def question(topics: tuple[str, ...] | None) -> Question:
     """Return by what a lookup takes its turns; of several topics the first one stands for all."""
     return None if topics is None else next(iter(topics), "")
+
+
+def question_of_groups(groups: Iterable[str]) -> Question:
+    """Return the same for coordinators; no topic has a colon in its name."""
+    return f":{next(iter(groups))}"
 
 
 class Turns:

@@ -6,10 +6,14 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from tests.doubles.fake_answers import find_coordinator
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.metadata import MetadataRequest
 from wire.net import Cluster, RequestRefused, open_cluster
+from wire.net.operations import fetch_group_offsets, fetch_offsets_of
 
 
 @asynccontextmanager
@@ -106,6 +110,28 @@ async def test_a_topic_that_one_broker_has_not_heard_of_is_not_gone(
         for _ in range(6):
             view = await cluster.metadata(topics, refresh=True)
             assert view.partition("new", 0).leader == 1
+
+
+@pytest.mark.parametrize("told", [-1, 0], ids=["of none", "of the one before"])
+async def test_a_broker_that_goes_on_to_tell_a_wrong_coordinator_is_not_the_only_one_asked(
+    told: int,
+) -> None:
+    async with client() as (fake, cluster):
+
+        async def tell_old(header: RequestHeader, request: FindCoordinatorRequest) -> object:
+            fake.coordinators["g"] = told
+            answer = find_coordinator(fake.brokers[0], header.api_version, request)
+            fake.coordinators["g"] = 1
+            return answer
+
+        fake.brokers[0].scripts[FindCoordinatorRequest.API_KEY] = tell_old
+        fake.coordinators["g"] = 1
+        for _ in range(3):
+            cluster.forget_coordinator("g")
+            with trio.fail_after(5):
+                assert await fetch_group_offsets(cluster, "g") == {}
+        found = [await fetch_offsets_of(cluster, ["g"]) for _ in range(3)]
+        assert found[1:] == [{"g": {}}] * 2
 
 
 async def test_a_topic_that_nobody_knows_any_more_is_gone() -> None:
