@@ -58,9 +58,9 @@ class Elsewhere:
     async def _look_at_target(self) -> None:
         """Read the target's ends before the map, so that no piece is missing for them."""
         flow = self._flow
-        for place in flow.elsewhere.keys() & flow.partitions.keys():
-            del flow.elsewhere[place]
         places = flow.places - flow.partitions.keys()
+        for place in flow.elsewhere.keys() - places:
+            del flow.elsewhere[place]
         if not places:
             return
         names = flow.config.names

@@ -4,12 +4,15 @@ A topic was deleted, or made again with fewer partitions. A broker that has just
 topics, and one that is behind may list fewer partitions than there are.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
+from uuid import UUID
 
 from mirror.flow_state import FlowState
 from mirror.partition_state import STOPPED, PartitionState
+from mirror.start_position import is_recreated
 from offset_translation.map_records import TopicPartition
+from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 
@@ -49,6 +52,29 @@ def missing_places(
         (topic, index)
         for topic, index in known
         if topic not in hidden and _lacks(source, topic, index)
+    }
+
+
+def left_behind(
+    known: Iterable[TopicPartition],
+    source: ClusterView,
+    target: ClusterView,
+    names: TopicNames,
+    ids: Mapping[str, UUID],
+) -> set[TopicPartition]:
+    """Return partitions that neither side's topic has, since it was made again with fewer.
+
+    Not while the target's is still the copy of the one before (``ids``), about which somebody has
+    to decide.
+    """
+    return {
+        (topic, index)
+        for topic, index in known
+        if topic in source.topics
+        and _lacks(source, topic, index)
+        and not is_recreated(ids.get(topic), source.topics[topic].topic_id)
+        and (there := names.on_target(topic)) in target.topics
+        and _lacks(target, there, index)
     }
 
 

@@ -18,7 +18,7 @@ from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
 from mirror.links import Links
 from mirror.map_log import MapLog
-from mirror.missing import MissingPartitions
+from mirror.missing import MissingPartitions, left_behind
 from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
@@ -115,6 +115,8 @@ class Discovery:
         self._flow.places |= {
             (topic.name, index) for topic in wanted.values() for index in topic.partitions
         }
+        ids = self._map_log.state.topic_ids
+        self._flow.places -= left_behind(self._flow.places, source, target, self._names, ids)
         self.take_share()
         self.has_looked = True
         await self._hear_of_silent()

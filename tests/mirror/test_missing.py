@@ -75,8 +75,33 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
         held = dc1.topics["orders"].partitions.pop(1)
         dc1.topics["orders"].topic_id = UUID(int=8)
         await looking.look()
+        assert looking._flow.places == places
         states = [looking._flow.partitions[place].state for place in sorted(places)]
         assert states == [PartitionState.TOPIC_RECREATED, PartitionState.SOURCE_GONE]
         dc1.topics["orders"].partitions[1] = held
         await looking.look()
         assert looking._flow.partitions["orders", 1].state is not PartitionState.SOURCE_GONE
+
+
+async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either() -> None:
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+            fake.create_topic("orders", 0, 0)
+        map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
+        await looking.look()
+        both = looking._flow.places.copy()
+        seen: list[set[tuple[str, int]]] = []
+        del dc1.topics["orders"].partitions[1]
+        dc1.topics["orders"].topic_id = UUID(int=8)
+        for decide in (
+            lambda: None,
+            lambda: map_log.state.topic_ids.update(orders=UUID(int=8)),
+            lambda: dc2.topics["orders"].partitions.pop(1),
+        ):
+            decide()
+            dc2.topics["orders"].topic_id = UUID(int=9 + len(seen))
+            await looking.look()
+            seen.append(looking._flow.places.copy())
+        assert both == {("orders", 0), ("orders", 1)}
+        assert seen == [both, both, {("orders", 0)}]
