@@ -79,6 +79,9 @@ class MirroredPartition:
     is_target_new = False
     """It is another topic than before: what is in it may be anybody's."""
 
+    left_at: int | None = None
+    """The target's log end as far as was known when this worker last stopped writing there."""
+
     is_announcing = False
     """What was fetched last waits for the map: nothing behind it may go first."""
 
@@ -298,6 +301,8 @@ class MirroredPartition:
     def _abandon(self) -> None:
         """Forget what has not been sent; what was sent is still answered."""
         self.attempt += 1
+        if self.cursor is not None:
+            self.left_at = self.offset_map.target_end
         self.replica = None
         self.cursor = None
         self.is_announcing = False

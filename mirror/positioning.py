@@ -208,7 +208,9 @@ class Positioning:
     def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
         """Whether the end of a target that is ours alone may not be the end of what is mirrored.
 
-        Our sequences were refused, the source has not as much, or it is another topic than before.
+        Our sequences were refused, the source has not as much, it is another topic than before, or
+        its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
+        sequences, and would refuse none.
         """
         key = (partition.topic, partition.index)
         here, there, offset_map = source[key], target[key], partition.offset_map
@@ -221,7 +223,9 @@ class Positioning:
             return False
         mirrored = offset_map.mirrored_source_end
         has_too_much = mirrored is not None and mirrored > here.end
-        return has_too_much or partition.is_target_new or partition.refused_since_ms is not None
+        has_grown = partition.left_at not in {None, there.end}
+        was_refused = partition.refused_since_ms is not None
+        return has_too_much or has_grown or partition.is_target_new or was_refused
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found

@@ -195,3 +195,47 @@ async def test_a_last_batch_that_is_damaged_is_told_and_concerns_its_partition_a
     told = tails["orders", 1]
     assert isinstance(told, TailGarbled)
     assert "damaged" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("writer", "state"),
+    [(-1, PartitionState.TARGET_DIVERGED), (7, PartitionState.CATCHING_UP)],
+    ids=["others", "a batch of ours whose answer was lost"],
+)
+async def test_what_has_come_since_a_partition_was_interrupted_is_looked_at(
+    writer: int, state: PartitionState
+) -> None:
+    """A broker that has forgotten our sequences would refuse none of those that follow."""
+    async with (
+        run_fake_cluster() as dc1,
+        run_fake_cluster() as dc2,
+        open_cluster(dc1.bootstrap, client_id="test") as source,
+        open_cluster(dc2.bootstrap, client_id="test") as target,
+    ):
+        dc1.create_topic("orders", 0).partitions[0].end = 9
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        [partition] = fill(dc2, 0)
+        flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
+        links = Links(
+            source_data=source,
+            source_groups=source,
+            source_admin=source,
+            target_data=target,
+            target_admin=target,
+        )
+        map_log = MapLog(target, "dc1", 1)
+        map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        map_log.state.replay(*mirror_producer(MIRROR))
+        positioning = Positioning(flow, links, map_log)
+        ends = []
+        for _ in range(2):
+            partition.move(PartitionState.POSITIONING, 0)
+            await positioning._position([_Tried(partition, partition.attempt)])
+            ends.append(partition.cursor and partition.cursor.target)
+            if partition.is_flowing and len(ends) == 1:
+                partition.interrupt("the target leader moved", 0)
+                log = dc2.topics["orders"].partitions[0]
+                log.batches.append(a_batch(replace(MIRROR, producer_id=writer), 2))
+                log.end = 4
+        assert partition.state is state
+        assert ends == [2, 4 if state is PartitionState.CATCHING_UP else None]
