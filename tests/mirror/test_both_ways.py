@@ -5,11 +5,13 @@ Who compares knows nothing of the mirror: it reads both logs with a foreign clie
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.map_records import MapState, map_topic_name
@@ -50,7 +52,7 @@ SITES = {"dc1": 0, "dc2": 1_000_000}
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
+    with run_sites(tmp_path_factory.mktemp("sites"), brokers=2) as running:
         yield running
 
 
@@ -244,3 +246,78 @@ def test_two_workers_share_both_directions_and_one_that_dies_leaves_nothing_out(
             "the group's position on dc2",
             lambda: committed(sites.dc2, "at-rest-of-two", topic) == count,
         )
+
+
+def leaders(cluster: RunningCluster, topic: str) -> set[int]:
+    """Return the leaders of a topic's partitions; below 0 nobody leads."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+    found = admin.list_topics(topic, timeout=60).topics[topic].partitions
+    return {one.leader for one in found.values()}
+
+
+@contextmanager
+def a_leader_dead(cluster: RunningCluster, topic: str) -> Iterator[int]:
+    dead = min(leaders(cluster, topic))
+    cluster.kill_broker(dead)
+    try:
+        yield dead
+    finally:
+        cluster.start_broker(dead)
+
+
+def test_leaders_that_die_and_a_mirror_killed_before_others_lead_leave_each_record_there_once(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """The site of the dead leader is one direction's source and the other one's target."""
+    topic, partitions = "over-leaders", range(3)
+    clusters = {"dc1": sites.dc1, "dc2": sites.dc2}
+    for cluster in clusters.values():
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
+        admin.create_topics([NewTopic(topic, len(partitions), 2)])[topic].result(60)
+    writers = {
+        (name, index): Writer(clusters[name], topic, first, index)
+        for name, first in SITES.items()
+        for index in partitions
+    }
+
+    def write() -> None:
+        for writer in writers.values():
+            writer.go_on()
+
+    def wait_more(count: int) -> None:
+        """Write until so much more of each partition of dc1 is on dc2."""
+        wanted = [mirror.mirrored_end(topic, index) + count for index in partitions]
+
+        def is_there() -> bool:
+            write()
+            return all(mirror.mirrored_end(topic, n) >= end for n, end in enumerate(wanted))
+
+        wait_until(f"{topic} mirrored to {wanted}", is_there)
+
+    def is_led_by_others(dead: int) -> bool:
+        write()
+        return not {dead, -1} & leaders(sites.dc2, topic)
+
+    mirror = MirrorProcess(configure(sites, tmp_path, topic))
+    try:
+        mirror.start()
+        wait_more(40)
+        with a_leader_dead(sites.dc2, topic) as dead:
+            write()
+            mirror.kill()
+            mirror.start()
+            wait_until("other leaders", partial(is_led_by_others, dead))
+            wait_more(40)
+        written = {key: writer.end() for key, writer in writers.items()}
+        for index in partitions:
+            count = sum(len(written[name, index]) for name in SITES)
+            for cluster in clusters.values():
+                is_there = partial(is_long, cluster, topic, index, count)
+                wait_until(f"{count} records in {topic}-{index}; {mirror.log}", is_there)
+                log = values_of(read_all(cluster, topic, index))
+                assert len(log) == count, "nothing went round"
+                for name, first in SITES.items():
+                    own = [number for number in log if first <= number < first + 1_000_000]
+                    assert own == written[name, index], f"what {name} wrote, once, in its order"
+    finally:
+        mirror.end()
