@@ -23,7 +23,7 @@ from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault
+from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
 from wire.net.operations import append, read_partition
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch, parse_header
@@ -149,11 +149,24 @@ class MapLog:
             await self.write(lambda: [map_records.mirror_producer(self.producer)])
 
     async def _new_producer(self) -> MirrorProducer:
-        answer = await self._target.request(InitProducerIdRequest(transaction_timeout_ms=60_000))
-        code = code_of(answer.error_code)
-        if code is not ErrorCode.NONE:
-            raise MapUnwritable(f"InitProducerId: {code.name}")
-        return MirrorProducer(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+        """Ask any broker, then each: one that is cut off from its controller has no ids to give."""
+        request = InitProducerIdRequest(transaction_timeout_ms=60_000)
+        refusals = []
+        for node in (None, *(await self._target.metadata(())).brokers):
+            try:
+                answer = await self._target.request(request, node=node)
+            except BrokerUnreachable as fault:
+                if node is None or isinstance(fault, AuthenticationFailed):
+                    raise
+                refusals.append(str(fault))
+                continue
+            code = code_of(answer.error_code)
+            if code is ErrorCode.NONE:
+                return MirrorProducer(
+                    producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+                )
+            refusals.append(code.name)
+        raise MapUnwritable(f"InitProducerId: {', '.join(refusals)}")
 
     async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
         """Return once the composed records are durable and part of ``state``.

@@ -14,6 +14,9 @@ from mirror.topics import Discovery
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_discovery import discovery, note_deletions, tell_settings
 from tests.mirror.test_policies import CONFIG
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.net import Cluster, open_cluster
 
 DELETES = replace(CONFIG, delete_gone_after_ms=LEAST_GRACE_MS)
@@ -151,3 +154,24 @@ async def test_a_topic_is_deleted_when_the_last_broker_has_forgotten_it(last: in
         fake.brokers[last].catch_up()
         with trio.fail_after(5):
             await done.wait()
+
+
+async def test_who_has_no_producer_ids_to_give_keeps_no_flow_from_starting() -> None:
+    async def give(_: RequestHeader, __: InitProducerIdRequest) -> InitProducerIdResponse:
+        return InitProducerIdResponse(error_code=0, producer_id=5, producer_epoch=0)
+
+    async def refuse(_: RequestHeader, __: InitProducerIdRequest) -> InitProducerIdResponse:
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # as Kafka's RPCProducerIdManager says it
+        return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+
+    async with (
+        run_fake_cluster(2) as fake,
+        open_cluster(fake.bootstrap, client_id="test") as cluster,
+    ):
+        fake.versions[InitProducerIdRequest.API_KEY] = InitProducerIdRequest.VERSIONS
+        for node, script in ((0, refuse), (1, give)):
+            fake.brokers[node].scripts[InitProducerIdRequest.API_KEY] = script
+        fake.create_topic("dc1.offset-map.internal", 0)
+        map_log = MapLog(cluster, "dc1", 1)
+        await map_log.load()
+        assert map_log.writer.producer_id == 5
