@@ -19,6 +19,7 @@ from mirror.gone_topics import GoneTopics
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.missing import MissingPartitions, left_behind
+from mirror.own_changes import OwnChanges
 from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
@@ -72,6 +73,7 @@ class Discovery:
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
+        self._own_changes = OwnChanges(flow.config.source, flow.config.target)
         self._gone = GoneTopics(flow, links, map_log)
         self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
@@ -203,6 +205,12 @@ class Discovery:
         if is_due:
             self.refused.keep(source_configs)
             await self._take_back(source_configs, target_configs)
+        if self._flow.config.is_active_active:
+            source_configs |= {
+                name: self._own_changes.due(name, source_configs[name], configs)
+                for name, configs in target_configs.items()
+                if name in source_configs
+            }
         now = now_ms()
         actions = plan_topics(
             {
