@@ -74,8 +74,10 @@ async def take_snapshot(
     ):
         target_logs = await _log_bounds(target)
         source_logs = await _log_bounds(source)
-    promotion = promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
+        await _require_absent(target, _topics_of(source_logs) - _topics_of(target_logs))
+        await _require_absent(source, _topics_of(target_logs) - _topics_of(source_logs))
     _require_all_found(wants, source_logs)
+    promotion = promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
     return Snapshot(
         flow=flow.name,
         source=flow.source,
@@ -83,14 +85,31 @@ async def take_snapshot(
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
         partitions=join_bounds(source_logs, target_logs, promotion),
-        only_on_target=tuple(
-            sorted({topic for topic, _ in target_logs} - {topic for topic, _ in source_logs})
-        ),
+        only_on_target=tuple(sorted(_topics_of(target_logs) - _topics_of(source_logs))),
     )
 
 
+def _topics_of(logs: _Logs) -> set[str]:
+    return {topic for topic, _ in logs}
+
+
+async def _require_absent(site: _Site, topics: set[str]) -> None:
+    """Raise CannotTell if topics that a site did not list are hidden from us.
+
+    Asked for all topics, brokers leave out those that one may not see; asked by name, they say so.
+    """
+    if not topics:
+        return
+    names = sorted(topics)
+    view = await _patiently(site, lambda: site.cluster.metadata(names, refresh=True))
+    for name in names:
+        code = view.topics[name].error_code
+        if code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            raise site.complaint(f"{name}: {describe(code)}")
+
+
 def _require_all_found(wants: TopicFilter, source_logs: _Logs) -> None:
-    missing = wants.only - {topic for topic, _ in source_logs}
+    missing = wants.only - _topics_of(source_logs)
     if missing:
         raise CannotTell(
             f"flow {wants.flow.name}: no topic {', '.join(sorted(missing))} that is on "

@@ -1,0 +1,97 @@
+"""A snapshot of what one may not see, or of nothing at all, is none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.config import Configuration, load
+from spark_audit.seals import CannotTell
+from spark_audit.snapshot import TopicFilter, take_snapshot
+from tests.doubles.fake_answers import metadata
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages import APIS
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+
+METADATA = 3
+DESCRIBE_CONFIGS = 32
+
+
+@asynccontextmanager
+async def _sites(source: str, target: str) -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
+    """Two clusters with these topics, a word each."""
+    async with run_fake_cluster() as dc1, run_fake_cluster() as dc2:
+        for cluster, names in ((dc1, source), (dc2, target)):
+            cluster.versions[DESCRIBE_CONFIGS] = APIS[DESCRIBE_CONFIGS].VERSIONS
+            cluster.brokers[0].scripts[DESCRIBE_CONFIGS] = _no_settings
+            for name in names.split():
+                cluster.create_topic(name, 0).partitions[0].end = 10
+        yield dc1, dc2
+
+
+async def _no_settings(_: RequestHeader, request: DescribeConfigsRequest) -> Any:
+    return DescribeConfigsResponse(
+        results=tuple(
+            DescribeConfigsResult(
+                error_code=0,
+                error_message=None,
+                resource_type=one.resource_type,
+                resource_name=one.resource_name,
+                configs=(),
+            )
+            for one in request.resources
+        )
+    )
+
+
+def _hide(cluster: FakeCluster, hidden: str) -> None:
+    """Let the client not see a topic, as Kafka does without the right to describe it."""
+    broker = cluster.brokers[0]
+
+    async def answer(header: RequestHeader, request: MetadataRequest) -> MetadataResponse:
+        whole: MetadataResponse = metadata(broker, header.api_version, request)
+        refused = MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=hidden, partitions=()
+        )
+        seen = tuple(topic for topic in whole.topics or () if topic.name != hidden)
+        is_asked = any(topic.name == hidden for topic in request.topics or ())
+        return MetadataResponse(
+            brokers=whole.brokers,
+            cluster_id=whole.cluster_id,
+            controller_id=whole.controller_id,
+            topics=(*seen, refused) if is_asked else seen,
+        )
+
+    broker.scripts[METADATA] = answer
+
+
+def _configuration(folder: Path, dc1: FakeCluster, dc2: FakeCluster) -> Configuration:
+    file = folder / "dc.yaml"
+    first, second = (f"127.0.0.1:{cluster.bootstrap[0][1]}" for cluster in (dc1, dc2))
+    file.write_text(
+        f"clusters: {{dc1: {{bootstrap: ['{first}']}}, dc2: {{bootstrap: ['{second}']}}}}\n"
+        "flows: [{source: dc1, target: dc2}]\n"
+        "coordination: {zookeeper: ['127.0.0.1:1']}\n"
+    )
+    return load(file)
+
+
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+async def test_a_topic_that_may_not_be_seen_on_one_side_is_not_taken_for_absent(
+    tmp_path: Path, site: str
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        _hide({"dc1": dc1, "dc2": dc2}[site], "payments")
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        with pytest.raises(CannotTell, match=rf"cluster {site} .*payments: TOPIC_AUTHORIZATION"):
+            await take_snapshot(configuration, wants, now_ms=5)
