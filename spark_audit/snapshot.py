@@ -115,6 +115,12 @@ def _require_all_found(wants: TopicFilter, source_logs: _Logs) -> None:
             f"flow {wants.flow.name}: no topic {', '.join(sorted(missing))} that is on "
             f"{wants.flow.source} and matches the flow's patterns"
         )
+    if not source_logs:
+        # A site that came back empty, or a pattern misspelt: nothing compared is not equal.
+        raise CannotTell(
+            f"flow {wants.flow.name}: no topic that is on {wants.flow.source} matches the flow's "
+            f"patterns"
+        )
 
 
 @asynccontextmanager

@@ -95,3 +95,14 @@ async def test_a_topic_that_may_not_be_seen_on_one_side_is_not_taken_for_absent(
         wants = TopicFilter(flow=configuration.flows[0])
         with pytest.raises(CannotTell, match=rf"cluster {site} .*payments: TOPIC_AUTHORIZATION"):
             await take_snapshot(configuration, wants, now_ms=5)
+
+
+@pytest.mark.parametrize("target", ["", "orders"])
+async def test_a_flow_without_topics_on_its_source_is_not_judged(
+    tmp_path: Path, target: str
+) -> None:
+    async with _sites("", target) as (dc1, dc2):
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        with pytest.raises(CannotTell, match=r"flow dc1->dc2: no topic that is on dc1"):
+            await take_snapshot(configuration, wants, now_ms=5)
