@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from spark_audit.bounds import Snapshot
-from spark_audit.committed import HoleReason
 from spark_audit.compare import (
     BOUNDS,
     PARTITION,
@@ -67,7 +66,7 @@ def audit_flow(
     differing = [row for row in marked if not row.waits]
     judged = judge_holes(holes_of(ranges), bounds)
     if differing:
-        judged = judged.unionByName(run.judge_windows(planner, bounds, ranges, differing))
+        judged = judged.unionByName(run.judge_windows(planner, bounds, differing))
     judged = run.keep(judged)
     flow = f.lit(snapshot.flow)
     yield FlowFrames(
@@ -104,7 +103,7 @@ class _Run:
         return rows
 
     def judge_windows(
-        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, differing: Sequence[Row]
+        self, planner: Planner, bounds: DataFrame, differing: Sequence[Row]
     ) -> DataFrame:
         """Read the records of the windows, and what else explains them, and judge them."""
         windows = self.spark.createDataFrame([tuple(row)[:-1] for row in differing], WINDOWS)
@@ -114,8 +113,8 @@ class _Run:
         tails = {row.topic for row in differing if row.is_last and row.source_records}
         native = self.read(planner.native(tails))
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))
-        aged = holes_of(records).where(f.col("reason") == HoleReason.RETENTION.name)
-        holes = holes_of(ranges).unionByName(aged).unionByName(holes_before_start(bounds))
+        # Not those of the ranges: what was taken from the logs since then is a hole only here.
+        holes = holes_of(records).unionByName(holes_before_start(bounds))
         return judge(explain_by_holes(settled, holes, bounds))
 
     def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:
