@@ -76,6 +76,8 @@ def replace_result(folder: Path) -> Iterator[Result]:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".new-", dir=folder) as made:
             yield Result(Path(made))
+            # First, and the new one comes last: what is cut short here is no result at all.
+            (folder / VERDICT).unlink(missing_ok=True)
             for part in _PARTS:
                 _replace(Path(made) / part, folder / part)
     except OSError as error:

@@ -212,3 +212,33 @@ async def _get(port: int, path: str) -> bytes:
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         return b"".join([part async for part in stream])
+
+
+def test_a_replacement_cut_short_leaves_no_result_rather_than_parts_of_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with replace_result(tmp_path) as result:
+        (result.folder / "findings").mkdir()
+        result.write_text(VERDICT, encode(_verdict(_flow(_row(0)))))
+    rename = Path.rename
+
+    def die_after_the_first(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", _die)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", die_after_the_first)
+    with pytest.raises(SystemExit):
+        _store_loss(tmp_path)
+    with pytest.raises(ResultUnusable, match=r"verdict\.json"):
+        Result(tmp_path).verdict_text()
+
+
+def _store_loss(folder: Path) -> None:
+    with replace_result(folder) as result:
+        for part in ("findings", "summary"):
+            (result.folder / part).mkdir()
+        result.write_text(VERDICT, encode(LOST))
+
+
+def _die(*_: object) -> None:
+    raise SystemExit
