@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
@@ -43,7 +44,10 @@ class Result:
         return self._rows(SUMMARY, None)
 
     def findings(self, kind: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return the findings, of one kind or all, in the order they were written."""
+        """Return the findings, of one kind or all, in the order they were written.
+
+        Raises ResultUnusable, as `summary` does, for files that are damaged.
+        """
         return self._rows(FINDINGS, None if kind is None else [("kind", "=", kind)])
 
     def verdict_text(self) -> str:
@@ -61,7 +65,11 @@ class Result:
     def _rows(self, name: str, filters: list[tuple[str, str, str]] | None) -> list[dict[str, Any]]:
         if not (self.folder / name).is_dir():
             return []
-        rows: list[dict[str, Any]] = pq.read_table(self.folder / name, filters=filters).to_pylist()
+        try:
+            table = pq.read_table(self.folder / name, filters=filters)
+        except (pa.ArrowException, OSError) as error:
+            raise ResultUnusable(f"{self.folder / name}: {error}") from error
+        rows: list[dict[str, Any]] = table.to_pylist()
         return rows
 
 

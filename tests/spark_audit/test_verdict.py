@@ -242,3 +242,10 @@ def _store_loss(folder: Path) -> None:
 
 def _die(*_: object) -> None:
     raise SystemExit
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "findings").mkdir()
+    (tmp_path / "findings" / "part-0.parquet").write_bytes(b"PAR1 cut")
+    with pytest.raises(ResultUnusable, match=f"{tmp_path / 'findings'}: "):
+        Result(tmp_path).findings()
