@@ -63,6 +63,14 @@ def finding_line(finding: Mapping[str, Any]) -> str:
     if finding["key"] is not None:
         parts.append(f"key {finding['key']}")
     if finding["timestamp_ms"] is not None:
-        stamp = datetime.fromtimestamp(finding["timestamp_ms"] / 1_000, UTC)
-        parts.append(f"time {stamp.isoformat(timespec='milliseconds')}")
+        parts.append(f"time {_time(finding['timestamp_ms'])}")
     return f"{', '.join(parts)}: {finding['reason']}"
+
+
+def _time(timestamp_ms: int) -> str:
+    """Return a record's time, in milliseconds where it is one that no calendar has."""
+    try:
+        stamp = datetime.fromtimestamp(timestamp_ms / 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"
+    return stamp.isoformat(timespec="milliseconds")

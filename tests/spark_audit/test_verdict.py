@@ -249,3 +249,10 @@ def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     (tmp_path / "findings" / "part-0.parquet").write_bytes(b"PAR1 cut")
     with pytest.raises(ResultUnusable, match=f"{tmp_path / 'findings'}: "):
         Result(tmp_path).findings()
+
+
+@pytest.mark.parametrize("timestamp_ms", [1_790_000_000_000_000, 1 << 62, -(1 << 62)])
+def test_a_time_that_no_calendar_has_is_given_as_it_is(timestamp_ms: int) -> None:
+    """Some producers stamp microseconds."""
+    line = finding_line({**FINDING, "timestamp_ms": timestamp_ms})
+    assert f"time {timestamp_ms} ms: not mirrored" in line
