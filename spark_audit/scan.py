@@ -16,8 +16,15 @@ from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ScanRow, failure_row
 from spark_audit.sinks import RangeSink, RecordSink, Sink
 from wire.errors import ErrorCode
-from wire.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest, FetchTopic
-from wire.net import Cluster, NetworkFault, open_cluster
+from wire.hot.fetch import version_for
+from wire.messages.fetch import (
+    FetchPartition,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from wire.net import Cluster, ConnectionClosed, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
 from wire.net.security import PLAINTEXT, Security
 from wire.record_batch import Buffer, CorruptBatch
@@ -114,9 +121,7 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
     with trio.move_on_after(PATIENCE_S):
         while True:
             try:
-                answer = await cluster.request_leader(
-                    task.place.topic, task.place.partition, _request(task, position)
-                )
+                answer = await _ask_leader(cluster, task, position)
             except NetworkFault as fault:
                 problem = str(fault)
             else:
@@ -133,6 +138,16 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
                     cluster.forget(task.place.topic)
             await trio.sleep(_RETRY_S)
     raise _LogUnreadable(problem)
+
+
+async def _ask_leader(cluster: Cluster, task: ScanTask, position: int) -> FetchResponse:
+    leader = await cluster.leader(task.place.topic, task.place.partition)
+    version = version_for(leader.version_of(FetchRequest), (task.topic_id,))
+    try:
+        return await leader.request(_request(task, position), version=version)
+    except ConnectionClosed:
+        cluster.forget(task.place.topic)
+        raise
 
 
 def _request(task: ScanTask, position: int) -> FetchRequest:

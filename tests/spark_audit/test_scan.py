@@ -1,0 +1,50 @@
+"""Reading a log of a cluster: what brokers of other kinds and in trouble answer."""
+
+from typing import Any
+
+import trio
+
+from spark_audit.scan import scan
+from spark_audit.scan_plan import ScanTask
+from spark_audit.scan_rows import RowKind, ScanPlace, Side
+from tests.doubles.fake_answers import fetch
+from tests.doubles.fake_cluster import FakeBroker, run_fake_cluster
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.primitives import ZERO_UUID
+from wire.record_batch import Record, build_batch
+
+FETCH = 1
+FIRST_BY_ID = 13
+
+
+def _knows_no_ids(broker: FakeBroker) -> None:
+    """Refuse topics by id, as brokers do whose metadata are still written as before 2.8."""
+
+    async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+        if header.api_version >= FIRST_BY_ID:
+            return FetchResponse(error_code=ErrorCode.UNKNOWN_TOPIC_ID, responses=())
+        return fetch(broker, header.api_version, request)
+
+    broker.scripts[FETCH] = answer
+
+
+async def test_a_log_of_a_cluster_without_topic_ids_is_read() -> None:
+    async with run_fake_cluster() as fake:
+        topic = fake.create_topic("t", 0)
+        topic.topic_id = ZERO_UUID
+        topic.partitions[0].batches = [build_batch([Record(0, 1_000, b"k", b"v")])]
+        topic.partitions[0].end = 1
+        _knows_no_ids(fake.brokers[0])
+        task = ScanTask(
+            cluster="dc1",
+            bootstrap=tuple(fake.bootstrap),
+            topic_id=ZERO_UUID,
+            place=ScanPlace(side=Side.SOURCE, topic="t", partition=0),
+            start=0,
+            stop=1,
+            log_stop=1,
+        )
+        rows = await trio.to_thread.run_sync(scan, task)
+    assert [row.kind for row in rows] == [RowKind.RECORD.value]
