@@ -6,6 +6,9 @@ The order makes the answer safe without stopping anything:
     2. the source's offsets   take in all of it, and what they have more is in flight, not lost
     3. the journals           a promotion before 1. is found, and its seal, not the log's end,
                               bounds the mirrored part, whatever applications wrote since
+
+One that sealed the flow in between begins it all anew: what was drained after 1. would count as
+lost with it. So the journals are read before 1., too.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -19,7 +22,7 @@ from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from spark_audit.bounds import LogBounds, Snapshot, join_bounds
-from spark_audit.seals import CannotTell, TopicPartition, promotion_of
+from spark_audit.seals import CannotTell, Promotion, TopicPartition, promotion_of
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault, TopicView, open_cluster
@@ -72,12 +75,16 @@ async def take_snapshot(
         _open_site(clusters[flow.source], wants) as source,
         _open_site(clusters[flow.target], wants) as target,
     ):
-        target_logs = await _log_bounds(target)
-        source_logs = await _log_bounds(source)
+        promotion = await _promotion(configuration, flow)
+        while True:
+            target_logs = await _log_bounds(target)
+            source_logs = await _log_bounds(source)
+            before, promotion = promotion, await _promotion(configuration, flow)
+            if promotion == before:
+                break
         await _require_absent(target, _topics_of(source_logs) - _topics_of(target_logs))
         await _require_absent(source, _topics_of(target_logs) - _topics_of(source_logs))
     _require_all_found(wants, source_logs)
-    promotion = promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
     return Snapshot(
         flow=flow.name,
         source=flow.source,
@@ -87,6 +94,10 @@ async def take_snapshot(
         partitions=join_bounds(source_logs, target_logs, promotion),
         only_on_target=tuple(sorted(_topics_of(target_logs) - _topics_of(source_logs))),
     )
+
+
+async def _promotion(configuration: Configuration, flow: FlowConfig) -> Promotion | None:
+    return promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
 
 
 def _topics_of(logs: _Logs) -> set[str]:

@@ -1,5 +1,6 @@
-"""A snapshot of what one may not see, or of nothing at all, is none."""
+"""A snapshot of what one may not see, of nothing at all, or of two times, is none."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,8 +23,19 @@ from wire.messages.describe_configs import (
 )
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
+LIST_OFFSETS = 2
 METADATA = 3
 DESCRIBE_CONFIGS = 32
+
+
+@pytest.fixture(autouse=True)
+def _no_promotion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in for the witness."""
+
+    async def journals(_: Configuration) -> list[bytes]:
+        return []
+
+    monkeypatch.setattr("spark_audit.snapshot._journals", journals)
 
 
 @asynccontextmanager
@@ -106,3 +118,32 @@ async def test_a_flow_without_topics_on_its_source_is_not_judged(
         wants = TopicFilter(flow=configuration.flows[0])
         with pytest.raises(CannotTell, match=r"flow dc1->dc2: no topic that is on dc1"):
             await take_snapshot(configuration, wants, now_ms=5)
+
+
+async def test_a_promotion_in_the_midst_of_a_snapshot_begins_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what was drained since the target was asked counts as lost with the promotion."""
+    async with _sites("orders", "orders") as (dc1, dc2):
+        dc1.topics["orders"].partitions[0].end = 12
+
+        async def journals(_: Configuration) -> list[bytes]:
+            asked = {header.api_key for header, _ in dc1.brokers[0].asked}
+            if LIST_OFFSETS not in asked:
+                return []
+            dc2.topics["orders"].partitions[0].end = 12
+            return [_journal("orders", 12)]
+
+        monkeypatch.setattr("spark_audit.snapshot._journals", journals)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert snapshot.promotion == 1
+    (orders,) = snapshot.partitions
+    assert (orders.source.stop, orders.mirrored_stop) == (12, 12)
+
+
+def _journal(topic: str, end: int) -> bytes:
+    ends = {"topic": topic, "partition": 0, "mirrored_source_end": end, "target_end": end}
+    journal = {"epoch": 1, "site": "dc2", "source": "dc1", "state": "done", "partitions": [ends]}
+    return json.dumps(journal).encode()
