@@ -32,6 +32,7 @@ ALIGNMENT_INPUT: Final = (
     "target_after",
     "target_before",
     "is_last",
+    "is_compacted",
 )
 
 _WINDOW_FIELDS: Final = [
@@ -80,12 +81,14 @@ def align_partition(key: Sequence[Any], records: pa.Table) -> pa.Table:
     """Return the outcomes of one partition, `compare.OUTCOMES`, from rows of ALIGNMENT_INPUT."""
     windows: dict[int, WindowRecords] = {}
     originals: dict[bytes, Entry] = {}
+    is_compacted = False
     for row in _rows(records, ALIGNMENT_INPUT[2:]):
         window, side, offset, digest, timestamp_ms, record_key, producer_id, *edges = row
         entry = Entry(offset, digest, timestamp_ms, record_key, producer_id)
         if side == ORIGINAL:
             originals[digest] = entry
             continue
+        is_compacted = edges[5]
         if window not in windows:
             windows[window] = WindowRecords(
                 bracket=Bracket(*edges[:4]), is_last=edges[4], source=[], target=[]
@@ -97,7 +100,7 @@ def align_partition(key: Sequence[Any], records: pa.Table) -> pa.Table:
         into.target.sort()
     in_order = [windows[number] for number in sorted(windows)]
     place = _place(key)
-    found = outcomes(in_order, originals)
+    found = outcomes(in_order, originals, is_compacted=is_compacted)
     return _table([_outcome_row(place, outcome) for outcome in found], _OUTCOME_FIELDS)
 
 

@@ -118,9 +118,13 @@ def originals(source: DataFrame, wanted: DataFrame) -> DataFrame:
     )
 
 
-def align_records(records: DataFrame, windows: DataFrame, found: DataFrame) -> DataFrame:
+def align_records(
+    records: DataFrame, windows: DataFrame, found: DataFrame, bounds: DataFrame
+) -> DataFrame:
     """Return the outcome of every record that is not in its place; `found` are originals."""
-    edges = windows.select(
+    both_compacted = f.col("source_compacted") & f.col("target_compacted")
+    compacted = bounds.select(*PARTITION, both_compacted.alias("is_compacted"))
+    edges = windows.join(compacted, on=PARTITION, how="left").select(
         *PARTITION,
         "window",
         (f.col("source_start") - 1).alias("source_after"),
@@ -128,6 +132,7 @@ def align_records(records: DataFrame, windows: DataFrame, found: DataFrame) -> D
         (f.col("target_start") - 1).alias("target_after"),
         f.col("target_stop").alias("target_before"),
         "is_last",
+        "is_compacted",
     )
     in_windows = (
         records.where(f.col("kind") == RowKind.RECORD.value)

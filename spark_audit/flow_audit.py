@@ -109,7 +109,7 @@ class _Run:
         windows = self.spark.createDataFrame([tuple(row)[:-1] for row in differing], WINDOWS)
         records = self.read(planner.records(_named(row) for row in differing))
         found = self._originals(planner, strangers(records))
-        outcomes = self.keep(align_records(records, windows, found))
+        outcomes = self.keep(align_records(records, windows, found, bounds))
         tails = {row.topic for row in differing if row.is_last and row.source_records}
         native = self.read(planner.native(tails))
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))

@@ -102,7 +102,12 @@ class _Gap:
     target: list[Entry]
 
 
-def outcomes(windows: Sequence[WindowRecords], originals: Mapping[bytes, Entry]) -> list[Outcome]:
+def outcomes(
+    windows: Sequence[WindowRecords],
+    originals: Mapping[bytes, Entry],
+    *,
+    is_compacted: bool = False,
+) -> list[Outcome]:
     """Return the outcome of every record that is not matched in order, for one partition.
 
     1. In each window the longest common subsequence is what is in its place.
@@ -110,7 +115,8 @@ def outcomes(windows: Sequence[WindowRecords], originals: Mapping[bytes, Entry])
     3. One left over on the target that the source knows, in these windows or outside them (the
        `originals`, by digest), is there once too often.
     4. What is left on both sides of the same gap was altered: first those of the same time and
-       key, in order, then by position.
+       key, in order, then by position. Not by position where both sides are compacted: of two
+       neighbours the one's cleaner may have taken the first, the other's the second.
     5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
     """
@@ -118,7 +124,7 @@ def outcomes(windows: Sequence[WindowRecords], originals: Mapping[bytes, Entry])
     known = {**originals, **_first_entries(windows)}
     found = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
     for gap in gaps:
-        found += _take_altered(gap)
+        found += _take_altered(gap, by_position=not is_compacted)
     arrived = max(
         [
             *(gap.bracket.source_after for gap in gaps if gap.is_last),
@@ -217,14 +223,14 @@ def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list
     return duplicated
 
 
-def _take_altered(gap: _Gap) -> list[Outcome]:
+def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
     """Pair what is left on both sides of a gap, and leave in it only what has no counterpart."""
     anchors = common_subsequence(
         [_identity(entry) for entry in gap.source], [_identity(entry) for entry in gap.target]
     )
     pairs: list[Pair] = []
     source_index = target_index = 0
-    for anchor in [*anchors, Pair(len(gap.source), len(gap.target))]:
+    for anchor in [*anchors, Pair(len(gap.source), len(gap.target))] if by_position else []:
         between = min(anchor.source - source_index, anchor.target - target_index)
         pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
         source_index, target_index = anchor.source + 1, anchor.target + 1

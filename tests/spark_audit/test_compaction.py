@@ -52,3 +52,24 @@ def test_what_a_cleaner_takes_while_the_audit_runs_is_no_finding(
         return rows
 
     assert _audit(spark, pairs, scan) == []
+
+
+def test_cleaners_that_took_different_neighbours_altered_nothing(spark: SparkSession) -> None:
+    """A tombstone that only the source's took, beside a record that only the target's did."""
+    pair = _compacted()
+    for content in ("a", "tombstone", "superseded", "b"):
+        pair.mirror(content)
+    _clean(pair.source, 1)
+    _clean(pair.target, 2)
+    pairs = {("t", 0): pair}
+    assert _audit(spark, pairs, scan_of(pairs)) == []
+
+
+def test_what_has_other_content_in_a_compacted_topic_is_altered(spark: SparkSession) -> None:
+    pair = _compacted()
+    pair.mirror("a")
+    pair.source.append("x:is this")
+    pair.target.append("x:is that")
+    pair.mirror("b")
+    pairs = {("t", 0): pair}
+    assert [kind for _, kind, _ in _audit(spark, pairs, scan_of(pairs))] == ["altered"]
