@@ -75,10 +75,13 @@ def open_session(
             try:
                 yield session
             finally:
-                # Not for signals: one may have cut a call to the JVM in two.
-                if not isinstance(sys.exception(), SystemExit | KeyboardInterrupt):
+                # Not for signals: one may have cut a call to the JVM in two. Nor when the JVM
+                # fails: it may be gone, killed by the kernel for its memory.
+                unstoppable = SystemExit | KeyboardInterrupt | Py4JError | ConnectionError
+                if not isinstance(sys.exception(), unstoppable):
                     _stop(session, home)
-        except (PySparkException, Py4JError) as fault:
+        except (PySparkException, Py4JError, ConnectionError) as fault:
+            # The last: py4j lets it through when it asks a JVM that is gone over a new connection.
             raise SparkFailed(f"Spark: {_first_line(fault)}") from fault
         finally:
             _kill_java(home)

@@ -24,6 +24,16 @@ with open_session() as spark:
     while True:
         spark.range(1_000_000).count()
 """
+KILLED = """
+import os, signal
+from spark_audit.session import SparkFailed, open_session
+try:
+    with open_session() as spark:
+        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+        spark.range(5).count()
+except SparkFailed as failed:
+    print(failed)
+"""
 
 
 def test_the_wrapped_java_drops_the_module_that_small_runtimes_lack(tmp_path: Path) -> None:
@@ -68,3 +78,18 @@ def _wait_for_jvm(folder: Path) -> int:
                 return int(written.read_text())
         Event().wait(0.05)
     raise AssertionError("Spark did not start")
+
+
+@pytest.mark.integration
+def test_a_jvm_that_was_killed_is_a_failure_of_spark(tmp_path: Path) -> None:
+    """As the kernel does it when memory runs out."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=START_TIMEOUT_S,
+        check=False,
+    )
+    assert done.stdout.startswith("Spark: ")
+    assert list(tmp_path.glob("spark-audit*")) == []
