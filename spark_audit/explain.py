@@ -77,9 +77,9 @@ def recognise_rewritten(outcomes: DataFrame, bounds: DataFrame, native: DataFram
 def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -> DataFrame:
     """Add `hole`: the reason of a hole where the other side should have the record, else null.
 
-    The other side's offsets between the record's neighbours are looked at. Retention explains any
-    number of records, compaction and a corrupt batch as many as they have offsets. An aborted
-    transaction explains nothing, but is named.
+    The other side's offsets between the record's neighbours are looked at. No hole explains more
+    records than it has offsets: retention the oldest ones, compaction and a corrupt batch all that
+    are left or none. An aborted transaction explains nothing, but is named.
     """
     was_mirrored = f.col("unmirrored_by").isNull()
     side = f.when((f.col("kind") == Kind.LOST.value) & was_mirrored, Side.TARGET.value).when(
@@ -87,6 +87,7 @@ def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -
     )
     on_target = f.col("side") == Side.TARGET.value
     key = [*PARTITION, "side", "after", "before"]
+    oldest_first = Over.partitionBy(*key).orderBy(f.coalesce("source_offset", "target_offset"))
     placed = (
         outcomes.withColumn("side", side)
         .withColumn(
@@ -96,25 +97,46 @@ def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -
             "before", f.when(on_target, f.col("target_before")).otherwise(f.col("source_before"))
         )
         .withColumn("unmatched", f.count(f.lit(1)).over(Over.partitionBy(*key)))
+        .withColumn("age", f.row_number().over(oldest_first))
     )
-    overlaps = (f.col("hole_start") < f.col("before")) & (f.col("hole_stop") > f.col("after") + 1)
-    best = (
-        placed.select(*key)
-        .distinct()
-        .join(_named_holes(holes, bounds), on=[*PARTITION, "side"], how="inner")
-        .where(overlaps)
-        .groupBy(*key, "hole_reason")
-        .agg(f.sum("hole_size").alias("capacity"), f.min("rank").alias("rank"))
-        .groupBy(*key)
-        .agg(f.min(f.struct("rank", "hole_reason", "capacity")).alias("best"))
-    )
+    best = _capacities(placed.select(*key).distinct(), _named_holes(holes, bounds), key)
+    aged = f.coalesce("aged", f.lit(0))
     is_enough = ~f.col("best.hole_reason").isin(HoleReason.GAP.name, HoleReason.CORRUPT.name) | (
-        f.col("best.capacity") >= f.col("unmatched")
+        f.col("best.capacity") >= f.col("unmatched") - aged
     )
     return placed.join(best, on=key, how="left").select(
         *_OUTCOME,
         "unmirrored_by",
-        f.when(is_enough, f.col("best.hole_reason")).alias("hole"),
+        f.when(f.col("age") <= aged, HoleReason.RETENTION.name)
+        .when(is_enough, f.col("best.hole_reason"))
+        .alias("hole"),
+    )
+
+
+def _capacities(brackets: DataFrame, named: DataFrame, key: list[str]) -> DataFrame:
+    """Return for each bracket how many records retention took (`aged`), and the best other hole.
+
+    What retention takes is the beginning of a log, and several holes may tell of it: all offsets
+    of the bracket below the last of their ends are gone.
+    """
+    overlaps = (f.col("hole_start") < f.col("before")) & (f.col("hole_stop") > f.col("after") + 1)
+    is_aged = f.col("hole_reason") == HoleReason.RETENTION.name
+    below = f.least("hole_stop", "before") - f.col("after") - 1
+    other = f.struct("rank", "hole_reason", "capacity")
+    return (
+        brackets.join(named, on=[*PARTITION, "side"], how="inner")
+        .where(overlaps)
+        .groupBy(*key, "hole_reason")
+        .agg(
+            f.when(is_aged, f.max(below)).otherwise(f.sum("hole_size")).alias("capacity"),
+            f.min("rank").alias("rank"),
+        )
+        .groupBy(*key)
+        .agg(
+            f.max(f.when(is_aged, f.col("capacity"))).alias("aged"),
+            f.min(f.when(~is_aged, other)).alias("best"),
+        )
+        .select(*key, "aged", "best")
     )
 
 

@@ -187,6 +187,16 @@ def _plant_retention(pairs: Pairs) -> None:
         del aged.batches[0]
 
 
+def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
+    """Nine are missing where the target's log begins, and its retention took one."""
+    pair.mirror("a")
+    lost = pair.source.append("b", "c", "d", "e", "f", "g", "h", "i")
+    pair.mirror("j", "k")
+    pair.target.start = 1
+    del pair.target.batches[0]
+    return {("lost", offset, None) for offset in lost}
+
+
 def _plant_compaction(pair: Pair) -> None:
     pair.source.is_compacted = pair.target.is_compacted = True
     pair.mirror("a")
@@ -217,6 +227,8 @@ def planted() -> tuple[Pairs, dict[str, set[Found]]]:
     _plant_lag(pairs)
     _plant_retention(pairs)
     _plant_compaction(pairs["compacted", 0])
+    pairs["aged and lost", 0] = Pair()
+    expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
     return pairs, expected | {name: set() for name in OTHERS}
 
 
@@ -247,7 +259,7 @@ def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
 
 
 def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
-    assert audited.numbers("explained", *OTHERS[3:]) == (3, 3, 2)
+    assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 2, 1)
     assert audited.numbers("explained", "corrupt_on_source") == (2,)
 
 
