@@ -77,6 +77,15 @@ def _forbidden(witnessed: Witnessed, source: str | None) -> str | None:
     return None
 
 
+def is_left(
+    active: ActiveSite | None, command: FlowCommand | None, *, source: str, is_active_active: bool
+) -> bool:
+    """Whether applications write to another site: a lag behind this source grows no more."""
+    is_stopped = command is not None and not command.run
+    is_elsewhere = active is not None and active.site != source
+    return (is_stopped or is_elsewhere) and not is_active_active
+
+
 def must_acknowledge(
     command: FlowCommand | None, acknowledged: FlowCommand | None, role: Role
 ) -> bool:

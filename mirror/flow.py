@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from mirror.duty import Role, Witnessed, decide_duty, must_acknowledge
+from mirror.duty import Role, Witnessed, decide_duty, is_left, must_acknowledge
 from mirror.engine import Engine
 from mirror.flow_state import Request
 from mirror.links import open_links
@@ -89,6 +89,16 @@ class FlowRunner:
         self._acknowledged: FlowCommand | None = None
         self._garbled: dict[See, str] = {}
         """What is wrong with nodes that could not be understood, by who takes them over."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a promotion has taken applications away from the source."""
+        return is_left(
+            self._active,
+            self._command,
+            source=self.config.source,
+            is_active_active=self.config.is_active_active,
+        )
 
     async def run(self) -> None:
         """Serve until cancelled."""

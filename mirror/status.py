@@ -138,7 +138,7 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "partitions": []
         if engine is None
         else [
-            partition_report(partition, now_ms)
+            partition_report(partition, now_ms, is_left=runner.is_left)
             for _, partition in sorted(engine.flow.partitions.items())
         ],
         "groups": []
@@ -192,9 +192,11 @@ def _refused_settings(engine: Engine) -> list[RefusedSettingReport]:
     ]
 
 
-def partition_report(partition: MirroredPartition, now_ms: int) -> PartitionReport:
-    """Return one partition's line."""
-    lag_ms = partition.lag_ms(now_ms)
+def partition_report(
+    partition: MirroredPartition, now_ms: int, *, is_left: bool
+) -> PartitionReport:
+    """Return one partition's line; a source that was left has nothing left to lose."""
+    lag_ms = None if is_left else partition.lag_ms(now_ms)
     return {
         "topic": partition.topic,
         "partition": partition.index,

@@ -1,6 +1,6 @@
 """Whether a flow may run."""
 
-from mirror.duty import Duty, Role, Witnessed, decide_duty, must_acknowledge
+from mirror.duty import Duty, Role, Witnessed, decide_duty, is_left, must_acknowledge
 from runtime.witness import ActiveSite, FlowCommand
 from runtime.zookeeper import SessionState
 
@@ -49,6 +49,19 @@ def test_a_flow_from_a_site_that_is_not_active_does_not_run() -> None:
 def test_a_command_stops_and_starts() -> None:
     assert duty(command=FlowCommand(epoch=1, run=False)).role is Role.PAUSED
     assert duty(command=FlowCommand(epoch=1, run=True)).role is Role.RUNNING
+
+
+def test_a_source_is_left_once_its_flow_is_stopped_or_another_site_is_active() -> None:
+    def left(active: ActiveSite | None, *, run: bool | None = None, both: bool = False) -> bool:
+        command = None if run is None else FlowCommand(epoch=1, run=run)
+        return is_left(active, command, source="dc1", is_active_active=both)
+
+    assert not left(DC1)
+    assert not left(None)
+    assert not left(DC1, run=True)
+    assert left(DC1, run=False)
+    assert left(ActiveSite(site="dc2", epoch=1))
+    assert not left(ActiveSite(site="dc2", epoch=1), both=True)
 
 
 def test_nothing_is_written_out_of_the_witness_reach() -> None:

@@ -191,6 +191,7 @@ def test_a_flow_stops_and_starts_by_command_and_says_so(sites: Sites, tmp_path: 
 
         wait_until("the stop acknowledged", lambda: acknowledged() == stop)
         assert mirror.status()["role"] == "paused"
+        assert [one["lag_seconds"] for one in mirror.status()["partitions"]] == [None]
         produce(sites.dc1, "commanded", range(10, 20))
         pause(0.7)
         assert values_of(read_all(sites.dc2, "commanded")) == list(range(10))
@@ -200,6 +201,7 @@ def test_a_flow_stops_and_starts_by_command_and_says_so(sites: Sites, tmp_path: 
         client.set(paths.active, ActiveSite(site="dc2", epoch=1).encode())
         wait_until("paused", lambda: mirror.status()["role"] == "paused")
         assert mirror.status()["reason"] == "dc2 is the active site, not the source dc1"
+        assert [one["lag_seconds"] for one in mirror.status()["partitions"]] == [None]
 
 
 def test_a_second_daemon_waits_for_partitions_and_takes_over(sites: Sites, tmp_path: Path) -> None:
