@@ -35,9 +35,14 @@ class SiteStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowStatus:
-    """One flow as the witness knows it. Without a command it runs as soon as a worker is there."""
+    """One flow as the witness knows it.
+
+    Without a command it runs as soon as a worker is there and its source is the active site.
+    """
 
     name: str
+    is_out_of_active: bool
+    """Whether it may run at all: out of the active site, or both ways at once."""
     worker: WorkerInfo | None
     command: FlowCommand | None
     acknowledged: FlowCommand | None
@@ -47,7 +52,9 @@ class FlowStatus:
         """Return one word or two for what the flow does."""
         if self.command is not None and not self.command.run:
             return "stopped" if self.acknowledged == self.command else "stopping"
-        return "nobody runs it" if self.worker is None else "runs"
+        if self.worker is None:
+            return "nobody runs it"
+        return "runs" if self.is_out_of_active else "rests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,7 @@ async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Sta
         flows.append(
             FlowStatus(
                 name=flow.name,
+                is_out_of_active=flow.is_active_active or flow.source == active.site,
                 worker=await control.worker(),
                 command=await control.command(),
                 acknowledged=await control.acknowledged(),

@@ -7,13 +7,13 @@ from urllib.request import urlopen
 import pytest
 import trio
 
-from failover.exporter import serve
+from failover.exporter import StatusCollector, serve
 from failover.journal import Journal, PartitionEnds, encode_journal
 from failover.status import read_status, status_lines
 from failover.steps import PromotionKind, PromotionState
 from runtime.config import load
 from runtime.ports import free_port
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.witness import ActiveSite, WitnessPaths, WorkerInfo
 from runtime.zookeeper import open_zookeeper
 from runtime.zookeeper_server import run_zookeeper
 from tests.failover.sites import CONFIG
@@ -80,6 +80,42 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
     ):
         assert line in metrics.splitlines()
     assert "failover_fenced_topics{" not in metrics
+
+
+async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon_is_there(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "dc.yaml"
+    async with (
+        run_zookeeper(tmp_path / "witness") as server,
+        open_zookeeper(server.address, session_timeout_ms=4_000) as zookeeper,
+    ):
+        down = f"127.0.0.1:{free_port()}"
+        one_way = CONFIG.format(
+            dc1=down, dc2=down, witness=server.address, path="/kafka-dr", topics=".*"
+        )
+        back = "  - {source: dc2, target: dc1}\ncoordination:"
+        both_ways = one_way.replace("coordination:", back).replace(
+            "failover: {", "failover: {initial_active: dc1, "
+        )
+        file.write_text(both_ways)
+        daemon = WorkerInfo(host="here", pid=7, metrics_url="", started_ms=0)
+        for flow in (("dc1", "dc2"), ("dc2", "dc1")):
+            await zookeeper.create(PATHS.worker(*flow), daemon.encode(), make_parents=True)
+        collector = StatusCollector()
+        collector.status = await read_status(load(file), zookeeper)
+    flows = [line for line in status_lines(collector.status) if line.startswith("flow")]
+    assert flows == [
+        "flow     dc1->dc2: runs (process 7 on here)",
+        "flow     dc2->dc1: rests (process 7 on here)",
+    ]
+    measured = {
+        sample.labels["flow"]: sample.value
+        for metric in collector.collect()
+        for sample in metric.samples
+        if sample.name == "failover_flow_runs"
+    }
+    assert measured == {"dc1->dc2": 1, "dc2->dc1": 0}
 
 
 def fetch(port: int) -> str:
