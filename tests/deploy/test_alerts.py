@@ -1,0 +1,253 @@
+"""Each alert fires when it should and is silent otherwise, as Prometheus' own promtool finds.
+
+promtool comes with Prometheus; where it is not on the PATH, nothing is evaluated.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
+PROMTOOL: Final = shutil.which("promtool")
+ALL_THE_TIME: Final = "x300"
+
+FLOW: Final = 'flow="dc1->dc2",instance="m"'
+BACK: Final = 'flow="dc2->dc1",instance="m"'
+PLACE: Final = f'{FLOW},topic="t",partition="0"'
+RUNNING: Final = f'mirror_role{{{FLOW},role="running"}}'
+PAUSED: Final = f'mirror_role{{{FLOW},role="paused"}}'
+STREAMING: Final = f'mirror_partition_state{{{PLACE},state="streaming"}}'
+LAG: Final = f"mirror_lag_seconds{{{PLACE}}}"
+PRODUCE: Final = f'mirror_produce_errors_total{{{FLOW},error="NOT_LEADER_OR_FOLLOWER"}}'
+FETCH: Final = f'mirror_fetch_errors_total{{{FLOW},error="KAFKA_STORAGE_ERROR"}}'
+GROUPS: Final = f'mirror_group_commit_errors_total{{{FLOW},error="REQUEST_TIMED_OUT"}}'
+AUDITED: Final = 'audit_last_run_timestamp_seconds{instance="a"}'
+GONE: Final = None
+
+WELL: Final[Mapping[str, str | None]] = {
+    RUNNING: "1",
+    PAUSED: "0",
+    f'mirror_role{{{FLOW},role="not authorised"}}': "0",
+    f'mirror_role{{{BACK},role="running"}}': "0",
+    f'mirror_role{{{BACK},role="paused"}}': "1",
+    STREAMING: "1",
+    LAG: "0",
+    f"mirror_lag_records{{{PLACE}}}": "0",
+    f"mirror_lost_records{{{PLACE}}}": "0",
+    'failover_witness_up{instance="f"}': "1",
+    'failover_role{site="dc1",instance="f"}': "1",
+    'failover_role{site="dc2",instance="f"}': "0",
+    'failover_site_up{site="dc1",instance="f"}': "1",
+    'failover_site_up{site="dc2",instance="f"}': "1",
+    'failover_fenced_topics{site="dc1",instance="f"}': "0",
+    'failover_fenced_topics{site="dc2",instance="f"}': "2",
+    'failover_flow_runs{flow="dc1->dc2",instance="f"}': "1",
+    'failover_flow_runs{flow="dc2->dc1",instance="f"}': "1",
+    'failover_unfinished{instance="f"}': "0",
+    'audit_verdict{verdict="clean",instance="a"}': "1",
+    'audit_verdict{verdict="findings",instance="a"}': "0",
+    'audit_verdict{verdict="unknown",instance="a"}': "0",
+    AUDITED: "0",
+    'broker_offline_partitions{job="dc1"}': "0",
+    'broker_offline_log_folders{job="dc1"}': "0",
+}
+"""dc1 is active and mirrored to dc2; the way back rests, dc2 is fenced."""
+
+
+def without(prefix: str) -> dict[str, str | None]:
+    """Return what is missing when a program is down."""
+    return {series: GONE for series in WELL if series.startswith(prefix)}
+
+
+def in_state(state: str) -> dict[str, str | None]:
+    """Return a partition that is in another state."""
+    return {STREAMING: GONE, f'mirror_partition_state{{{PLACE},state="{state}"}}': "1"}
+
+
+UNREACHED: Final = {**without("failover_"), 'failover_witness_up{instance="f"}': "0"}
+FENCED: Final = {'failover_fenced_topics{site="dc1",instance="f"}': "3"}
+UNFINISHED: Final = {'failover_unfinished{instance="f"}': "1"}
+SECOND_GUARD: Final[dict[str, str | None]] = {
+    series.replace('instance="f"', 'instance="g"'): value
+    for series, value in WELL.items()
+    if series.startswith("failover_")
+}
+SWITCHED: Final = {
+    'failover_role{site="dc1",instance="f"}': "0",
+    'failover_role{site="dc2",instance="f"}': "1",
+    'failover_fenced_topics{site="dc1",instance="f"}': "2",
+    'failover_fenced_topics{site="dc2",instance="f"}': "0",
+}
+BEHIND: Final = f"mirror_lag_records{{{PLACE}}}"
+
+Case = tuple[str, Mapping[str, str | None], str, set[str]]
+CASES: Final[tuple[Case, ...]] = (
+    ("all is well", {}, "70m", set()),
+    ("no mirror", without("mirror_"), "2m", {"MirrorDown"}),
+    ("no mirror for long", without("mirror_"), "12m", {"MirrorDown", "ActiveSiteUnprotected"}),
+    ("the flow is paused", {RUNNING: "0"}, "9m", set()),
+    ("it stays so, a way back rests", {RUNNING: "0"}, "11m", {"ActiveSiteUnprotected"}),
+    ("only the way back has a daemon", {RUNNING: GONE}, "11m", {"ActiveSiteUnprotected"}),
+    ("a one-way setup was switched", SWITCHED, "11m", {"ActiveSiteUnprotected"}),
+    (
+        "credentials are refused",
+        {RUNNING: "0", f'mirror_role{{{FLOW},role="not authorised"}}': "1"},
+        "11m",
+        {"MirrorNotAuthorised"},
+    ),
+    ("a partition stopped", in_state("source went back"), "1m", {"MirrorPartitionStopped"}),
+    ("a partition is paused", in_state("paused"), "30m", set()),
+    ("a partition waits shortly", in_state("waiting"), "1m", set()),
+    ("a partition waits", in_state("waiting"), "3m", {"MirrorPartitionWaiting"}),
+    (
+        "a setting is refused",
+        {'mirror_refused_topic_setting{flow="dc1->dc2",topic="t",setting="s"}': "1"},
+        "11m",
+        {"MirrorSettingRefused"},
+    ),
+    ("lag within the objective", {LAG: "30"}, "30m", set()),
+    ("lag beyond the objective", {LAG: "31"}, "2m", {"RecoveryPointExceeded"}),
+    ("lag unknown while it starts", {LAG: GONE}, "4m", set()),
+    ("lag unknown for long", {LAG: GONE}, "6m", {"RecoveryPointUnknown"}),
+    (
+        "another worker knows the lag",
+        {LAG: GONE, LAG.replace('"m"', '"n"'): "0"},
+        "6m",
+        set(),
+    ),
+    ("lag unknown of a flow that rests", {LAG: GONE, PAUSED: "1"}, "6m", set()),
+    ("lag grows", {BEHIND: f"10000+100{ALL_THE_TIME}"}, "20m", {"MirrorLagGrowing"}),
+    ("lag shrinks", {BEHIND: f"900000-50{ALL_THE_TIME}"}, "20m", set()),
+    ("records were lost", {f"mirror_lost_records{{{PLACE}}}": "7"}, "1m", {"MirrorLostRecords"}),
+    ("few errors", {PRODUCE: f"0+1{ALL_THE_TIME}"}, "20m", set()),
+    ("produce is refused", {PRODUCE: f"0+9{ALL_THE_TIME}"}, "20m", {"MirrorErrors"}),
+    ("fetch is refused", {FETCH: f"0+9{ALL_THE_TIME}"}, "20m", {"MirrorErrors"}),
+    (
+        "both, for different reasons",
+        {PRODUCE: f"0+9{ALL_THE_TIME}", FETCH: f"0+9{ALL_THE_TIME}"},
+        "20m",
+        {"MirrorErrors", "MirrorErrors "},
+    ),
+    ("group positions are refused", {GROUPS: f"0+9{ALL_THE_TIME}"}, "20m", {"MirrorErrors"}),
+    ("no failover serve", without("failover_"), "2m", {"FailoverServeDown"}),
+    ("the witness is away", UNREACHED, "1m", {"WitnessDown"}),
+    (
+        "a site is away",
+        {
+            'failover_site_up{site="dc2",instance="f"}': "0",
+            'failover_fenced_topics{site="dc2",instance="f"}': GONE,
+        },
+        "1m",
+        {"SiteDown"},
+    ),
+    ("a promotion is under way", {**FENCED, **UNFINISHED}, "90s", set()),
+    ("a promotion is stuck", {**FENCED, **UNFINISHED}, "3m", {"PromotionUnfinished"}),
+    ("the active site is fenced", FENCED, "2m", {"ActiveSiteFenced"}),
+    (
+        "no site is active",
+        {'failover_role{site="dc1",instance="f"}': "0"},
+        "2m",
+        {"NotOneActiveSite"},
+    ),
+    ("two serve", SECOND_GUARD, "2m", set()),
+    (
+        "two serve and one says otherwise",
+        {
+            **SECOND_GUARD,
+            'failover_role{site="dc1",instance="g"}': "0",
+            'failover_role{site="dc2",instance="g"}': "1",
+            'failover_fenced_topics{site="dc2",instance="f"}': "0",
+            'failover_fenced_topics{site="dc2",instance="g"}': "0",
+        },
+        "2m",
+        {"NotOneActiveSite"},
+    ),
+    (
+        "the audit has findings",
+        {
+            'audit_verdict{verdict="clean",instance="a"}': "0",
+            'audit_verdict{verdict="findings",instance="a"}': "1",
+        },
+        "1m",
+        {"AuditFindings"},
+    ),
+    (
+        "the audit could not tell",
+        {
+            'audit_verdict{verdict="clean",instance="a"}': "0",
+            'audit_verdict{verdict="unknown",instance="a"}': "1",
+        },
+        "1m",
+        {"AuditCouldNotTell"},
+    ),
+    ("the audit is a day old", {AUDITED: f"-{24 * 3600}"}, "1m", set()),
+    ("the audit is old", {AUDITED: f"-{37 * 3600}"}, "1m", {"AuditTooOld"}),
+    ("no audit is stored or served", without("audit_"), "62m", {"AuditUnknown"}),
+    (
+        "partitions are offline",
+        {'broker_offline_partitions{job="dc1"}': "2"},
+        "2m",
+        {"BrokerOfflinePartitions"},
+    ),
+    (
+        "a log folder is offline",
+        {'broker_offline_log_folders{job="dc1"}': "1"},
+        "1m",
+        {"BrokerLogFolderOffline"},
+    ),
+)
+
+
+def as_promtool_reads_it(case: Case) -> dict[str, object]:
+    """Return a case in the form of `promtool test rules`: what fires then, and nothing else."""
+    name, changes, after, firing = case
+    series = {**WELL, **changes}
+    counts: dict[str, int] = {}
+    for alert in firing:
+        counts[alert.strip()] = counts.get(alert.strip(), 0) + 1
+    return {
+        "name": name,
+        "interval": "15s",
+        "input_series": [
+            {"series": series_name, "values": value if "x" in value else f"{value}{ALL_THE_TIME}"}
+            for series_name, value in series.items()
+            if value is not None
+        ],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                "eval_time": after,
+                "exp_samples": [
+                    {"labels": f'{{alertname="{alert}"}}', "value": count}
+                    for alert, count in sorted(counts.items())
+                ],
+            }
+        ],
+    }
+
+
+def test_every_alert_is_tried() -> None:
+    [group] = yaml.safe_load(ALERTS.read_text())["groups"]
+    tried = {alert.strip() for *_, firing in CASES for alert in firing}
+    assert {rule["alert"] for rule in group["rules"]} == tried
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool, which comes with Prometheus, is not here")
+def test_what_fires_is_what_should(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.yml"
+    document = {
+        "rule_files": [str(ALERTS)],
+        "evaluation_interval": "15s",
+        "tests": [as_promtool_reads_it(case) for case in CASES],
+    }
+    cases.write_text(yaml.safe_dump(document))
+    assert PROMTOOL is not None
+    ran = subprocess.run(
+        [PROMTOOL, "test", "rules", str(cases)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
