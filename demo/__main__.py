@@ -1,6 +1,7 @@
 """`make run` and `make demo`: `python -m demo run` and `python -m demo play [--disaster]`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -49,6 +50,9 @@ def main() -> int:
         story = partial(run, options.folder.resolve() / "run")
     else:
         story = partial(play, options.folder.resolve() / "demo", disaster=options.disaster)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Holds while everything is being stopped, which takes a while and has its own limits.
+        signal.signal(number, lambda *_: None)
     failures: list[str] = []
     status = 1
     try:
