@@ -56,8 +56,12 @@ async def play(folder: Path, *, disaster: bool) -> int:
                 ending = await _story(stack, narrator, disaster=disaster)
         evidence = _gather(folder, ending)
     result = _judge(evidence, ending)
-    misnamed = verdict.misnamed(evidence)
-    broken = verdict.broken_promises(result, disaster=disaster, misnamed=misnamed)
+    broken = verdict.broken_promises(
+        result,
+        disaster=disaster,
+        misnamed=verdict.misnamed(evidence),
+        skipped=verdict.skipped(evidence),
+    )
     for sentence in broken:
         narrator.say(f"PROMISE BROKEN: {sentence}")
     print(result.json(), flush=True)

@@ -75,7 +75,7 @@ def paced(events: Iterator[Departure], rate: int) -> Iterator[Departure]:
 
 
 def replay(arguments: argparse.Namespace) -> int:
-    """Produce every departure; returns 0 when each was acknowledged."""
+    """Produce every departure; returns 0 when each was acknowledged, else raises RecordRefused."""
     ledger = LedgerWriter(arguments.ledger)
     acknowledgements = Acknowledgements(ledger)
     stopping = False
@@ -88,6 +88,7 @@ def replay(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     rounds = repeat(None) if arguments.forever else repeat(None, 1)
     events = (event for _ in rounds for event in departures())
+    produced = 0
     with SiteProducer(load(arguments.config)) as producer:
         for event in paced(events, arguments.rate):
             producer.produce(
@@ -96,12 +97,16 @@ def replay(arguments: argparse.Namespace) -> int:
                 value=event.value,
                 on_delivery=acknowledgements.of(event.number, lambda: producer.site),
             )
+            produced += 1
             if stopping or acknowledgements.failure:
                 break
         producer.flush()
     ledger.close()
     if acknowledgements.failure:
         raise RecordRefused(acknowledgements.failure)
+    untold = produced - acknowledgements.count
+    if untold:
+        raise RecordRefused(f"{untold} of {produced} records were neither acknowledged nor refused")
     _LOG.info("%d records acknowledged", acknowledgements.count)
     return 0
 

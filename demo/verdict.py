@@ -85,6 +85,12 @@ def consumed(evidence: Evidence) -> int:
     return len({delivery.number for delivery in evidence.deliveries})
 
 
+def skipped(evidence: Evidence) -> int:
+    """Return how many records of the surviving log the group was never given."""
+    given = {delivery.number for delivery in evidence.deliveries}
+    return len({number for numbers in evidence.survivors.values() for number in numbers} - given)
+
+
 def reread(evidence: Evidence) -> int:
     """Return how many deliveries brought a record that the group had been given before."""
     return len(evidence.deliveries) - consumed(evidence)
@@ -104,7 +110,9 @@ def uncommitted(evidence: Evidence) -> int:
     )
 
 
-def broken_promises(verdict: Verdict, *, disaster: bool, misnamed: int = 0) -> list[str]:
+def broken_promises(
+    verdict: Verdict, *, disaster: bool, misnamed: int = 0, skipped: int = 0
+) -> list[str]:
     """Return a sentence for each promise that did not hold; none means the demo succeeded."""
     held = {
         f"{verdict.duplicated} records stand twice in the surviving log": verdict.duplicated == 0,
@@ -112,6 +120,7 @@ def broken_promises(verdict: Verdict, *, disaster: bool, misnamed: int = 0) -> l
         f"{verdict.lost} records are lost but {verdict.listed_lost} are listed as lost": (
             verdict.lost == verdict.listed_lost
         ),
+        f"{skipped} records stand in the surviving log and were never consumed": skipped == 0,
         f"{misnamed} places are lost and not listed, or listed and not lost": misnamed == 0,
         f"{verdict.reread} records were read again, {verdict.uncommitted} were not committed": (
             verdict.reread <= verdict.uncommitted if disaster else verdict.reread == 0

@@ -16,6 +16,7 @@ from demo.verdict import (
     misnamed,
     reordered,
     reread,
+    skipped,
     uncommitted,
 )
 
@@ -78,6 +79,17 @@ def test_a_lost_record_whose_place_was_not_told_may_be_any_listed_one_of_its_par
     assert misnamed(replace(untold, listed=frozenset({(0, 2)}))) == 0
     assert misnamed(replace(untold, listed=frozenset({(0, 2), (0, 3)}))) == 1
     assert misnamed(replace(untold, listed=frozenset({(1, 2)}))) == 2
+
+
+def test_a_surviving_record_that_the_group_was_never_given_is_skipped() -> None:
+    """As many were lost after they had been read: the numbers alone do not show it."""
+    read_two_that_are_lost = evidence([0, 1], (2, 3))
+    assert (lost(read_two_that_are_lost), consumed(read_two_that_are_lost)) == (2, 2)
+    assert skipped(read_two_that_are_lost) == 2
+    assert skipped(evidence([0, 1, 2, 3], (2, 3))) == 0
+    judged = replace(GOOD, consumed=2, lost=2, listed_lost=2, audit="findings")
+    assert broken_promises(judged, disaster=True) == []
+    assert broken_promises(judged, disaster=True, skipped=2)
 
 
 def test_a_record_twice_in_the_surviving_log_is_duplicated() -> None:
