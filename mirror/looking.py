@@ -16,7 +16,7 @@ from offset_translation.map_records import MapState, TopicPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
-from wire.net.operations import fetch_group_offsets, list_groups
+from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,19 @@ class Look:
     """Why the source did not answer, None if it did."""
     checkpoints: Mapping[str, Mapping[TopicPartition, KnownCheckpoint]]
     """By group."""
+    on_target: Mapping[str, Mapping[TopicPartition, GroupOffset]]
+    """By group, of the one that was named; of others they are asked for when they are needed."""
 
 
-async def look(flow: FlowConfig, links: Links) -> Look:
+async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look:
     """Read all that does not belong to a single group. Raises NetworkFault for the target.
 
-    The target's ends are read before the map, so that no piece is missing for what they tell.
+    The target's ends are read before the map, so that no piece is missing for what they tell; and
+    a group's positions there before the ends: the mirror applies none beyond what is mirrored.
     """
+    on_target: dict[str, Mapping[TopicPartition, GroupOffset]] = {}
+    if group is not None:
+        on_target[group] = await target_positions(links.target_admin, flow.names, group)
     source: Ends = {}
     arrived = MapState()
     source_fault = None
@@ -65,6 +71,7 @@ async def look(flow: FlowConfig, links: Links) -> Look:
         ),
         source_fault=source_fault,
         checkpoints=await _checkpoints(flow, links),
+        on_target=on_target,
     )
 
 
@@ -90,7 +97,9 @@ async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str)
             for place, one in (await fetch_group_offsets(links.source_admin, group)).items()
             if flow.mirrors(place[0])
         }
-    target = await target_positions(links.target_admin, flow.names, group)
+    target = found.on_target.get(group)
+    if target is None:
+        target = await target_positions(links.target_admin, flow.names, group)
     return group_rows(
         group,
         source=source,

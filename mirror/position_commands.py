@@ -63,7 +63,8 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
 
     Raises LookFailed, PositionsUnreadable.
     """
-    async with _looking(configuration, asked) as (flow, links, found):
+    shown = words.group if isinstance(words, Show) else None
+    async with _looking(configuration, asked, shown) as (flow, links, found):
         match words:
             case Show(group=group):
                 rows = await _rows_of(flow, links, found, group)
@@ -87,7 +88,8 @@ async def translate(configuration: Configuration, what: GroupName | Place, asked
 
     1: a position has no exact counterpart. Raises LookFailed.
     """
-    async with _looking(configuration, asked) as (flow, links, found):
+    shown = what.group if isinstance(what, GroupName) else None
+    async with _looking(configuration, asked, shown) as (flow, links, found):
         if isinstance(what, Place):
             line = translate_place(found.sight, what, flow, is_reverse=asked.is_reverse)
             sys.stdout.write(f"{json.dumps(line) if asked.as_json else line['told']}\n")
@@ -231,7 +233,7 @@ def _plain(value: object) -> object:
 
 @asynccontextmanager
 async def _looking(
-    configuration: Configuration, asked: Asked
+    configuration: Configuration, asked: Asked, group: str | None
 ) -> AsyncIterator[tuple[FlowConfig, Links, Look]]:
     """Give the flow that is meant, connections of it, and what a first look has found."""
     flow = pick_flow(configuration, asked.flow)
@@ -239,7 +241,7 @@ async def _looking(
     try:
         async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
             with trio.fail_after(STEP_TIMEOUT_S):
-                found = await look(flow, links)
+                found = await look(flow, links, group)
             yield flow, links, found
     except NetworkFault as fault:
         raise LookFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault
