@@ -42,6 +42,7 @@ def _programs(stack: Stack) -> dict[str, Sequence[str]]:
     return {
         "mirror": ("mirror", "run", file),
         "failover": ("failover", "serve", file),
+        "audit": ("spark-audit", "metrics", file),
         "consumer": ("demo.consumer", "--config", file, *board),
         "producer": ("demo.producer", "--config", file, *replay),
     }
@@ -95,6 +96,7 @@ ready after {seconds:.1f} s; Ctrl-C stops everything
   traffic     topic {TOPIC!r}, {RATE} departures a second, group {GROUP!r}
   metrics     mirror    http://{metrics.host}:{metrics.mirror_port}/metrics
               failover  http://{metrics.host}:{metrics.failover_port}/metrics
+              audit     http://{metrics.host}:{metrics.audit_port}/metrics
               brokers   {_broker_metrics(stack)}
   logs, data  {_from_here(stack.folder)}
 
