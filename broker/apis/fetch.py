@@ -64,7 +64,7 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
             call.node.partitions.fetch_sessions.keep(session, reader.now_ms)
         return _answer(session, found, call, is_full=is_full)
     finally:
-        if session.id == NO_SESSION:
+        if session.id == NO_SESSION or session.is_over:
             session.close()
 
 

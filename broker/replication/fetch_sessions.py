@@ -108,6 +108,8 @@ class FetchSession:
     used_ms: int = 0
     created_ms: int = 0
     wakeup: Wakeup | None = None
+    is_over: bool = False
+    """It was ended, perhaps while a request of it waits."""
 
     @property
     def is_follower(self) -> bool:
@@ -140,6 +142,7 @@ class FetchSession:
 
     def close(self) -> None:
         """Watch nothing any more."""
+        self.is_over = True
         for one in self.wanted.values():
             one.attach(None)
 
