@@ -37,7 +37,10 @@ class Clock(Protocol):
         """Return milliseconds since the epoch, as the wall clock was set at the start: for ages."""
 
     def wall_ms(self) -> int:
-        """Return the wall clock as it is set now: for stamps, and what is held against them."""
+        """Return the wall clock as it is set now: for stamps, and checks of them."""
+
+    def age_ms(self) -> int:
+        """Return the time of day by which stamped things grow old: a leap forward counts late."""
 
     def monotonic_ms(self) -> int:
         """Return a clock in milliseconds that never goes back, on the scale of trio's clock."""

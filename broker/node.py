@@ -10,6 +10,7 @@ from typing import Final
 import trio
 from prometheus_client import CollectorRegistry
 
+from broker.ages import Ages
 from broker.apis.table import APIS
 from broker.config import BrokerConfig
 from broker.config_watch import ConfigWatch
@@ -55,11 +56,17 @@ CLOSE_LOGS_S: Final = 5.5
 class SystemClock:
     """The machine's clocks; the monotonic one is trio's, so that tests may move it."""
 
+    def __init__(self) -> None:
+        self._ages = Ages()
+
     def now_ms(self) -> int:
         return wall.now_ms()
 
     def wall_ms(self) -> int:
         return wall.wall_ms()
+
+    def age_ms(self) -> int:
+        return self._ages.at(wall.now_ms(), wall.wall_ms())
 
     def monotonic_ms(self) -> int:
         return int(trio.current_time() * 1000)
@@ -187,7 +194,7 @@ class BrokerNode:
             await trio.sleep(TICK_S)
             due = self.logs.tick(
                 self.clock.now_ms(),
-                wall_ms=self.clock.wall_ms(),
+                wall_ms=self.clock.age_ms(),
                 high_watermark=self.partitions.high_watermark,
             )
             for flush in due:
@@ -336,7 +343,7 @@ def _cleaner(node: BrokerNode) -> LogCleaner:
             io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         ),
         high_watermark=node.partitions.high_watermark,
-        now_ms=node.clock.wall_ms,  # lags are counted from the stamps of records
+        now_ms=node.clock.age_ms,  # lags are counted from the stamps of records
     )
 
 

@@ -98,9 +98,9 @@ def delete(group: Group | None, offsets: Offsets, turn: Turn) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def expire(group: Group, offsets: Offsets, turn: Turn) -> None:
+def expire(group: Group, offsets: Offsets, turn: Turn, age_ms: int) -> None:
     """Forget offsets that are over, and the group when it is empty and nothing is left of it."""
-    over = expired(group, offsets, turn)
+    over = expired(group, offsets, turn.settings, age_ms)
     for topic, partition in over:
         turn.records.append(tombstone(group.group_id, topic, partition))
     nothing_left = len(over) == len(offsets.of(group.group_id))

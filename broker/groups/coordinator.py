@@ -260,7 +260,9 @@ class GroupCoordinator:
     async def _expire_regularly(self) -> None:
         while True:
             await trio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
-            await self._each_shard(lambda shard, turn: shard.expire_offsets(turn))
+            await self._each_shard(
+                lambda shard, turn: shard.expire_offsets(turn, self._node.clock.age_ms())
+            )
 
     async def _forget_deleted_topics(self, task_status: trio.TaskStatus[None]) -> None:
         """Forget what groups have committed for topics that the controller has deleted.

@@ -160,7 +160,9 @@ def tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
     return OffsetKey(group=group_id, topic=topic, partition=partition), None
 
 
-def expired(group: Group, offsets: Offsets, turn: Turn) -> list[TopicPartition]:
+def expired(
+    group: Group, offsets: Offsets, settings: GroupSettings, age_ms: int
+) -> list[TopicPartition]:
     """Return the offsets of a group that have been kept long enough.
 
     The retention counts from the commit, and in an empty group not before its last member left.
@@ -177,12 +179,12 @@ def expired(group: Group, offsets: Offsets, turn: Turn) -> list[TopicPartition]:
     return [
         (topic, partition)
         for (topic, partition), value in offsets.of(group.group_id).items()
-        if not group.is_subscribed_to(topic) and _is_over(value, left_wall_ms, turn)
+        if not group.is_subscribed_to(topic) and _is_over(value, left_wall_ms, settings, age_ms)
     ]
 
 
-def _is_over(value: OffsetValue, left_wall_ms: int, turn: Turn) -> bool:
+def _is_over(value: OffsetValue, left_wall_ms: int, settings: GroupSettings, age_ms: int) -> bool:
     if value.expire_timestamp_ms != NO_TIMESTAMP:
-        return turn.wall_ms >= value.expire_timestamp_ms
+        return age_ms >= value.expire_timestamp_ms
     counted_from = max(value.commit_timestamp_ms, left_wall_ms)
-    return turn.wall_ms - counted_from >= turn.settings.offsets_retention_ms
+    return age_ms - counted_from >= settings.offsets_retention_ms

@@ -138,10 +138,10 @@ class Shard:
                 rebalance.on_time(group, turn)
                 self._timers.watch(group)
 
-    def expire_offsets(self, turn: Turn) -> None:
-        """Forget offsets and groups whose retention is over."""
+    def expire_offsets(self, turn: Turn, age_ms: int) -> None:
+        """Forget offsets and groups whose retention is over; `age_ms` is the time it counts by."""
         for group in self.groups.values():
-            administration.expire(group, self.offsets, turn)
+            administration.expire(group, self.offsets, turn, age_ms)
 
     # Replay
 

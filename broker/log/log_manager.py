@@ -276,7 +276,7 @@ class LogManager:
         """Do what is due: retention, closing idle files, checkpoints, removing deleted folders.
 
         Call it about once a second. What is due, and how long a producer rests, goes by `now_ms`;
-        the age of records by `wall_ms`, which may jump, as they are stamped with it. Retention
+        the age of records by `wall_ms`, as they are stamped with a time of day. Retention
         spares what is at or above the high watermark. A folder that fails on the way is offline
         (see `offline`), the others are not disturbed.
 

@@ -49,6 +49,9 @@ class FixedClock:
     def wall_ms(self) -> int:
         return NOW_MS
 
+    def age_ms(self) -> int:
+        return NOW_MS
+
     def monotonic_ms(self) -> int:
         return int(trio.current_time() * 1000)
 

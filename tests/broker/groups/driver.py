@@ -190,7 +190,7 @@ class Driver:
     def expire_offsets(self) -> None:
         """Look for offsets whose retention is over."""
         turn = self._turn()
-        self.shard.expire_offsets(turn)
+        self.shard.expire_offsets(turn, turn.wall_ms)
         self._conclude(turn)
 
     def resign(self) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import trio
 
+from broker.ages import Ages
 from broker.config import BrokerConfig
 from broker.context import CONSUMER_OFFSETS, Call, Node
 from broker.groups.coordinator import GroupCoordinator
@@ -33,14 +34,22 @@ WALL_MS = 1_700_000_000_000
 TOPIC = "orders"
 
 
+@dataclass(slots=True)
 class TrioClock:
     """Both clocks on trio's, which a test may let jump."""
 
+    set_by_ms: int = 0
+    """By how much somebody has set the wall clock."""
+    _ages: Ages = field(default_factory=Ages)
+
     def now_ms(self) -> int:
-        return self.wall_ms()
+        return WALL_MS + self.monotonic_ms()
 
     def wall_ms(self) -> int:
-        return WALL_MS + self.monotonic_ms()
+        return self.now_ms() + self.set_by_ms
+
+    def age_ms(self) -> int:
+        return self._ages.at(self.now_ms(), self.wall_ms())
 
     def monotonic_ms(self) -> int:
         return int(trio.current_time() * 1000)

@@ -286,6 +286,24 @@ async def test_offsets_go_when_their_retention_is_over(
         assert rig.groups.state_counts() == {}
 
 
+async def test_a_clock_set_forward_by_mistake_takes_no_offsets_away(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    settings = {"offsets_retention_minutes": 90, "offsets_retention_check_interval_ms": 60_000}
+    async with open_rig(tmp_path, settings) as rig:
+        await commit(rig, 5)
+        rig.node.clock.set_by_ms = 30 * 86_400_000
+        await trio.sleep(3_500)
+        assert await committed(rig) == 5
+        rig.node.clock.set_by_ms = 0
+        await trio.sleep(600)
+        rig.node.clock.set_by_ms = 30 * 86_400_000
+        await trio.sleep(1_200)
+        assert await committed(rig) == 5
+        await trio.sleep(200)
+        assert await committed(rig) == -1  # an hour and a half have passed indeed
+
+
 async def test_a_client_that_is_gone_disturbs_nobody(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

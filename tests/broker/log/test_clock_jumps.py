@@ -37,7 +37,7 @@ def append(partition: Partition, sequence: int) -> Appended:
 def tick(manager: LogManager, clock: HandClock, after_ms: int) -> None:
     """Do what a broker does once a second, so much later."""
     clock.passed_ms += after_ms
-    manager.tick(clock.now_ms(), wall_ms=clock.wall_ms(), high_watermark=lambda _: 100)
+    manager.tick(clock.now_ms(), wall_ms=clock.age_ms(), high_watermark=lambda _: 100)
 
 
 @pytest.mark.parametrize("jump_ms", [DAYS_MS, -DAYS_MS])
@@ -69,7 +69,7 @@ def test_what_is_due_goes_on_after_the_clock_was_set_back(tmp_path: Path) -> Non
     manager.close()
 
 
-def test_records_are_stamped_and_kept_by_the_clock_as_it_is_set(tmp_path: Path) -> None:
+def test_records_are_stamped_by_the_clock_and_go_by_it_when_it_stays_so(tmp_path: Path) -> None:
     clock, manager = HandClock(), opened(tmp_path)
     partition = led_by(clock, manager)
     clock.set_by_ms = DAYS_MS
@@ -79,8 +79,24 @@ def test_records_are_stamped_and_kept_by_the_clock_as_it_is_set(tmp_path: Path) 
     assert stamps == [NOW_MS + DAYS_MS] * 4
     tick(manager, clock, 1_000)
     clock.set_by_ms = DAYS_MS + STAMPED.retention_ms
+    for _ in range(12):
+        tick(manager, clock, 300_000)
+        assert partition.log.log_start_offset == 0
     tick(manager, clock, 300_000)
     assert partition.log.log_start_offset == 4
+    manager.close()
+
+
+def test_records_outlast_a_clock_set_forward_by_mistake(tmp_path: Path) -> None:
+    clock, manager = HandClock(), opened(tmp_path)
+    partition = led_by(clock, manager)
+    append(partition, 0)
+    tick(manager, clock, 1_000)
+    for set_by_ms in (300 * DAYS_MS, 0):
+        clock.set_by_ms = set_by_ms
+        for _ in range(11):
+            tick(manager, clock, 300_000)
+    assert partition.log.log_start_offset == 0
     manager.close()
 
 
