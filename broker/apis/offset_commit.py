@@ -38,25 +38,23 @@ def _sorted_out(
     request: OffsetCommitRequest, call: Call
 ) -> tuple[tuple[Position, ...], dict[TopicPartition, ErrorCode]]:
     """Return what can be committed, and the errors of the rest."""
-    positions: list[Position] = []
+    positions: dict[TopicPartition, Position] = {}
     missing: dict[TopicPartition, ErrorCode] = {}
     for topic in request.topics:
         known = call.node.metadata.topic(topic.name)
         for partition in topic.partitions:
+            place = topic.name, partition.partition_index
             if known is None or partition.partition_index not in known.partitions:
-                place = topic.name, partition.partition_index
                 missing[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            positions.append(
-                Position(
-                    topic=topic.name,
-                    partition=partition.partition_index,
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.committed_metadata,
-                )
+            positions[place] = Position(  # one that is named again and again counts by the last
+                topic=topic.name,
+                partition=partition.partition_index,
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.committed_metadata,
             )
-    return tuple(positions), missing
+    return tuple(positions.values()), missing
 
 
 def _response(

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from broker.apis import offset_commit
 from broker.context import CONSUMER_OFFSETS, LedPartition
 from tests.broker.groups.asking import (
     GROUP,
@@ -25,6 +26,7 @@ from tests.broker.groups.rig import (
     FOLLOWER,
     TOPIC,
     FailingOnce,
+    commit_request,
     open_rig,
 )
 from wire.consumer_offsets import OffsetKey, encode_key
@@ -302,6 +304,20 @@ async def test_a_clock_set_forward_by_mistake_takes_no_offsets_away(
         assert await committed(rig) == 5
         await trio.sleep(200)
         assert await committed(rig) == -1  # an hour and a half have passed indeed
+
+
+async def test_a_partition_named_again_and_again_in_a_commit_is_written_once(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        request = commit_request(GROUP, 5)
+        (topic,) = request.topics
+        again = [replace(topic.partitions[0], committed_offset=offset) for offset in range(900)]
+        many = replace(request, topics=(replace(topic, partitions=tuple(again)),))
+        answer = await offset_commit.handle(many, rig.call(9))
+        assert [one.error_code for one in answer.topics[0].partitions] == [0] * 900
+        assert rig.partition.log_end_offset == 1
+        assert await committed(rig) == 899
 
 
 async def test_a_client_that_is_gone_disturbs_nobody(
