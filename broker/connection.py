@@ -26,6 +26,7 @@ from broker.apis.api import Api
 from broker.context import Call, Node
 from broker.framing import BadFrame, FrameBuffer
 from broker.line_budget import LineBudget
+from broker.long_messages import LongMessages, is_long
 from broker.security.entry import Entry
 from broker.security.gate import Passage, State
 from broker.sending import Part, PeerGone, send_parts, with_files
@@ -34,7 +35,7 @@ from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import MalformedMessage
-from wire.schema import TooManyElements, Unencodable, decode_prefix
+from wire.schema import TooManyElements, Unencodable
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +61,8 @@ class Limits:
     refusal_delay_s: float = 0.1
     """Before a refused stranger hears of it (connection.failed.authentication.delay.ms)."""
     log_lines: LineBudget = field(default_factory=LineBudget)
-    """Shared by all connections that have these limits."""
+    long_messages: LongMessages = field(default_factory=LongMessages)
+    """Both shared by all connections that have these limits."""
 
 
 class Unserved(ValueError):
@@ -78,6 +80,7 @@ class _Awaited(NamedTuple):
     answer: Any
     name: str
     started: float
+    was_asked_at_length: bool
 
     @property
     def is_ready(self) -> bool:
@@ -202,10 +205,10 @@ class Connection:
             and self._awaited[given].is_ready
             and self._outgoing_bytes < FLUSH_BYTES
         ):
-            header, answer, name, started = self._awaited[given]
+            header, answer, name, started, at_length = self._awaited[given]
             message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
             self._metrics.observe(name, trio.current_time() - started)
-            self._queue(header, message)
+            await self._queue(header, message, is_long=at_length)
             given += 1
         await self._flush()
         for _ in range(given):  # only now: as long as there are any, nobody else writes
@@ -282,18 +285,19 @@ class Connection:
         if not is_served:
             self._refuse_version(header, api)
             return
-        request, _ = decode_prefix(
-            api.request, frame, header.api_version, position, most_elements=api.most_elements
+        request, at_length = await self._limits.long_messages.decode(
+            api, frame, header.api_version, position
         )
         if api.may_wait:
             await self._flush()
         started = trio.current_time()
         answer = await api.handle(request, self._call(header))
         if self._awaited or isinstance(answer, LaterAnswer):
-            await self._await_later(_Awaited(header, answer, api.name, started))
+            await self._await_later(_Awaited(header, answer, api.name, started, at_length))
             return
         self._metrics.observe(api.name, trio.current_time() - started)
-        self._queue(header, answer)
+        at_length = at_length or (api.answers_at_length and is_long(answer))
+        await self._queue(header, answer, is_long=at_length)
         if self._outgoing_bytes >= FLUSH_BYTES:
             await self._flush()
 
@@ -329,19 +333,17 @@ class Connection:
         )
         self._enqueue([*encode_response(header.correlation_id, listing, 0)])
 
-    def _queue(self, header: RequestHeader, answer: Any) -> None:  # noqa: ANN401 - one per API
+    async def _queue(
+        self,
+        header: RequestHeader,
+        answer: Any,  # noqa: ANN401 - one per API
+        *,
+        is_long: bool,
+    ) -> None:
         if answer is None:
             return  # a producer that asked for no answer
-        encode = partial(encode_response, header.correlation_id)
-        if isinstance(answer, FileAnswer):
-            pieces = encode(answer.message, header.api_version)
-            self._enqueue(with_files(pieces, answer.slices))
-            return
-        try:
-            pieces = encode(answer, header.api_version)
-        except Unencodable:  # a message may quote a string that filled its own field
-            pieces = encode(with_short_messages(answer), header.api_version)
-        self._enqueue([*pieces])
+        encode = partial(_encode, header, answer)
+        self._enqueue(await self._limits.long_messages.beside(encode) if is_long else encode())
 
     def _enqueue(self, parts: list[Part]) -> None:
         self._outgoing += parts
@@ -355,3 +357,13 @@ class Connection:
         parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
         patience_s = self._limits.idle_s
         self._metrics.sent_bytes += await self._send_parts(parts, patience_s)
+
+
+def _encode(header: RequestHeader, answer: Any) -> list[Part]:  # noqa: ANN401 - one per API
+    encode = partial(encode_response, header.correlation_id)
+    if isinstance(answer, FileAnswer):
+        return with_files(encode(answer.message, header.api_version), answer.slices)
+    try:
+        return [*encode(answer, header.api_version)]
+    except Unencodable:  # a message may quote a string that filled its own field
+        return [*encode(with_short_messages(answer), header.api_version)]

@@ -10,7 +10,7 @@ from wire.schema import Request
 MOST_ELEMENTS: Final = 100_000
 """Array elements of one request, which may be as many partitions, in whatever topics.
 
-They are read on the loop, some microseconds each, and a frame has room for 50 million of them."""
+They are read in some microseconds each, and a frame has room for 50 million of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class Api:
 
     may_wait   the handler may take longer than a moment, so what is ready to go leaves before
     most_elements   of all arrays of one request together
+    answers_at_length   an answer may be long although the request is not
     """
 
     name: str
@@ -27,6 +28,7 @@ class Api:
     versions: range
     may_wait: bool
     most_elements: int = MOST_ELEMENTS
+    answers_at_length: bool = False
 
     @property
     def listed(self) -> ApiVersion:

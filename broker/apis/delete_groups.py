@@ -1,6 +1,7 @@
 """DeleteGroups: remove groups without members, and everything they have committed."""
 
 from broker.context import Call
+from broker.fairness import Turns
 from wire.errors import ErrorCode
 from wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -11,10 +12,12 @@ from wire.messages.delete_groups import (
 
 async def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     """Answer for each group asked, in order."""
-    results = [
-        DeletableGroupResult(group_id=group_id, error_code=await _delete(group_id, call))
-        for group_id in request.groups_names
-    ]
+    turns = Turns()
+    results: list[DeletableGroupResult] = []
+    for group_id in request.groups_names:
+        error = await _delete(group_id, call)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        await turns.pass_on()
     return DeleteGroupsResponse(results=tuple(results))
 
 

@@ -1,6 +1,7 @@
 """DeleteRecords: move a log's start forward, on every replica."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import trio
@@ -8,6 +9,7 @@ import trio
 from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
 from broker.controller.topics import INTERNAL_TOPICS
+from broker.fairness import Turns
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
@@ -55,14 +57,18 @@ async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResp
 
     A follower that takes longer makes it REQUEST_TIMED_OUT: the records are deleted all the same.
     """
+    turns = Turns()
     begun = [
-        (topic.name, [_delete(topic.name, asked, call) for asked in topic.partitions])
+        (topic.name, await turns.each(topic.partitions, partial(_delete, topic.name, call)))
         for topic in request.topics
     ]
     deadline = trio.current_time() + patience_s(request.timeout_ms)
     answered: list[DeleteRecordsTopicResult] = []
     for name, deletions in begun:
-        answers = [await _answer(deletion, deadline) for deletion in deletions]
+        answers: list[DeleteRecordsPartitionResult] = []
+        for deletion in deletions:
+            answers.append(await _answer(deletion, deadline))
+            await turns.pass_on()
         answered.append(DeleteRecordsTopicResult(name=name, partitions=tuple(answers)))
     return DeleteRecordsResponse(topics=tuple(answered))
 
@@ -73,7 +79,7 @@ async def _answer(deletion: Deletion, deadline: float) -> DeleteRecordsPartition
     return replace(deletion.answer, error_code=ErrorCode.REQUEST_TIMED_OUT)
 
 
-def _delete(topic: str, asked: DeleteRecordsPartition, call: Call) -> Deletion:
+def _delete(topic: str, call: Call, asked: DeleteRecordsPartition) -> Deletion:
     if topic in INTERNAL_TOPICS and call.node.metadata.topic(topic) is not None:
         return _failed(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = call.node.led(topic, asked.partition_index)

@@ -1,10 +1,12 @@
 """DescribeConfigs: the settings of topics and of this broker, each with where it comes from."""
 
+from functools import partial
 from typing import Final
 
 from broker.config import SECRETS
 from broker.context import Call
 from broker.dynamic_config import LIST_SETTINGS, Described, Source
+from broker.fairness import Turns
 from broker.log.config import TOPIC_CONFIGS, ConfigType
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import (
@@ -25,12 +27,12 @@ ALL_BROKERS: Final = ""
 async def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     """Answer for each resource by itself."""
     return DescribeConfigsResponse(
-        results=tuple(_describe(resource, request, call) for resource in request.resources)
+        results=await Turns().each(request.resources, partial(_describe, request, call))
     )
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
+    request: DescribeConfigsRequest, call: Call, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     described = _settings(resource, call)
     if isinstance(described, tuple):

@@ -1,6 +1,7 @@
 """DescribeGroups: state and members of groups."""
 
 from broker.context import Call
+from broker.fairness import Turns
 from broker.groups.administration import described
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import (
@@ -20,7 +21,11 @@ NOT_ASKED = -(2**31)
 async def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     """Answer for each group asked, in order."""
     operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = [await _described(group_id, operations, call) for group_id in request.groups]
+    turns = Turns()
+    groups: list[DescribedGroup] = []
+    for group_id in request.groups:
+        groups.append(await _described(group_id, operations, call))
+        await turns.pass_on()
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

@@ -12,6 +12,7 @@ import trio
 from broker.apis.answers import FileAnswer
 from broker.apis.fetching import Look, Reader, look
 from broker.context import Call
+from broker.fairness import Turns
 from broker.log.results import FileSlice
 from broker.replication.fetch_sessions import (
     CONSUMER,
@@ -57,7 +58,7 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
     is_full = session.id == NO_SESSION
     try:
         reader = _reader(request, call, session)
-        found = _collect(session, reader, notes_positions=True)
+        found = await _collect(session, reader, notes_positions=True)
         if not _suffices(found, session, request):
             found = await _collect_when_ready(session, reader, request)
         if is_full and request.session_epoch == FIRST_EPOCH:
@@ -130,13 +131,13 @@ async def _collect_when_ready(
     with trio.move_on_after(request.max_wait_ms / 1000):
         while True:
             await wakeup.wait()
-            found = _collect(session, reader, notes_positions=False)
+            found = await _collect(session, reader, notes_positions=False)
             if _suffices(found, session, request):
                 return found
-    return _collect(session, reader, notes_positions=False)
+    return await _collect(session, reader, notes_positions=False)
 
 
-def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) -> Collected:
+async def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) -> Collected:
     """Look at what is due, in the order of the session, within the limits.
 
     The first batch found is given whatever its size, so that a large one cannot block a consumer.
@@ -147,7 +148,9 @@ def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) ->
         _note_quiet_positions(session, reader.now_ms)
     found = Collected()
     budget = reader.max_bytes
+    turns = Turns()
     for one in list(session.due.values()):
+        one.is_stirred = False
         seen = look(
             one, reader, budget, first=found.total_bytes == 0, notes_position=notes_positions
         )
@@ -157,6 +160,7 @@ def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) ->
         budget = max(0, budget - seen.piece.length)
         if seen.is_settled and not _is_news(one, seen):
             session.due.pop(one.place, None)
+        await turns.pass_on()
     return found
 
 
@@ -196,7 +200,8 @@ def _answer(
             continue
         one.sent_high_watermark, one.sent_log_start = data.high_watermark, data.log_start_offset
         if seen.is_settled:
-            session.due.pop(one.place, None)
+            if not one.is_stirred:
+                session.due.pop(one.place, None)
         elif seen.piece.length:
             session.serve_later(one)
         by_topic.setdefault(one.place[0], []).append((one, data, seen.piece))

@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from broker.context import CONSUMER_OFFSETS, Call
+from broker.fairness import Turns
 from broker.metadata_cache import BrokerEndpoint, MetadataCache
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
@@ -31,11 +32,12 @@ _NO_SUCH_KIND: Final = "unknown kind of coordinator"
 async def handle(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     """Answer for each key; COORDINATOR_NOT_AVAILABLE, to be asked again, until there is one."""
     if call.api_version >= SEVERAL_KEYS_SINCE:
-        return FindCoordinatorResponse(
-            coordinators=tuple(
-                [await _find(request.key_type, key, call) for key in request.coordinator_keys]
-            )
-        )
+        turns = Turns()
+        found_all: list[Coordinator] = []
+        for key in request.coordinator_keys:
+            found_all.append(await _find(request.key_type, key, call))
+            await turns.pass_on()
+        return FindCoordinatorResponse(coordinators=tuple(found_all))
     found = await _find(request.key_type, request.key, call)
     return FindCoordinatorResponse(
         error_code=found.error_code,

@@ -1,9 +1,11 @@
 """ListOffsets: where a log starts and ends, and which offset belongs to a time."""
 
+from functools import partial
 from typing import Final
 
 from broker.apis.fetching import READ_COMMITTED, check_epoch
 from broker.context import Call
+from broker.fairness import Turns
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
@@ -27,21 +29,17 @@ OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     """Answer for each partition that is led here."""
-    return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _find(topic.name, asked, request, call) for asked in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    turns = Turns()
+    topics: list[ListOffsetsTopicResponse] = []
+    for topic in request.topics:
+        find = partial(_find, topic.name, request, call)
+        partitions = await turns.each(topic.partitions, find)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=tuple(topics))
 
 
 def _find(
-    topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest, call: Call
+    topic: str, request: ListOffsetsRequest, call: Call, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     partition = call.node.led(topic, index)

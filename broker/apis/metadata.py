@@ -1,11 +1,13 @@
 """Metadata: the brokers, and the leaders of the topics asked for; creates topics if allowed to."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from broker.apis.describe_cluster import ALL_CLUSTER_OPERATIONS, UNKNOWN_OPERATIONS
 from broker.context import CONSUMER_OFFSETS, Call
 from broker.controller.topics import INTERNAL_TOPICS, TopicSpec, illegal_name
+from broker.fairness import Turns
 from broker.metadata_cache import NO_LEADER, PartitionView, TopicView
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
@@ -46,19 +48,22 @@ async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
 
 
 async def _topics(request: MetadataRequest, call: Call) -> Sequence[MetadataResponseTopic]:
+    turns = Turns()
     wants_all = request.topics is None or (call.api_version == 0 and not request.topics)
     if wants_all:
-        return [_known(view, request, call) for view in call.node.metadata.topics().values()]
-    return [await _topic(asked, request, call) for asked in request.topics or ()]
+        views = [*call.node.metadata.topics().values()]
+        return [await _known(view, request, call, turns) for view in views]
+    return [await _topic(asked, request, call, turns) for asked in request.topics or ()]
 
 
 async def _topic(
-    asked: MetadataRequestTopic, request: MetadataRequest, call: Call
+    asked: MetadataRequestTopic, request: MetadataRequest, call: Call, turns: Turns
 ) -> MetadataResponseTopic:
+    await turns.pass_on()
     if asked.topic_id != ZERO_UUID:
         by_id = call.node.metadata.topic_by_id(asked.topic_id)
         if by_id is not None:
-            return _known(by_id, request, call)
+            return await _known(by_id, request, call, turns)
         return MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID,
             name=None if call.api_version >= 12 else "",
@@ -68,7 +73,7 @@ async def _topic(
     name = asked.name or ""
     view = call.node.metadata.topic(name)
     if view is not None:
-        return _known(view, request, call)
+        return await _known(view, request, call, turns)
     return MetadataResponseTopic(
         error_code=await _create(name, request, call),
         name=name,
@@ -90,7 +95,9 @@ async def _create(name: str, request: MetadataRequest, call: Call) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if error is ErrorCode.NONE else error
 
 
-def _known(view: TopicView, request: MetadataRequest, call: Call) -> MetadataResponseTopic:
+async def _known(
+    view: TopicView, request: MetadataRequest, call: Call, turns: Turns
+) -> MetadataResponseTopic:
     operations = UNKNOWN_OPERATIONS
     if request.include_topic_authorized_operations:
         operations = ALL_TOPIC_OPERATIONS
@@ -99,14 +106,15 @@ def _known(view: TopicView, request: MetadataRequest, call: Call) -> MetadataRes
         name=view.name,
         topic_id=view.topic_id,
         is_internal=view.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(partition, call) for _, partition in sorted(view.partitions.items())
+        partitions=await turns.each(
+            [view.partitions[index] for index in sorted(view.partitions)],
+            partial(_partition, call),
         ),
         topic_authorized_operations=operations,
     )
 
 
-def _partition(view: PartitionView, call: Call) -> MetadataResponsePartition:
+def _partition(call: Call, view: PartitionView) -> MetadataResponsePartition:
     live = call.node.metadata.brokers
     leader = live.get(view.leader)
     has_leader = leader is not None and leader.at(call.listener) is not None

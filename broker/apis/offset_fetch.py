@@ -7,6 +7,7 @@ asks for what is always so. (Offsets of open transactions are not stored yet.)
 from collections.abc import Iterable, Mapping
 
 from broker.context import Call
+from broker.fairness import Turns
 from broker.groups.offsets import TopicPartition
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
@@ -30,26 +31,22 @@ NOTHING_COMMITTED = OffsetValue(offset=-1, commit_timestamp_ms=-1)
 
 async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     """Answer with the committed offsets; -1 where there is none."""
+    turns = Turns()
     if call.api_version >= SEVERAL_GROUPS_SINCE:
-        return OffsetFetchResponse(
-            groups=tuple([await _answer_group(group, call) for group in request.groups])
-        )
+        groups: list[OffsetFetchResponseGroup] = []
+        for group in request.groups:
+            groups.append(await _answer_group(group, call, turns))
+            await turns.pass_on()
+        return OffsetFetchResponse(groups=tuple(groups))
     committed = await _committed(request.group_id, call)
     if isinstance(committed, ErrorCode):
         return _refused(request, committed, call.api_version)
-    wanted = _wanted(request.topics, committed)
-    return OffsetFetchResponse(
-        topics=tuple(
-            OffsetFetchResponseTopic(
-                name=topic,
-                partitions=tuple(
-                    _partition(index, committed.get((topic, index), NOTHING_COMMITTED))
-                    for index in indexes
-                ),
-            )
-            for topic, indexes in wanted
-        )
-    )
+    topics: list[OffsetFetchResponseTopic] = []
+    for topic, indexes in _wanted(request.topics, committed):
+        values = [(index, committed.get((topic, index), NOTHING_COMMITTED)) for index in indexes]
+        partitions = await turns.each(values, _partition)
+        topics.append(OffsetFetchResponseTopic(name=topic, partitions=partitions))
+    return OffsetFetchResponse(topics=tuple(topics))
 
 
 async def _committed(group_id: str, call: Call) -> Mapping[TopicPartition, OffsetValue] | ErrorCode:
@@ -71,7 +68,8 @@ def _wanted(
     return [(topic, sorted(indexes)) for topic, indexes in by_topic.items()]
 
 
-def _partition(index: int, value: OffsetValue) -> OffsetFetchResponsePartition:
+def _partition(found: tuple[int, OffsetValue]) -> OffsetFetchResponsePartition:
+    index, value = found
     return OffsetFetchResponsePartition(
         partition_index=index,
         committed_offset=value.offset,
@@ -81,23 +79,27 @@ def _partition(index: int, value: OffsetValue) -> OffsetFetchResponsePartition:
     )
 
 
-async def _answer_group(group: OffsetFetchRequestGroup, call: Call) -> OffsetFetchResponseGroup:
+def _partition_of_group(found: tuple[int, OffsetValue]) -> OffsetFetchResponsePartitions:
+    index, value = found
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=ErrorCode.NONE,
+    )
+
+
+async def _answer_group(
+    group: OffsetFetchRequestGroup, call: Call, turns: Turns
+) -> OffsetFetchResponseGroup:
     committed = await _committed(group.group_id, call)
     if isinstance(committed, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=committed)
     topics = []
     for topic, indexes in _wanted(group.topics, committed):
         values = [(index, committed.get((topic, index), NOTHING_COMMITTED)) for index in indexes]
-        partitions = tuple(
-            OffsetFetchResponsePartitions(
-                partition_index=index,
-                committed_offset=value.offset,
-                committed_leader_epoch=value.leader_epoch,
-                metadata=value.metadata,
-                error_code=ErrorCode.NONE,
-            )
-            for index, value in values
-        )
+        partitions = await turns.each(values, _partition_of_group)
         topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 

@@ -1,7 +1,10 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that clients and followers notice divergence."""
 
+from functools import partial
+
 from broker.apis.fetching import check_epoch
 from broker.context import Call
+from broker.fairness import Turns
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
@@ -16,19 +19,16 @@ from wire.messages.offset_for_leader_epoch import (
 
 async def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
     """Answer for each partition that is led here."""
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(_end_of(topic.topic, asked, call) for asked in topic.partitions),
-            )
-            for topic in request.topics
-        )
-    )
+    turns = Turns()
+    topics: list[OffsetForLeaderTopicResult] = []
+    for topic in request.topics:
+        partitions = await turns.each(topic.partitions, partial(_end_of, topic.topic, call))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
 def _end_of(
-    topic: str, asked: OffsetForLeaderPartition, call: Call
+    topic: str, call: Call, asked: OffsetForLeaderPartition
 ) -> OffsetForLeaderEpochEpochEndOffset:
     partition = call.node.led(topic, asked.partition)
     error = partition if not isinstance(partition, Partition) else ErrorCode.NONE

@@ -3,9 +3,10 @@
 The records stay where the socket put them until the log has written them; nothing looks inside.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import trio
 
@@ -13,6 +14,7 @@ from broker.apis.answers import CloseConnection, LaterAnswer
 from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
 from broker.controller.topics import INTERNAL_TOPICS
+from broker.fairness import Turns
 from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from wire.errors import ErrorCode
@@ -30,6 +32,9 @@ NO_ANSWER: Final = 0
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Whom Apache Kafka lets write to internal topics (ReplicaManager.appendToLocalLog); all others
 could feed the coordinators what they do not expect."""
+Answer: TypeAlias = Callable[
+    [str, PartitionProduceData, ProduceRequest, Call], PartitionProduceResponse
+]
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
@@ -86,21 +91,31 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     the leader again (as Apache Kafka does).
     """
     answer_one = _refuse_transaction if _is_transaction_of_nobody(request) else _append
-    appended = [
-        (topic.name, [answer_one(topic.name, data, request, call) for data in topic.partition_data])
-        for topic in request.topic_data
-    ]
+    turns = Turns()
+    promised: list[tuple[str, Sequence[Promise]]] = []
+    for topic in request.topic_data:
+        begin = partial(_begin, topic.name, request, call, answer_one)
+        promised.append((topic.name, await turns.each(topic.partition_data, begin)))
+    if request.acks == ALL_IN_SYNC:
+        later = ProduceLater(promised, trio.current_time() + patience_s(request.timeout_ms))
+        return await later.wait() if later.is_ready else later
+    appended = [(name, [promise.answer for promise in promises]) for name, promises in promised]
     if request.acks == NO_ANSWER:
         _close_on_failure(appended)
         return None
-    if request.acks != ALL_IN_SYNC:
-        return _response(appended)
-    deadline = trio.current_time() + patience_s(request.timeout_ms)
-    promised = [
-        (name, [_promise(name, answer, call) for answer in answers]) for name, answers in appended
-    ]
-    later = ProduceLater(promised, deadline)
-    return await later.wait() if later.is_ready else later
+    return _response(appended)
+
+
+def _begin(
+    topic: str,
+    request: ProduceRequest,
+    call: Call,
+    answer_one: Answer,
+    data: PartitionProduceData,
+) -> Promise:
+    """Append, and note at once what has to come true: the leadership may change at any await."""
+    answer = answer_one(topic, data, request, call)
+    return _promise(topic, answer, call) if request.acks == ALL_IN_SYNC else Promise(answer, None)
 
 
 def _response(

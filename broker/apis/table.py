@@ -100,6 +100,7 @@ def _api(
     since: int | None = None,
     may_wait: bool = True,
     most_elements: int = MOST_ELEMENTS,
+    answers_at_length: bool = False,
 ) -> Api:
     """Serve the versions that the message has, or only those from `since` on."""
     first = request.VERSIONS.start if since is None else since
@@ -110,6 +111,7 @@ def _api(
         versions=range(first, request.VERSIONS.stop),
         may_wait=may_wait,
         most_elements=most_elements,
+        answers_at_length=answers_at_length,
     )
 
 
@@ -120,21 +122,21 @@ _ROWS: Final[tuple[Api, ...]] = (
     # Before v4 a fetch expects message sets of the old formats, which are never stored here.
     _api(FetchRequest, fetch.handle, since=4),
     _api(ListOffsetsRequest, list_offsets.handle, since=1),
-    _api(MetadataRequest, metadata.handle),
+    _api(MetadataRequest, metadata.handle, answers_at_length=True),
     # The controller speaks the versions with topic ids only.
     _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5, most_elements=_MOST_OF_A_CLUSTER),
     _api(StopReplicaRequest, stop_replica.handle, since=3, most_elements=_MOST_OF_A_CLUSTER),
     _api(UpdateMetadataRequest, update_metadata.handle, since=7, most_elements=_MOST_OF_A_CLUSTER),
     _api(ControlledShutdownRequest, controlled_shutdown.handle),
     _api(OffsetCommitRequest, offset_commit.handle),
-    _api(OffsetFetchRequest, offset_fetch.handle),
+    _api(OffsetFetchRequest, offset_fetch.handle, answers_at_length=True),
     _api(FindCoordinatorRequest, find_coordinator.handle),
     _api(JoinGroupRequest, join_group.handle),
     _api(HeartbeatRequest, heartbeat.handle),
     _api(LeaveGroupRequest, leave_group.handle),
     _api(SyncGroupRequest, sync_group.handle),
-    _api(DescribeGroupsRequest, describe_groups.handle),
-    _api(ListGroupsRequest, list_groups.handle),
+    _api(DescribeGroupsRequest, describe_groups.handle, answers_at_length=True),
+    _api(ListGroupsRequest, list_groups.handle, answers_at_length=True),
     _api(SaslHandshakeRequest, sasl_handshake.handle),
     _api(ApiVersionsRequest, api_versions.handler(lambda: _ROWS)),
     _api(CreateTopicsRequest, create_topics.handle),
@@ -142,16 +144,20 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(DeleteRecordsRequest, delete_records.handle),
     _api(InitProducerIdRequest, init_producer_id.handle),
     _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
-    _api(DescribeConfigsRequest, describe_configs.handle),
+    _api(DescribeConfigsRequest, describe_configs.handle, answers_at_length=True),
     _api(AlterConfigsRequest, alter_configs.handle),
-    _api(DescribeLogDirsRequest, describe_log_dirs.handle),
+    _api(DescribeLogDirsRequest, describe_log_dirs.handle, answers_at_length=True),
     _api(SaslAuthenticateRequest, sasl_authenticate.handle),
     _api(CreatePartitionsRequest, create_partitions.handle),
     _api(DeleteGroupsRequest, delete_groups.handle),
     _api(ElectLeadersRequest, elect_leaders.handle),
     _api(IncrementalAlterConfigsRequest, incremental_alter_configs.handle),
     _api(AlterPartitionReassignmentsRequest, alter_partition_reassignments.handle),
-    _api(ListPartitionReassignmentsRequest, list_partition_reassignments.handle),
+    _api(
+        ListPartitionReassignmentsRequest,
+        list_partition_reassignments.handle,
+        answers_at_length=True,
+    ),
     _api(OffsetDeleteRequest, offset_delete.handle),
     _api(DescribeUserScramCredentialsRequest, describe_user_scram_credentials.handle),
     _api(AlterUserScramCredentialsRequest, alter_user_scram_credentials.handle),

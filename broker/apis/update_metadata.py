@@ -1,11 +1,13 @@
 """UpdateMetadata: the controller tells this broker what the cluster looks like."""
 
 import logging
+from collections.abc import Sequence
 
 from broker.apis.answers import CloseConnection
 from broker.context import Call
 from broker.controller.cluster import LEADER_DURING_DELETE
 from broker.controller.topics import illegal_name
+from broker.fairness import Turns
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
@@ -32,6 +34,8 @@ async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataRe
         wrong = illegal_name(topic.topic_name)
         if wrong is not None:  # no controller sends it, and names become paths in ZooKeeper
             raise CloseConnection(f"UpdateMetadata for a topic that cannot be: {wrong}")
+    turns = Turns()
+    views = [await turns.each(topic.partition_states, _view) for topic in request.topic_states]
     try:
         await call.node.know_topics([topic.topic_name for topic in request.topic_states])
     except ZooKeeperFault as error:
@@ -39,25 +43,25 @@ async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataRe
         return UpdateMetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     if not call.node.partitions.obeys(request.controller_epoch):
         return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-    take(request, call.node.metadata, call.node.config.inter_broker_listener.name)
+    _take(request, views, call.node.metadata, call.node.config.inter_broker_listener.name)
     for topic in request.topic_states:
         if call.node.metadata.topic(topic.topic_name) is None:
             call.node.dynamic.forget(topic.topic_name)
     return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
 
-def take(
-    request: UpdateMetadataRequest, metadata: MetadataCache, inter_broker: str = "PLAINTEXT"
+def _take(
+    request: UpdateMetadataRequest,
+    views: Sequence[Sequence[PartitionView]],
+    metadata: MetadataCache,
+    inter_broker: str,
 ) -> None:
-    """Bring the cache up to what the controller says."""
-    for topic in request.topic_states:
-        states = topic.partition_states
-        if any(state.leader == LEADER_DURING_DELETE for state in states):
+    """Bring the cache up to what the controller says, all at once; `views` are of its topics."""
+    for topic, partitions in zip(request.topic_states, views, strict=True):
+        if any(view.leader == LEADER_DURING_DELETE for view in partitions):
             metadata.remove_topic(topic.topic_name)
-            continue
-        metadata.put_partitions(
-            topic.topic_name, topic.topic_id, [_view(state) for state in states]
-        )
+        else:
+            metadata.put_partitions(topic.topic_name, topic.topic_id, partitions)
     metadata.set_brokers(
         request.controller_id,
         [_endpoint(broker, inter_broker) for broker in request.live_brokers if broker.endpoints],

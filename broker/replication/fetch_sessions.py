@@ -39,6 +39,7 @@ class Wanted:
     __slots__ = (
         "asked",
         "follower",
+        "is_stirred",
         "name",
         "partition",
         "place",
@@ -57,6 +58,8 @@ class Wanted:
         """The replica that is watched for it."""
         self.follower: Follower | None = None
         """What that replica, as the leader, knows of the fetcher; None for consumers."""
+        self.is_stirred = False
+        """Something has happened since it was looked at."""
         self.sent_high_watermark = NEVER_SENT
         self.sent_log_start = NEVER_SENT
 
@@ -74,18 +77,21 @@ class Wanted:
         """Note that the log has grown: news for followers."""
         session = self.session
         if session.is_follower:
+            self.is_stirred = True
             session.due[self.place] = self
             session.wake()
 
     def committed(self) -> None:
         """Note a new high watermark: news for consumers, while a follower hears of it by and by."""
         session = self.session
+        self.is_stirred = True
         session.due[self.place] = self
         if not session.is_follower or session.hears_commits_at_once:
             session.wake()
 
     def changed(self) -> None:
         """Note another leadership."""
+        self.is_stirred = True
         self.session.due[self.place] = self
         self.session.wake()
 

@@ -1,0 +1,70 @@
+"""Long requests and long answers: read and written beside the loop, one at a time.
+
+An element takes some microseconds to read and to write, so that one of 100,000 would stop everybody
+for a second. In a thread it costs the others 5 ms each time that they come back from the system
+(CPython's switch interval).
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from typing import Any, Final, TypeVar
+
+import trio
+
+from broker.apis.api import Api
+from wire.primitives import Buffer
+from wire.schema import Message, TooManyElements, decode_prefix
+
+R = TypeVar("R")
+
+SHORT_ELEMENTS: Final = 1_000
+"""Up to so many a message is read and written at once, in a few milliseconds."""
+
+
+class LongMessages:
+    """The place where long ones have their turn; shared by all connections of a broker."""
+
+    def __init__(self) -> None:
+        self._turn = trio.CapacityLimiter(1)
+
+    async def decode(
+        self, api: Api, frame: Buffer, version: int, position: int
+    ) -> tuple[Any, bool]:
+        """Return the request, and whether it is a long one. Raises as `decode_prefix` does."""
+        read = partial(decode_prefix, api.request, frame, version, position)
+        try:
+            return read(most_elements=min(SHORT_ELEMENTS, api.most_elements))[0], False
+        except TooManyElements:
+            if api.most_elements <= SHORT_ELEMENTS:
+                raise
+        request, _ = await self.beside(partial(read, most_elements=api.most_elements))
+        return request, True
+
+    async def beside(self, work: Callable[[], R]) -> R:
+        """Do it in a thread, when those before are through."""
+        return await trio.to_thread.run_sync(work, limiter=self._turn)
+
+
+def is_long(message: Message) -> bool:
+    """Say whether a message holds more elements than are written at once."""
+    count = 0
+    level: list[Message] = [message]
+    while level:
+        below: list[Message] = []
+        for one in level:
+            for name in _arrays(type(one)):
+                elements = getattr(one, name)
+                if not elements or not is_dataclass(elements[0]):
+                    continue
+                count += len(elements)
+                if count > SHORT_ELEMENTS:
+                    return True
+                below += elements
+        level = below
+    return False
+
+
+@cache
+def _arrays(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls) if "tuple[" in str(field.type))
