@@ -185,7 +185,7 @@ class BrokerNode:
         )
 
     async def look_after_logs(self) -> None:
-        """Let the logs do what is due, once a second; fsyncs wait in a thread, not in the loop.
+        """Let the logs do what is due, once a second; what takes a disk long, in a thread.
 
         Raises StorageError when the last log folder has failed: as a leader that can neither
         write nor read, the broker would only hide that its partitions are gone.
@@ -197,10 +197,10 @@ class BrokerNode:
                 wall_ms=self.clock.age_ms(),
                 high_watermark=self.partitions.high_watermark,
             )
-            for flush in due:
-                await trio.to_thread.run_sync(flush.run)
+            for pending in due:
+                await trio.to_thread.run_sync(pending.run)
                 try:
-                    flush.finish()
+                    pending.finish()
                 except StorageError as error:
                     _LOG.error("not flushed: %s", error)
             failures = self.logs.offline

@@ -12,7 +12,8 @@ from wire.messages.stop_replica import (
 async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse:
     """Stop each partition named, unless a newer controller has spoken already.
 
-    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
+    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380). Nothing is
+    awaited between partitions: a topic made anew meanwhile would be taken for the deleted one.
     """
     partitions = call.node.partitions
     if not await call.node.is_registered_as(request.broker_epoch):
@@ -39,5 +40,5 @@ async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse
     if any(
         state.delete_partition for topic in request.topic_states for state in topic.partition_states
     ):
-        partitions.save_high_watermarks()
+        partitions.forget_deleted()
     return response

@@ -6,7 +6,7 @@ import fcntl
 import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -147,6 +147,16 @@ class LogDirectory:
         for offsets in saved:
             if name in offsets:
                 offsets[name] = min(offsets[name], offset)
+        self.write_checkpoints(sync=True)
+
+    def forget(self, names: Iterable[TopicPartition]) -> None:
+        """Save nothing any more of logs that are gone. Raises OSError."""
+        known_cleaned = len(self.cleaned)
+        for name in names:
+            for offsets in (self.cleaned, self.recovery_points, self.log_starts):
+                offsets.pop(name, None)
+        if len(self.cleaned) != known_cleaned:
+            checkpoints.write_offsets(self.path / checkpoints.CLEANER_OFFSETS, self.cleaned)
         self.write_checkpoints(sync=True)
 
     def mark_clean(self) -> None:

@@ -1,7 +1,6 @@
 """All logs of one broker: opens the folders in log.dirs, creates, deletes and looks after logs."""
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from broker.log.directory import DELETED, STRAY, LogDirectory, folder_name, name
 from broker.log.flushing import PendingFlush
 from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
+from broker.log.removal import GoneLogs, PendingRemoval
 from broker.log.results import FolderRefused, RecoveryReport, StorageError, TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class LogManager:
         self._care = care
         self._home: dict[TopicPartition, LogDirectory] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._doomed: list[tuple[LogDirectory, Path]] = []
+        self._gone = GoneLogs()
         self._due: dict[str, int] = {}
         self._told: set[Path] = set()
 
@@ -126,7 +126,8 @@ class LogManager:
             self._logs[name] = PartitionLog.open(name, folder, directory, opening)
             for report in self._logs[name].recovery_reports:
                 LOG.warning("%s", report)
-        self._doomed.extend((directory, folder) for folder in directory.doomed())
+        for folder in directory.doomed():
+            self._gone.doom(directory, folder)
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -214,10 +215,13 @@ class LogManager:
         return min(alive, key=lambda directory: counts[id(directory)])
 
     def delete(self, topic: str, partition: int) -> None:
-        """Rename the folder to `<name>.<id>-delete`; a later tick removes it."""
+        """Rename the folder to `<name>.<id>-delete`; a later tick has it removed.
+
+        Call `forget_taken_away` when all that go together are renamed.
+        """
         name = TopicPartition(topic, partition)
         directory = self._home[name]
-        self._doomed.append((directory, self._take_away(name, DELETED)))
+        self._gone.doom(directory, self._take_away(name, DELETED))
 
     def set_aside(self, name: TopicPartition) -> Path:
         """Rename the folder to `<name>.<id>-stray` and let it be, for somebody to look at it."""
@@ -229,9 +233,13 @@ class LogManager:
         folder = directory.path / name_aside(log.folder.name, kind)
         with directory.guard(log.folder):
             log.folder.rename(folder)
-            directory.lower(name, 0)
+        self._gone.note(name, directory)
         del self._logs[name], self._home[name]
         return folder
+
+    def forget_taken_away(self) -> None:
+        """Save nothing any more of what was taken away, all at once; `create` can do without."""
+        self._gone.forget()
 
     # -- compaction -----------------------------------------------------------------------------
 
@@ -272,19 +280,19 @@ class LogManager:
         *,
         wall_ms: int | None = None,
         high_watermark: HighWatermarkOf = lambda _: None,
-    ) -> Sequence[PendingFlush]:
-        """Do what is due: retention, closing idle files, checkpoints, removing deleted folders.
+    ) -> Sequence[PendingFlush | PendingRemoval]:
+        """Do what is due: retention, closing idle files, checkpoints.
 
         Call it about once a second. What is due, and how long a producer rests, goes by `now_ms`;
         the age of records by `wall_ms`, as they are stamped with a time of day. Retention
         spares what is at or above the high watermark. A folder that fails on the way is offline
         (see `offline`), the others are not disturbed.
 
-        Returns the fsyncs that are due (after a roll, or by flush.ms). They may take seconds, so
-        `run` each in a worker thread, then call its `finish` in the loop; without that the
-        recovery point stays behind and a restart after a crash has more to check.
+        Returns the fsyncs that are due (after a roll, or by flush.ms), and the folders of deleted
+        logs that are to be removed. They may take seconds, so `run` each in a worker thread, then
+        call its `finish` in the loop; without that the recovery point stays behind and a restart
+        after a crash has more to check.
         """
-        self._remove_doomed()
         if self._is_due("idle", now_ms, self._care.idle_interval_ms):
             expiration_ms = self._care.producer_id_expiration_ms
             self._each(lambda log: log.rest(now_ms, producer_id_expiration_ms=expiration_ms))
@@ -293,10 +301,10 @@ class LogManager:
             self._each(lambda log: self._retain(log, stamp_ms, high_watermark))
         if self._is_due("save", now_ms, self._care.log_flush_offset_checkpoint_interval_ms):
             self._save_checkpoints()
-        flushes: list[PendingFlush] = []
-        self._each(lambda log: flushes.extend(log.flushes_due(now_ms)))
+        pending: list[PendingFlush | PendingRemoval] = []
+        self._each(lambda log: pending.extend(log.flushes_due(now_ms)))
         self._tell_failures()
-        return flushes
+        return [*pending, *self._gone.to_remove()]
 
     def _is_due(self, what: str, now_ms: int, interval_ms: int) -> bool:
         """Say whether the interval is over; the first time it only begins."""
@@ -327,15 +335,6 @@ class LogManager:
                 log.log_start_offset,
                 start,
             )
-
-    def _remove_doomed(self) -> None:
-        doomed, self._doomed = self._doomed, []
-        for directory, folder in doomed:
-            try:
-                with directory.guard(folder):
-                    shutil.rmtree(folder)
-            except StorageError:
-                LOG.warning("%s: stays until the next start, its disk failed", folder)
 
     def _save_checkpoints(self) -> None:
         for directory in self._directories:

@@ -135,7 +135,7 @@ class Partitions:
             else:
                 _LOG.warning("%s: a stray log, not assigned here: now %s", log.folder, folder)
         if strays:
-            self.save_high_watermarks()  # a topic made anew must not find those of the old one
+            self.forget_deleted()
 
     def _open(self, leadership: Leadership) -> Partition:
         config = self._config_of(leadership.topic)
@@ -179,8 +179,7 @@ class Partitions:
         """Neither lead nor follow any more; with `delete` the log goes too. Gone already is fine.
 
         FENCED_LEADER_EPOCH when the controller has said something newer since; a negative epoch
-        claims nothing (-2: the topic is being deleted). Save the high watermarks afterwards: a
-        topic made anew under the name must not find the old one's.
+        claims nothing (-2: the topic is being deleted). Call `forget_deleted` afterwards.
         """
         partition = self._held.get((topic, index))
         if partition is not None and 0 <= leader_epoch < partition.leader_epoch:
@@ -202,6 +201,11 @@ class Partitions:
             _LOG.error("%s-%s cannot be deleted: %s", topic, index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
+
+    def forget_deleted(self) -> None:
+        """Save nothing any more of what was deleted: a topic made anew must not find it."""
+        self._logs.forget_taken_away()
+        self.save_high_watermarks()
 
     def reconfigure(self, topic: str) -> None:
         """Give the logs of a topic its present settings."""

@@ -86,7 +86,9 @@ def test_a_deleted_log_is_gone_and_its_name_begins_anew(tmp_path: Path) -> None:
     fresh = partition_of(manager)
     assert fresh.log_end_offset == 0
     fresh.append(batch([b"new"]), leader_epoch=0, now_ms=NOW_MS)
-    manager.tick(NOW_MS + MINUTE_MS)
+    for pending in manager.tick(NOW_MS + MINUTE_MS):
+        pending.run()
+        pending.finish()
     assert not doomed.exists()
     # What was saved about the deleted log must not be held against the new one.
     manager.abandon()
@@ -102,7 +104,10 @@ def test_a_deletion_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> N
     manager.abandon()
     again = opened(tmp_path)
     assert not again.logs
-    again.tick(NOW_MS)
+    (removal,) = again.tick(NOW_MS)
+    assert list(tmp_path.glob("*-delete"))
+    removal.run()
+    removal.finish()
     assert not list(tmp_path.glob("*-delete"))
     again.close()
 

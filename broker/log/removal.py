@@ -1,0 +1,78 @@
+"""Removing the folder of a deleted log, taken apart so that its slow half can run in a thread.
+
+A file of a gigabyte keeps a disk busy for a while when it goes, and a topic has many of them.
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from broker.log.directory import LogDirectory
+from broker.log.results import StorageError, TopicPartition
+
+LOG: Final = logging.getLogger(__name__)
+
+REMOVED_AT_ONCE: Final = 20
+"""What else is due each second waits for these."""
+
+
+class PendingRemoval:
+    """A renamed folder that nothing knows any more; one that cannot be removed stays till later.
+
+    `run` touches nothing but that folder, so it may run in a thread; `finish`, back in the loop,
+    tells its log folder.
+    """
+
+    def __init__(self, directory: LogDirectory, folder: Path) -> None:
+        self._directory = directory
+        self._folder = folder
+        self._failure: StorageError | None = None
+
+    def run(self) -> None:
+        """Remove it. Raises nothing: what went wrong is told by `finish`."""
+        try:
+            self._directory.refuse_if_offline()
+            shutil.rmtree(self._folder)
+        except StorageError as failure:
+            self._failure = failure
+        except OSError as error:
+            self._failure = StorageError.from_os(self._folder, error)
+
+    def finish(self) -> None:
+        """Take the log folder offline if its disk refused."""
+        if self._failure is not None:
+            self._directory.blame(self._failure)
+            LOG.warning("%s: stays until the next start, its disk failed", self._folder)
+
+
+class GoneLogs:
+    """The logs that were taken away, until nothing is left of them."""
+
+    def __init__(self) -> None:
+        self._doomed: list[PendingRemoval] = []
+        self._saved: dict[TopicPartition, LogDirectory] = {}
+
+    def doom(self, directory: LogDirectory, folder: Path) -> None:
+        """Note a folder that is to be removed."""
+        self._doomed.append(PendingRemoval(directory, folder))
+
+    def note(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """Note a log of which something may be saved in the checkpoints of its log folder."""
+        self._saved[name] = directory
+
+    def forget(self) -> None:
+        """Write those checkpoints without what was noted, once for each log folder."""
+        saved, self._saved = self._saved, {}
+        for directory in set(saved.values()):
+            try:
+                with directory.guard(directory.path):
+                    directory.forget([name for name, home in saved.items() if home is directory])
+            except StorageError as failure:
+                LOG.warning("what was saved of deleted logs stays: %s", failure)
+
+    def to_remove(self) -> Sequence[PendingRemoval]:
+        """Return the folders whose turn it is."""
+        due, self._doomed = self._doomed[:REMOVED_AT_ONCE], self._doomed[REMOVED_AT_ONCE:]
+        return due
