@@ -6,6 +6,7 @@ from typing import Final
 import trio
 
 from broker.context import LedPartition
+from broker.fairness import Turns
 from broker.groups.records import Damage, LatestRecords
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
@@ -34,7 +35,7 @@ async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
             break
         offset = following
         await trio.lowlevel.checkpoint()
-    shard = Shard(settings)
+    shard, turns = Shard(settings), Turns()
     for record in latest.decoded():
         if isinstance(record, Damage):
             _log.error(
@@ -46,4 +47,5 @@ async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
             )
         else:
             shard.replay(record)
+        await turns.pass_on()
     return shard

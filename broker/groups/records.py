@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from broker.groups.turn import GroupRecord
 from wire.consumer_offsets import (
+    GROUP_KEY_VERSION,
     GroupMetadataKey,
     OffsetKey,
     OffsetValue,
@@ -25,6 +26,8 @@ BATCH_BYTES: Final = 512 * 1024
 """A turn of many records becomes several batches of about this size, below any message limit."""
 
 _PER_RECORD_BYTES: Final = 32
+
+_GROUP_KEY: Final = GROUP_KEY_VERSION.to_bytes(2)
 
 Raw: TypeAlias = tuple[bytes, bytes | None]
 
@@ -123,17 +126,25 @@ class LatestRecords:
         In this order no group has to be invented for an offset before its own record comes. Keys
         of newer group protocols are left out.
         """
-        offsets: list[GroupRecord | Damage] = []
-        for raw_key, (offset, value) in self._latest.items():
-            try:
-                key = decode_key(raw_key)
-                match key:
-                    case GroupMetadataKey():
-                        yield key, decode_group_value(value)
-                    case OffsetKey():
-                        offsets.append((key, decode_offset_value(value)))
-                    case UnknownKey():
-                        continue
-            except MalformedMessage as fault:
-                yield Damage(offset=offset, reason=str(fault))
-        yield from offsets
+        for is_group in (True, False):
+            for raw_key, (offset, value) in self._latest.items():
+                if raw_key.startswith(_GROUP_KEY) is not is_group:
+                    continue
+                try:
+                    record = _decode(raw_key, value)
+                except MalformedMessage as fault:
+                    yield Damage(offset=offset, reason=str(fault))
+                else:
+                    if record is not None:
+                        yield record
+
+
+def _decode(raw_key: bytes, value: bytes) -> GroupRecord | None:
+    key = decode_key(raw_key)
+    match key:
+        case GroupMetadataKey():
+            return key, decode_group_value(value)
+        case OffsetKey():
+            return key, decode_offset_value(value)
+        case UnknownKey():
+            return None
