@@ -86,17 +86,24 @@ class MapFollower:
         )
 
     async def unseal(self, places: Iterable[Place]) -> None:
-        """Take back the seals of these partitions, those that have one."""
-        await self._read()
-        wanted = [place for place in sorted(places) if place in self._state.seals]
+        """Take back the seals of these partitions that lie at the end of the target's log.
+
+        Behind any other one lie records of the target's own, whichever promotion has written it:
+        without it they would count as mirrored.
+        """
+        wanted = sorted(places)
+        await self.refresh(wanted)
         await self._append(
             [
-                withdrawal(SealKey(topic=topic, partition=partition, target_end=found.target_end))
-                for (topic, partition), found in (
-                    (place, self._state.seals[place]) for place in wanted
-                )
+                withdrawal(SealKey(topic=place[0], partition=place[1], target_end=at))
+                for place, at in ((place, self._sealed_at(place)) for place in wanted)
+                if at is not None and at == self.target_ends.get(place, 0)
             ]
         )
+
+    def _sealed_at(self, place: Place) -> int | None:
+        offset_map = self._state.maps.get(place)
+        return None if offset_map is None else offset_map.sealed_at
 
     async def _read(self) -> None:
         """Replay what the map topic has got since the last time; nothing while there is none."""

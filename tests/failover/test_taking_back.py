@@ -1,0 +1,97 @@
+"""What a rollback leaves in the offset map, and what it does when the target is no more."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+
+from failover.effects import PromotionEffects
+from failover.journal import Journal, begin_step
+from failover.map_follower import MapFollower
+from failover.promote import Controller
+from failover.steps import StepName
+from failover.store import WitnessStore
+from offset_translation.map_records import map_topic_name, piece_start
+from runtime.config import load
+from runtime.zookeeper import ZooKeeper
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.failover.sites import CONFIG
+from tests.failover.sleeping import SleepyWitness
+from tests.failover.test_stopped_controller import begun
+from wire.record_batch import Record, build_batch
+
+PLACE = ("orders", 0)
+MAP_TOPIC = map_topic_name("dc1")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A promotion of dc2 about to seal the map of what dc2 has got from dc1."""
+
+    target: FakeCluster
+    effects: PromotionEffects
+
+    def hold(self, count: int) -> None:
+        """Let the log of dc2 hold so many records."""
+        self.target.topics["orders"].partitions[0].end = count
+
+    async def sealed_at(self) -> int | None:
+        """Where the map says that dc2's own records begin."""
+        follower = MapFollower(self.effects.target, "dc1")
+        await follower.refresh([PLACE])
+        return follower.maps[PLACE].sealed_at
+
+
+@asynccontextmanager
+async def stage(folder: Path) -> AsyncIterator[Stage]:
+    """Ten records have come from dc1."""
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        target.create_topic("orders", 0).partitions[0].end = 10
+        key, value = piece_start("orders", 0, source_start=0, target_start=0)
+        map_log = target.create_topic(MAP_TOPIC, 0).partitions[0]
+        map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
+        map_log.end = 1
+        file = folder / "dc.yaml"
+        dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
+        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="orders"))
+        witness, configuration = SleepyWitness(), load(file)
+        controller = Controller(
+            configuration=configuration,
+            zookeeper=cast("ZooKeeper", witness),
+            lease=witness.lease(),
+            show=lambda _: None,
+        )
+        [flow] = configuration.flows
+        async with controller._effects(cast("WitnessStore", None), flow) as effects:
+            await effects.lease.act(trio.lowlevel.checkpoint)
+            yield Stage(target, effects)
+
+
+def sealing() -> Journal:
+    return begin_step(begun(), StepName.SEAL, 0)
+
+
+async def test_a_seal_that_nothing_lies_behind_is_taken_back(tmp_path: Path) -> None:
+    async with stage(tmp_path) as there:
+        await there.effects.follower.seal({PLACE: (10, 10)})
+        assert await there.sealed_at() == 10
+        await there.effects.undo(StepName.SEAL, sealing())
+        assert await there.sealed_at() is None
+
+
+@pytest.mark.parametrize("is_written_again", [False, True])
+async def test_a_seal_with_records_of_the_targets_own_behind_it_stays(
+    tmp_path: Path, *, is_written_again: bool
+) -> None:
+    """dc2 was active once and has five records of its own; dc1 has sent nothing since."""
+    async with stage(tmp_path) as there:
+        await there.effects.follower.seal({PLACE: (10, 10)})
+        there.hold(15)
+        if is_written_again:
+            await there.effects.follower.seal({PLACE: (12, 10)})
+        await there.effects.undo(StepName.SEAL, sealing())
+        assert await there.sealed_at() == 10
