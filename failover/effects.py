@@ -199,9 +199,15 @@ class PromotionEffects:
         return Outcome(facts={"was_fenced": sorted(moved & set(fence.topics))})
 
     async def _close_target(self, journal: Journal) -> Facts:
+        """Close the target as it was before; one that does not answer now may stay open."""
         before = tuple(map(str, _listed(journal.facts(StepName.PREFLIGHT), "fence")))
-        allowed = (self.flow.client_id,)
-        await set_fence(self.target.cluster, Fence(topics=before, allowed_clients=allowed))
+        if not before:
+            return {"fenced": 0}
+        fence = Fence(topics=before, allowed_clients=(self.flow.client_id,))
+        try:
+            await set_fence(self.target.cluster, fence)
+        except NetworkFault as fault:
+            return {"left": brief(fault)}
         return {"fenced": len(before)}
 
     # --- records ---------------------------------------------------------------------------------
@@ -264,7 +270,14 @@ class PromotionEffects:
         )
 
     async def _unseal(self, journal: Journal) -> Facts:
-        await self.follower.unseal(_places(journal))
+        """Take the seals back; where the target does not answer, the mirror does it by itself.
+
+        What it does when it goes on, and the source must not stay closed until then.
+        """
+        try:
+            await self.follower.unseal(_places(journal))
+        except NetworkFault as fault:
+            return {"left": brief(fault)}
         return {}
 
 

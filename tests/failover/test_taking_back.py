@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from failover.effects import PromotionEffects
-from failover.journal import Journal, begin_step
+from failover.journal import Facts, Journal, begin_step, end_step
 from failover.map_follower import MapFollower
 from failover.promote import Controller
-from failover.steps import StepName
+from failover.steps import StepName, StepState
 from failover.store import WitnessStore
 from offset_translation.map_records import map_topic_name, piece_start
 from runtime.config import load
@@ -95,3 +95,26 @@ async def test_a_seal_with_records_of_the_targets_own_behind_it_stays(
             await there.effects.follower.seal({PLACE: (12, 10)})
         await there.effects.undo(StepName.SEAL, sealing())
         assert await there.sealed_at() == 10
+
+
+async def test_a_target_that_died_does_not_keep_the_source_closed(tmp_path: Path) -> None:
+    """The mirror takes such a seal back itself, and `failover serve` closes an idle site."""
+    async with stage(tmp_path) as there:
+        journal = replace_facts(sealing(), {"topics": {"orders": 1}, "fence": ["orders"]})
+        broker = there.target.brokers[0]
+        broker.stop()
+        await broker.cut_connections()
+        for step in (StepName.OPEN_TARGET, StepName.SEAL):
+            assert "Connection refused" in str((await there.effects.undo(step, journal))["left"])
+
+
+async def test_a_target_without_a_fence_before_is_not_asked_for_one(tmp_path: Path) -> None:
+    async with stage(tmp_path) as there:
+        there.target.brokers[0].asked.clear()
+        assert await there.effects.undo(StepName.OPEN_TARGET, sealing()) == {"fenced": 0}
+        assert not there.target.brokers[0].asked
+
+
+def replace_facts(journal: Journal, facts: Facts) -> Journal:
+    """The journal with other facts of its preflight."""
+    return end_step(journal, StepName.PREFLIGHT, state=StepState.DONE, facts=facts, now_ms=0)
