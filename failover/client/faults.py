@@ -15,11 +15,16 @@ NO_SUCH_PARTITION: Final = frozenset(
 )
 
 
-def code_of(error: KafkaException) -> int:
-    """Return the Kafka or librdkafka error code that an exception carries."""
+def reason_of(error: KafkaException) -> KafkaError:
+    """Return the error that an exception carries."""
     reason = error.args[0]
     assert isinstance(reason, KafkaError), "confluent-kafka raises with its own error inside"
-    return int(reason.code())
+    return reason
+
+
+def code_of(error: KafkaException) -> int:
+    """Return the Kafka or librdkafka error code that an exception carries."""
+    return int(reason_of(error).code())
 
 
 def offset_of(message: Message) -> int:

@@ -18,15 +18,17 @@ A record never expires by itself (`message.timeout.ms` is 0): it waits for a sit
 """
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from failover.client.active_site import ActiveSiteWatch
+from failover.client.faults import reason_of
 from failover.client.ledger import (
     Content,
     DeliveryCallback,
@@ -37,7 +39,7 @@ from failover.client.ledger import (
 )
 from failover.client.open_fate import find_arrived
 from failover.client.partitioner import partition_of
-from failover.client.sending import Sending
+from failover.client.sending import Sending, unsent_message
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.clock import wall_ms
 from runtime.config import Configuration, load
@@ -47,6 +49,7 @@ _LOG = logging.getLogger(__name__)
 HeaderInput: TypeAlias = (
     Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]] | None
 )
+Settlement: TypeAlias = tuple[Pending, KafkaError | None, Message]
 
 BUFFER_BYTES: Final = 64 << 20
 FOREVER: Final = float("inf")
@@ -84,6 +87,8 @@ class SiteProducer:
         self._seen = self._watch.current()
         self._site = self._seen.site
         self._acknowledged: dict[tuple[str, int], int] = {}
+        self._to_tell: deque[Settlement] = deque()
+        """What is settled already, and the application has not been told yet."""
         self._sending: Sending | None = self._open_sending(self._site)
         self._retry_at = 0.0
         self._serve_at = 0.0
@@ -115,7 +120,8 @@ class SiteProducer:
         The first record of a topic also waits for the active site to tell its partitions.
 
         `timestamp` is in milliseconds, 0 for now. `on_delivery(error, message)` is called from a
-        later produce(), poll() or flush(), once, with the message as the site holds it.
+        later produce(), poll() or flush(), once, with the message as the site holds it. Raises
+        KafkaException when the record can go nowhere, as one that is too large: it is not taken.
         """
         if self._is_closed:
             raise RuntimeError("the producer is closed")
@@ -137,7 +143,7 @@ class SiteProducer:
         while self._ledger.total_bytes > 0 and not self._has_room(pending.size):
             self._serve(SLICE_S)
         self._ledger.add(pending)
-        self._send_waiting()
+        self._send_waiting(pending)
 
     def poll(self, timeout: float = 0) -> int:
         """Serve delivery callbacks for up to `timeout` seconds; return how many there were."""
@@ -150,7 +156,7 @@ class SiteProducer:
     def flush(self, timeout: float = -1) -> int:
         """Wait until all records are acknowledged (negative: for ever); return what is left."""
         deadline = monotonic() + timeout if timeout >= 0 else FOREVER
-        while len(self._ledger) and monotonic() < deadline:
+        while (len(self._ledger) or self._to_tell) and monotonic() < deadline:
             self._serve(max(0.0, min(SLICE_S, deadline - monotonic())))
         return len(self._ledger)
 
@@ -203,11 +209,22 @@ class SiteProducer:
         """Follow the witness, send what may be sent, and serve callbacks."""
         self._serve_at = monotonic() + SERVE_EVERY_S
         self._follow()
+        told = self._tell_waiting()
         if self._sending is None:
-            self._watch.wait_changed(self._seen, timeout_s)
-            return 0
+            self._watch.wait_changed(self._seen, 0 if told else timeout_s)
+            return told
         self._send_waiting()
-        return self._sending.poll(timeout_s)
+        return told + self._sending.poll(0 if told else timeout_s)
+
+    def _tell_waiting(self) -> int:
+        """Call what the application gave us, which may produce() or raise: all else is done."""
+        told = 0
+        while self._to_tell:
+            pending, error, message = self._to_tell.popleft()
+            told += 1
+            if pending.on_delivery is not None:
+                pending.on_delivery(error, message)
+        return told
 
     def _follow(self) -> None:
         active = self._seen = self._watch.current()
@@ -237,7 +254,8 @@ class SiteProducer:
         self._site = site
         self._acknowledged = {}
         for pending, message in arrived:
-            self._settled(pending, None, message)
+            self._ledger.remove(pending)
+            self._to_tell.append((pending, None, message))
         self._ledger.forget_sending()
         _LOG.info(
             "on %s: %d records were there already, %d are sent again",
@@ -254,12 +272,24 @@ class SiteProducer:
         with open_reader(self._configuration.clusters[site], self._settings) as reader:
             return find_arrived(reader, self._site, sent, self._acknowledged)
 
-    def _send_waiting(self) -> None:
-        """Send what waits, in order, unless it is not known where it will have to go."""
+    def _send_waiting(self, newest: Pending | None = None) -> None:
+        """Send what waits, in order, unless it is not known where it will have to go.
+
+        Raises KafkaException when `newest` is refused outright; of another one its callback hears.
+        """
         if self._sending is None or self._seen.moving_to is not None:
             return
         while (pending := self._ledger.first_unsent()) is not None:
-            if not self._sending.send(pending):
+            try:
+                is_taken = self._sending.send(pending)
+            except KafkaException as refusal:
+                self._ledger.note_sent()
+                self._ledger.remove(pending)
+                if pending is newest:
+                    raise
+                self._to_tell.append((pending, reason_of(refusal), unsent_message(pending)))
+                continue
+            if not is_taken:
                 return  # librdkafka's queue is full; the rest follows
             self._ledger.note_sent()
 

@@ -5,7 +5,13 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+)
 
 from failover.client.ledger import Pending
 from failover.client.site_reader import SiteUnreadable
@@ -59,7 +65,10 @@ class Sending:
         return len(found.partitions)
 
     def send(self, pending: Pending) -> bool:
-        """Hand a record to librdkafka; False when its queue is full: poll() and try again."""
+        """Hand a record to librdkafka; False when its queue is full: poll() and try again.
+
+        Raises KafkaException for one that it never sends, as one that is too large.
+        """
         content = pending.content
         headers: list[Any] = [*content.headers]  # the stubs do not know null values
         try:
@@ -101,3 +110,17 @@ class Sending:
             assert offset is not None, "acks=all gives the offset"
             self.acknowledged[pending.topic, pending.partition] = offset
         self._settled(pending, error, message)
+
+
+def unsent_message(pending: Pending) -> Message:
+    """Return a record that was never sent as a delivery callback is given it."""
+    content = pending.content
+    fields: dict[str, Any] = {  # the stubs do not know that a message can be made
+        "topic": pending.topic,
+        "partition": pending.partition,
+        "key": content.key,
+        "value": content.value,
+        "headers": [*content.headers],
+        "timestamp": (TIMESTAMP_CREATE_TIME, content.timestamp_ms),
+    }
+    return Message(**fields)
