@@ -7,7 +7,6 @@ from confluent_kafka import Message
 
 from failover.client.ledger import Content, Pending, find_in_order
 from failover.client.site_reader import SiteReader
-from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate_clamped
 
 Place: TypeAlias = tuple[str, int]
@@ -31,30 +30,44 @@ def find_arrived(
         end = None if offset_map is None else offset_map.mirrored_target_end
         if offset_map is None or end is None:
             continue  # nothing of this partition was ever mirrored
-        start = _start(reader, place, pendings, offset_map, acknowledged.get(place))
-        tail = ((message, _content(message)) for message in reader.read(place, start, end))
-        found = find_in_order([pending.content for pending in pendings], tail)
-        arrived += zip(pendings, found, strict=False)
+        last = acknowledged.get(place)
+        start = None if last is None else translate_clamped(offset_map, last + 1)
+        arrived += _find(
+            reader, place, pendings, None if start is None else start.target_offset, end
+        )
     return arrived
 
 
-def _start(
+def find_there(
     reader: SiteReader,
-    place: Place,
-    pendings: Sequence[Pending],
-    offset_map: OffsetMap,
-    acknowledged: int | None,
-) -> int:
-    """Return an offset before which none of these records can lie.
+    sent: Mapping[Place, Sequence[Pending]],
+    acknowledged: Mapping[Place, int],
+) -> list[tuple[Pending, Message]]:
+    """Return the records that are on the site they were sent to, which is the reader's.
 
-    That is behind what was acknowledged last; before the first acknowledgement, the first record
-    in the log that is as old as the oldest of them.
+    For who could not go on at another one before this one was active again. Raises SiteUnreadable.
     """
-    if acknowledged is None:
-        return reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
-    position = translate_clamped(offset_map, acknowledged + 1)
-    assert position is not None, "a map with an end has positions"
-    return position.target_offset
+    there: list[tuple[Pending, Message]] = []
+    for place, pendings in sent.items():
+        last = acknowledged.get(place)
+        start = None if last is None else last + 1
+        there += _find(reader, place, pendings, start, reader.end(place))
+    return there
+
+
+def _find(
+    reader: SiteReader, place: Place, pendings: Sequence[Pending], start: int | None, end: int
+) -> list[tuple[Pending, Message]]:
+    """Return the records that lie in a part of a log.
+
+    Before `start`, behind what was acknowledged last, none of them can be; without it, before the
+    first record in the log that is as old as the oldest of them.
+    """
+    if start is None:
+        start = reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
+    tail = ((message, _content(message)) for message in reader.read(place, start, end))
+    found = find_in_order([pending.content for pending in pendings], tail)
+    return list(zip(pendings, found, strict=False))
 
 
 def _content(message: Message) -> Content:

@@ -37,7 +37,7 @@ from failover.client.ledger import (
     Pending,
     size_of,
 )
-from failover.client.open_fate import find_arrived
+from failover.client.open_fate import find_arrived, find_there
 from failover.client.partitioner import partition_of
 from failover.client.sending import Sending, unsent_message
 from failover.client.site_reader import SiteUnreadable, open_reader
@@ -231,9 +231,8 @@ class SiteProducer:
         if active.site != self._site:
             _LOG.info("site %s is active, leaving %s behind", active.site, self._site)
             self._stop_sending()
+        if self._sending is None:
             self._arrive(active.site)
-        elif self._sending is None and monotonic() >= self._retry_at:
-            self._sending = self._open_sending(self._site)
 
     def _stop_sending(self) -> None:
         if self._sending is not None:
@@ -270,6 +269,8 @@ class SiteProducer:
         if not sent:
             return []
         with open_reader(self._configuration.clusters[site], self._settings) as reader:
+            if site == self._site:
+                return find_there(reader, sent, self._acknowledged)
             return find_arrived(reader, self._site, sent, self._acknowledged)
 
     def _send_waiting(self, newest: Pending | None = None) -> None:

@@ -12,6 +12,7 @@ from failover.client import producer as module
 from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
 from failover.client.sending import Settled, unsent_message
+from failover.client.site_reader import SiteUnreadable
 from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
 from tests.failover.sites import CONFIG
@@ -107,6 +108,7 @@ def arrive_with(
 
     monkeypatch.setattr(module, "open_reader", open_reader)
     monkeypatch.setattr(module, "find_arrived", lambda _, __, sent, ___: find(sent))
+    monkeypatch.setattr(module, "find_there", lambda _, sent, __: find(sent), raising=False)
 
 
 def first_of(count: int) -> Callable[[Sent], list[tuple[Pending, Message]]]:
@@ -188,3 +190,22 @@ def test_a_callback_that_raises_while_the_site_changes_loses_nothing(
     assert producer.flush(1) == 0
     assert told == [b"1", b"2", b"3"]
     assert FakeSending.opened[1].values == [b"3"]
+
+
+def test_who_could_not_read_the_new_site_goes_on_when_the_old_one_is_active_again(
+    producer: SiteProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: Sent) -> list[tuple[Pending, Message]]:
+        raise SiteUnreadable("dc2 does not answer")
+
+    FakeSending.acknowledges = False
+    for number in (b"1", b"2", b"3"):
+        producer.produce("t", number)
+    arrive_with(monkeypatch, unreadable)
+    move(producer, "dc2", 1)
+    assert producer.flush(0.05) == 3
+    arrive_with(monkeypatch, first_of(1))
+    move(producer, "dc1", 2)
+    FakeSending.acknowledges = True
+    assert producer.flush(1) == 0
+    assert FakeSending.opened[1].values == [b"2", b"3"]
