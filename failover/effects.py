@@ -1,11 +1,13 @@
 """What each step of a promotion does to the two sites, the flow and the witness.
 
 Every method may be repeated at any time. A cluster that does not answer fails the step. Facts that
-later steps rely on: `preflight.topics` (name → partition count: what moves), `preflight.fence` (the
-target's fence before), `drain.starts` and `drain.ends` (the source's logs behind the fence).
+later steps rely on: `preflight.topics` and, of a planned promotion, `fence.topics` (name →
+partition count: what moves), `preflight.fence` (the target's fence before), `drain.starts` and
+`drain.ends` (the source's logs behind the fence).
 """
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -98,10 +100,7 @@ class PromotionEffects:
         # A promotion that this one replaces may have opened the target already.
         known = _listed(journal.facts(StepName.PREFLIGHT), "fence")
         fence = known or (await read_fence(self.target.cluster)).topics
-        topics: dict[str, int] = {}
-        for topic, _ in places:
-            topics[topic] = topics.get(topic, 0) + 1
-        return Outcome(facts={"topics": topics, "fence": list(map(str, fence))})
+        return Outcome(facts={"topics": _counted(places), "fence": list(map(str, fence))})
 
     # --- the two clients' sides of it ------------------------------------------------------------
 
@@ -142,28 +141,41 @@ class PromotionEffects:
 
     async def _fence(self, journal: Journal) -> Outcome:
         if journal.kind is PromotionKind.PLANNED:
-            await self._close_source(journal)
-            return Outcome(facts={"fenced": True, "partitions": len(_places(journal))})
+            closed = await self._close_source(journal)
+            topics = _counted(closed)
+            return Outcome(facts={"fenced": True, "partitions": len(closed), "topics": topics})
         why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
         with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
             try:
-                await self._close_source(journal)
+                closed = await self._close_source(journal)
             except (NetworkFault, StepFailed) as fault:
                 why = brief(fault)
             else:
-                return Outcome(facts={"fenced": True, "partitions": len(_places(journal))})
+                return Outcome(facts={"fenced": True, "partitions": len(closed)})
         return Outcome(facts={"fenced": False, "why": why})
 
-    async def _close_source(self, journal: Journal) -> None:
-        places = _places(journal)
-        topics = tuple(sorted({topic for topic, _ in places}))
+    async def _close_source(
+        self, journal: Journal, closed: Collection[Place] = ()
+    ) -> tuple[Place, ...]:
+        """Close all that the flow takes from the source, beside what is closed; return it.
+
+        What is made there meanwhile is closed too.
+        """
+        moved = {topic for topic, _ in _places(journal)}
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
-        fence = Fence(topics=topics, allowed_clients=(allowed,))
-        await set_fence(self.source.cluster, fence)
-        try:
-            await wait_holds(self.source.cluster, places)
-        except FenceDoesNotHold as fault:
-            raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
+        found = await self.source.places(self.flow.topics)
+        while True:
+            if not closed or not set(found) <= set(closed):
+                topics = tuple(sorted(moved | {topic for topic, _ in found}))
+                fence = Fence(topics=topics, allowed_clients=(allowed,))
+                await set_fence(self.source.cluster, fence)
+            try:
+                await wait_holds(self.source.cluster, found)
+            except FenceDoesNotHold as fault:
+                raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
+            closed, found = found, await self.source.places(self.flow.topics)
+            if set(found) <= set(closed):
+                return found
 
     async def _unfence(self, journal: Journal) -> Facts:
         """Open the source again; one that was given up and does not answer may stay closed."""
@@ -179,9 +191,13 @@ class PromotionEffects:
         return {"left": f"{self.source.name} does not answer"}
 
     async def _verify_fence(self, journal: Journal) -> Outcome:
-        """Nothing may have been appended behind the drain, not even to a topic created since."""
+        """Nothing may have been appended behind the drain, not even to a topic created since.
+
+        Such a topic is closed as well. That the fence holds is tried once more: a request to lift
+        it that a broker held back since an earlier promotion may have come late.
+        """
         drained = _source_logs(journal).ends
-        ends = await self.source.ends(await self.source.places(self.flow.topics))
+        ends = await self.source.ends(await self._close_source(journal, drained))
         for place, end in sorted(ends.items()):
             expected = drained.get(place, 0)
             if end != expected:
@@ -282,11 +298,21 @@ class PromotionEffects:
 
 
 def _places(journal: Journal) -> tuple[Place, ...]:
-    """Return the partitions that move, as the preflight found them."""
+    """Return the partitions that move: what the preflight found, or was there when the fence was.
+
+    Nothing but what the target has moves when the source is lost.
+    """
     topics: Any = journal.facts(StepName.PREFLIGHT)["topics"]
+    if journal.kind is PromotionKind.PLANNED:
+        topics = journal.facts(StepName.FENCE).get("topics", topics)
     return tuple(
         (topic, partition) for topic, count in sorted(topics.items()) for partition in range(count)
     )
+
+
+def _counted(places: Iterable[Place]) -> dict[str, int]:
+    """Return how many partitions each topic has."""
+    return dict(Counter(topic for topic, _ in places))
 
 
 def _room_for_groups(journal: Journal) -> int:

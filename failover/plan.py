@@ -15,8 +15,8 @@ JOURNAL_BYTES: Final = 900_000
 answer, and a promotion must not find out in the middle."""
 PARTITION_BYTES: Final = 200
 """What a partition takes in a journal at most, besides its topic's name."""
-TOPIC_NAMED: Final = 5
-"""So often a topic is named beside its partitions: what moves, two fences, two ends of its logs."""
+TOPIC_NAMED: Final = 6
+"""So often a topic is named beside its partitions: what moves (twice), two fences, two log ends."""
 TOPIC_BYTES: Final = 20
 """What is around its name."""
 

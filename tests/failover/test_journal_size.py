@@ -45,6 +45,7 @@ def fullest(topics: dict[str, int]) -> Journal:
     }
     facts: dict[StepName, Facts] = {
         StepName.PREFLIGHT: {"topics": topics, "fence": [*topics]},
+        StepName.FENCE: {"fenced": True, "partitions": FURTHEST, "topics": topics},
         StepName.DRAIN: {"records": FURTHEST, "starts": logs, "ends": logs},
         StepName.OPEN_TARGET: {"was_fenced": [*topics]},
     }

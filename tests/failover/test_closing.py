@@ -1,0 +1,137 @@
+"""All that a flow takes from a source is closed, whenever it was made."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from failover.effects import PromotionEffects, _places
+from failover.execute import StepFailed
+from failover.fence import wait_holds
+from failover.journal import Facts, Journal, begin_step, end_step
+from failover.promote import Controller
+from failover.steps import StepName, StepState
+from failover.store import WitnessStore
+from runtime.config import load
+from runtime.zookeeper import ZooKeeper
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.failover.fencing import FencedCluster
+from tests.failover.sites import CONFIG
+from tests.failover.sleeping import SleepyWitness
+from tests.failover.test_stopped_controller import begun
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A promotion of dc2 that is about to close dc1."""
+
+    source: FencedCluster
+    effects: PromotionEffects
+
+    def make(self, topic: str, records: int = 0) -> None:
+        """A topic on dc1."""
+        self.source.cluster.create_topic(topic, 0).partitions[0].end = records
+
+    async def run(self, journal: Journal, step: StepName) -> Journal:
+        """Do a step, and note it."""
+        journal = begin_step(journal, step, 0)
+        return done(journal, step, (await self.effects.run(step, journal)).facts)
+
+
+def done(journal: Journal, step: StepName, facts: Facts) -> Journal:
+    """The journal with a step that has ended."""
+    return end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=0)
+
+
+def drained(journal: Journal, **ends: int) -> Journal:
+    """The journal behind the drain of logs with these ends."""
+    logs = {topic: {"0": end} for topic, end in ends.items()}
+    facts: Facts = {"records": 0, "starts": logs, "ends": logs}
+    return done(begin_step(journal, StepName.DRAIN, 0), StepName.DRAIN, facts)
+
+
+@asynccontextmanager
+async def stage(folder: Path) -> AsyncIterator[Stage]:
+    """The topic orders was there when the promotion began."""
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        source.create_topic("orders", 0).partitions[0].end = 10
+        fenced = FencedCluster(source)
+        fenced.serve()
+        file = folder / "dc.yaml"
+        dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
+        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="o.*"))
+        witness, configuration = SleepyWitness(), load(file)
+        controller = Controller(
+            configuration=configuration,
+            zookeeper=cast("ZooKeeper", witness),
+            lease=witness.lease(),
+            show=lambda _: None,
+        )
+        [flow] = configuration.flows
+        async with controller._effects(cast("WitnessStore", None), flow) as effects:
+            yield Stage(fenced, effects)
+
+
+async def test_a_topic_made_since_the_preflight_is_closed_and_moves(tmp_path: Path) -> None:
+    async with stage(tmp_path) as there:
+        there.make("o-new", records=3)
+        there.make("another")
+        journal = await there.run(begun(), StepName.FENCE)
+        assert there.source.topics == ("o-new", "orders")
+        assert _places(journal) == (("o-new", 0), ("orders", 0))
+
+
+async def test_a_topic_made_while_the_fence_is_tried_is_closed_and_moves(tmp_path: Path) -> None:
+    async with stage(tmp_path) as there:
+
+        async def make() -> None:
+            there.make("o-new")
+
+        there.source.on_probe = make
+        journal = await there.run(begun(), StepName.FENCE)
+        assert there.source.topics == ("o-new", "orders")
+        assert _places(journal) == (("o-new", 0), ("orders", 0))
+
+
+@pytest.mark.parametrize("records", [0, 3])
+async def test_a_topic_made_behind_the_drain_is_closed_and_may_hold_nothing(
+    tmp_path: Path, records: int
+) -> None:
+    async with stage(tmp_path) as there:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        there.make("o-late", records)
+        if records:
+            with pytest.raises(StepFailed, match="did not hold: dc1 o-late-0 ends at 3, and 0"):
+                await there.run(journal, StepName.VERIFY_FENCE)
+        else:
+            await there.run(journal, StepName.VERIFY_FENCE)
+        assert there.source.topics == ("o-late", "orders")
+
+
+async def test_a_fence_that_holds_is_not_set_again(tmp_path: Path) -> None:
+    async with stage(tmp_path) as there:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        await there.run(journal, StepName.VERIFY_FENCE)
+        assert there.source.times_set == 1
+
+
+async def test_a_fence_lifted_late_by_an_earlier_request_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold: Any = wait_briefly
+    monkeypatch.setattr("failover.effects.wait_holds", hold)
+    async with stage(tmp_path) as there:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        there.source.topics = ()
+        with pytest.raises(StepFailed, match="dc1 cannot be fenced: orders-0 answers"):
+            await there.run(journal, StepName.VERIFY_FENCE)
+
+
+async def wait_briefly(*arguments: Any) -> None:
+    """Ask the fence for a moment only."""
+    await trio.lowlevel.checkpoint()
+    await wait_holds(*arguments, timeout_s=0.2)
