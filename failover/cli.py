@@ -153,7 +153,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         ("plan", plan, "show what promote would do, and do nothing"),
         ("abort", abort, "take back a promotion that was not finished"),
         ("status", status, "show roles, fences, flows and promotions"),
-        ("serve", serve_until_stopped, "serve metrics, and close a lost site when it is back"),
+        ("serve", serve_until_stopped, "serve metrics, and keep the idle site closed"),
     ):
         sub = commands.add_parser(name, help=text, description=text)
         if name in {"promote", "plan"}:

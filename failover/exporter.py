@@ -1,6 +1,6 @@
 """`failover serve`: role, epoch, fences and the last promotion as metrics, asked for every 2 s.
 
-It also closes a lost site for writes as soon as that is back (`failover.guard`).
+It also closes a lost site for writes as soon as that is back, and keeps it so (`failover.guard`).
 
 What cannot be asked is not zero: a site's gauges disappear while it does not answer, and all of
 them while the witness does not.
@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from failover.guard import close_breach, find_breach
+from failover.guard import close_breach, find_wrong
 from failover.status import Status, read_status
 from failover.steps import PromotionState
 from runtime.config import Configuration
@@ -135,7 +135,7 @@ async def _follow(configuration: Configuration, collector: StatusCollector) -> N
             ) as zookeeper:
                 while True:
                     collector.status = await read_status(configuration, zookeeper)
-                    if find_breach(collector.status) is not None:
+                    if find_wrong(collector.status) is not None:
                         await close_breach(configuration, zookeeper)
                     await trio.sleep(ASK_EVERY_S)
         except ZooKeeperUnreachable as error:

@@ -1,7 +1,8 @@
-"""Close a lost site for writes when it comes back.
+"""Keep the idle site closed for writes, and the active one open.
 
 A promotion that gave its source up could not fence it. When the site answers again, it would take
-writes as before, and nobody would carry them anywhere. `failover serve` watches for that moment.
+writes as before, and nobody would carry them anywhere; nor those to topics made there later. And a
+broker that hangs may set or lift a fence long after it was asked to. `failover serve` watches.
 """
 
 import logging
@@ -15,7 +16,7 @@ from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
 from failover.status import Status, read_status
-from failover.steps import StepName
+from failover.steps import StepName, is_switched
 from runtime.config import Configuration
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper
@@ -35,24 +36,51 @@ class Breach:
     topics: tuple[str, ...]
 
 
-def find_breach(status: Status) -> Breach | None:
-    """Return what the last promotion left open, if it can be closed now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayFence:
+    """A fence of a promotion on the site that is active: a broker has held the request back."""
 
-    While a promotion is unfinished nothing is, because that one decides about fences.
+    site: str
+    topics: tuple[str, ...]
+
+
+def find_wrong(status: Status) -> Breach | StrayFence | None:
+    """Return what the witness says ought to be otherwise, if it can be mended now.
+
+    While a promotion has not switched nothing is, because that one decides about fences.
     """
+    if status.unfinished is not None and not is_switched(status.unfinished.step_states):
+        return None
+    return find_stray(status) or find_breach(status)
+
+
+def find_stray(status: Status) -> StrayFence | None:
+    """Return the fence that a promotion has left on the active site; none that is somebody's."""
+    for site in status.sites:
+        ours = {
+            (client_let_through(source=site.name, target=other.name),) for other in status.sites
+        }
+        if site.is_active and site.fenced_topics and site.allowed_clients in ours:
+            return StrayFence(site=site.name, topics=site.fenced_topics)
+    return None
+
+
+def find_breach(status: Status) -> Breach | None:
+    """Return what the site that was active before has open, or what was made there since."""
     promotion = status.switched
-    if promotion is None or status.unfinished is not None:
+    if promotion is None:
         return None
     for site in status.sites:
         if site.name == promotion.source and site.fault is None:
-            moved = _moved_topics(promotion)
-            if not set(moved) <= set(site.fenced_topics):
-                return Breach(site=site.name, active=promotion.site, topics=moved)
+            closed = set(site.fenced_topics)
+            topics = closed | {*_moved_topics(promotion), *site.open_topics}
+            if topics != closed:
+                return Breach(site=site.name, active=promotion.site, topics=tuple(sorted(topics)))
     return None
 
 
 async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> None:
-    """Fence the lost site if that is still right once no promotion can be at work.
+    """Fence the idle site, or open the active one, if that is right while no promotion can act.
 
     What stands in the way is logged; the next look tries again.
     """
@@ -60,13 +88,17 @@ async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> No
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
             status = await read_status(configuration, zookeeper)
-            breach = find_breach(status)
-            if breach is not None:
-                await lease.act(lambda: _fence(configuration, breach, lease))
+            match find_wrong(status):
+                case Breach() as breach:
+                    await lease.act(lambda: _fence(configuration, breach, lease))
+                case StrayFence() as stray:
+                    await lease.act(lambda: _lift(configuration, stray, lease))
+                case None:
+                    return
     except (LeaseHeld, LeaseLost) as error:
-        _LOG.info("a returned site is not fenced yet: %s", error)
+        _LOG.info("fences are not set right yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
-        _LOG.warning("a returned site could not be fenced: %s", brief(error))
+        _LOG.warning("fences could not be set right: %s", brief(error))
 
 
 async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:
@@ -75,11 +107,17 @@ async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> 
         await set_fence(site.cluster, Fence(topics=breach.topics, allowed_clients=(allowed,)))
         await wait_holds(site.cluster, await _places(site.cluster, breach.topics))
     _LOG.warning(
-        "%s is back and is now closed for writes to %s; %s is active",
+        "%s is now closed for writes to %s; %s is active",
         breach.site,
         ", ".join(breach.topics),
         breach.active,
     )
+
+
+async def _lift(configuration: Configuration, stray: StrayFence, lease: Lease) -> None:
+    async with open_site(configuration.clusters[stray.site], lease) as site:
+        await set_fence(site.cluster, Fence())
+    _LOG.warning("%s is active and takes writes to %s again", stray.site, ", ".join(stray.topics))
 
 
 async def _places(cluster: Cluster, topics: Sequence[str]) -> list[tuple[str, int]]:
@@ -88,5 +126,6 @@ async def _places(cluster: Cluster, topics: Sequence[str]) -> list[tuple[str, in
 
 
 def _moved_topics(journal: Journal) -> tuple[str, ...]:
-    topics: Any = journal.facts(StepName.PREFLIGHT).get("topics", {})
-    return tuple(sorted(topics))
+    found: Any = journal.facts(StepName.PREFLIGHT).get("topics", {})
+    closed: Any = journal.facts(StepName.FENCE).get("topics", {})
+    return tuple(sorted({*found, *closed}))

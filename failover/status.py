@@ -1,20 +1,20 @@
 """Roles, fences, flows and the last promotion: read once, shown as text, JSON or metrics."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import trio
 
-from failover.fence import Fence, read_fence
+from failover.fence import read_fence
 from failover.flow import FlowControl
 from failover.journal import Journal, encode_journal
 from failover.site import brief
 from failover.snapshot import open_site
 from failover.steps import PromotionState
 from failover.store import find_unfinished, read_journals
-from runtime.config import ClusterConfig, Configuration
+from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault
@@ -24,13 +24,17 @@ SITE_TIMEOUT_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteStatus:
-    """One site; `fault` is None when it answers, and only then is `fenced_topics` known."""
+    """One site; `fault` is None when it answers, and only then are its topics known.
+
+    `open_topics` are those that flows take from it and that take writes, of an idle site only.
+    """
 
     name: str
     is_active: bool
     fault: str | None
     fenced_topics: tuple[str, ...]
     allowed_clients: tuple[str, ...]
+    open_topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,8 @@ class FlowStatus:
 class Status:
     """Everything `failover status` shows.
 
-    `last` is the promotion that ended last, `switched` the one that made the active site active.
+    `last` is the promotion that ended last, `switched` the one that made the active site active,
+    which may be unfinished.
     """
 
     active: ActiveSite
@@ -96,7 +101,7 @@ async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Sta
         flows=tuple(flows),
         unfinished=find_unfinished(journals),
         last=ended[-1] if ended else None,
-        switched=next((journal for journal in ended if journal.epoch == active.epoch), None),
+        switched=next((one for one in journals if one.epoch == active.epoch), None),
     )
 
 
@@ -104,14 +109,9 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
     found: dict[str, SiteStatus] = {}
 
     async def read(cluster: ClusterConfig) -> None:
-        fence, fault = await _ask(cluster)
-        found[cluster.name] = SiteStatus(
-            name=cluster.name,
-            is_active=cluster.name == active,
-            fault=fault,
-            fenced_topics=fence.topics,
-            allowed_clients=fence.allowed_clients,
-        )
+        is_active = cluster.name == active
+        flows = [] if is_active else _closing(configuration, cluster.name)
+        found[cluster.name] = await _ask(cluster, flows, is_active=is_active)
 
     async with trio.open_nursery() as nursery:
         for cluster in configuration.clusters.values():
@@ -119,14 +119,35 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
     return tuple(found[name] for name in configuration.clusters)
 
 
-async def _ask(cluster: ClusterConfig) -> tuple[Fence, str | None]:
+def _closing(configuration: Configuration, source: str) -> list[FlowConfig]:
+    """Return the flows whose source takes no writes while it is not active."""
+    return [f for f in configuration.flows if f.source == source and not f.is_active_active]
+
+
+async def _ask(
+    cluster: ClusterConfig, flows: Sequence[FlowConfig], *, is_active: bool
+) -> SiteStatus:
+    """Look at a site, and at what these flows take from it."""
+    fault = f"no answer within {SITE_TIMEOUT_S:g} s"
     with trio.move_on_after(SITE_TIMEOUT_S):
         try:
             async with open_site(cluster) as site:
-                return await read_fence(site.cluster), None
-        except NetworkFault as fault:
-            return Fence(), brief(fault)
-    return Fence(), f"no answer within {SITE_TIMEOUT_S:g} s"
+                fence = await read_fence(site.cluster)
+                taken = {topic for flow in flows for topic, _ in await site.places(flow.topics)}
+        except NetworkFault as error:
+            fault = brief(error)
+        else:
+            return SiteStatus(
+                name=cluster.name,
+                is_active=is_active,
+                fault=None,
+                fenced_topics=fence.topics,
+                allowed_clients=fence.allowed_clients,
+                open_topics=tuple(sorted(taken - set(fence.topics))),
+            )
+    return SiteStatus(
+        name=cluster.name, is_active=is_active, fault=fault, fenced_topics=(), allowed_clients=()
+    )
 
 
 def status_lines(status: Status) -> Iterator[str]:

@@ -3,20 +3,25 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 import failover.guard
-from failover.guard import Breach, close_breach, find_breach
+from failover.guard import Breach, StrayFence, close_breach, find_breach, find_stray, find_wrong
 from failover.journal import Journal, begin_step, end_step
-from failover.lease import LeaseLost
+from failover.lease import Lease, LeaseLost
 from failover.status import SiteStatus, Status
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
-from runtime.config import Configuration
+from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
 from runtime.zookeeper import ZooKeeper
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.failover.fencing import FencedCluster
+from tests.failover.sites import CONFIG
+from tests.failover.sleeping import SleepyWitness
 
 
 def last_promotion() -> Journal:
@@ -73,8 +78,58 @@ def test_a_site_that_is_away_or_closed_is_left_alone() -> None:
 
 def test_nothing_is_closed_while_or_unless_a_promotion_says_so() -> None:
     running = replace(last_promotion(), epoch=2, state=PromotionState.RUNNING)
-    assert find_breach(replace(BACK, unfinished=running)) is None
+    assert find_wrong(replace(BACK, unfinished=running)) is None
     assert find_breach(replace(BACK, switched=None)) is None
+
+
+def test_a_topic_made_on_the_idle_site_since_is_to_be_closed_with_the_others() -> None:
+    idle = replace(site("dc1", "a", "b"), open_topics=("new",))
+    found = find_wrong(replace(BACK, sites=(idle, site("dc2"))))
+    assert found == Breach(site="dc1", active="dc2", topics=("a", "b", "new"))
+
+
+def test_a_promotion_that_died_behind_its_switch_keeps_no_site_open() -> None:
+    """All that it has to do yet is to let the flow back run."""
+    journal = begin_step(last_promotion(), StepName.SWITCH, 0)
+    journal = end_step(journal, StepName.SWITCH, state=StepState.DONE, facts={}, now_ms=0)
+    journal = replace(journal, state=PromotionState.RUNNING)
+    found = find_wrong(replace(BACK, unfinished=journal, switched=journal))
+    assert found == Breach(site="dc1", active="dc2", topics=("a", "b"))
+
+
+def test_a_fence_set_late_on_the_active_site_is_lifted_if_it_is_ours() -> None:
+    late = replace(site("dc2", "a"), allowed_clients=("mirror-dc1-dc2",))
+    closed = (site("dc1", "a", "b"), late)
+    assert find_wrong(replace(BACK, sites=closed)) == StrayFence(site="dc2", topics=("a",))
+    somebodys = replace(late, allowed_clients=("maintenance",))
+    assert find_stray(replace(BACK, sites=(site("dc1"), somebodys))) is None
+    assert find_stray(replace(BACK, sites=(replace(late, is_active=False), site("dc2")))) is None
+
+
+async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_fake_cluster() as cluster:
+        fenced = FencedCluster(cluster, topics=("a",))
+        fenced.serve()
+        file = tmp_path / "dc.yaml"
+        [(host, port)] = cluster.bootstrap
+        address = f"{host}:{port}"
+        file.write_text(
+            CONFIG.format(dc1="a:1", dc2=address, witness="w:1", path="/r", topics=".*")
+        )
+        late = replace(site("dc2", "a"), allowed_clients=("mirror-dc1-dc2",))
+        witness = SleepyWitness()
+
+        @asynccontextmanager
+        async def hold_lease(*_: object, **__: object) -> AsyncIterator[Lease]:
+            yield witness.lease()
+
+        async def read_status(*_: object) -> Status:
+            return replace(BACK, sites=(site("dc1", "a", "b"), late))
+
+        monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
+        monkeypatch.setattr(failover.guard, "read_status", read_status)
+        await close_breach(load(file), cast("ZooKeeper", None))
+        assert fenced.topics == ()
 
 
 async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
