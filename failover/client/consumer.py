@@ -32,10 +32,11 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 from uuid import uuid4
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.carried import Carried, starts_on
+from failover.client.faults import STATE
 from failover.client.handover import (
     Handover,
     HandoverGarbled,
@@ -172,11 +173,13 @@ class SiteConsumer:
         """Commit behind `message`, at `offsets`, or behind everything that was delivered.
 
         Raises KafkaException; also when the member is between two sites, where nothing can be
-        committed: such records are delivered again.
+        committed, and for a message of the site before, whose offset means another record here:
+        such records are delivered again.
         """
         if self._membership is None:
-            raise RuntimeError("nothing can be committed between two sites")
+            raise KafkaException(KafkaError(STATE, "nothing can be committed between two sites"))
         if message is not None:
+            self._membership.check_delivered(message)
             offsets = [_behind(message)]
         return self._membership.commit(offsets, asynchronous=asynchronous)
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from failover.client.carried import Place, start_of
-from failover.client.faults import TIMED_OUT, offset_of, place_of
+from failover.client.faults import STATE, TIMED_OUT, offset_of, place_of
 from runtime.config import ClusterConfig
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +71,7 @@ class Membership:
         self._starts = dict(starts)  # of it, what has not been assigned yet
         self._owned: set[Place] = set()
         self._positions: dict[Place, int] = {}
+        self._delivered: dict[Place, int] = {}  # also of partitions that went to others since
         self._committed: dict[Place, int] = {}
         self._left_behind: dict[Place, int] = {}
         self._buffered: list[Message] = []
@@ -105,8 +106,16 @@ class Membership:
             messages = self._consumer.consume(count, timeout_s)
         for message in messages:
             if message.error() is None:
-                self._positions[place_of(message)] = offset_of(message) + 1
+                place, behind = place_of(message), offset_of(message) + 1
+                self._positions[place] = self._delivered[place] = behind
         return messages
+
+    def check_delivered(self, message: Message) -> None:
+        """Raise KafkaException for a message of another site that would move the group too far."""
+        place, offset = place_of(message), offset_of(message)
+        if offset >= self._delivered.get(place, 0):
+            reason = f"{place[0]}-{place[1]} at {offset} was not delivered here"
+            raise KafkaException(KafkaError(STATE, reason))
 
     @property
     def owned(self) -> list[TopicPartition]:
