@@ -14,7 +14,7 @@ from failover.map_follower import MapFollower
 from failover.plan import Plan, Refusal, Request, Resume, decide, describe
 from failover.report import step_line
 from failover.snapshot import flow_between, open_ends, take_snapshot
-from failover.steps import PromotionState, StepName, is_switched
+from failover.steps import PromotionState, is_switched
 from failover.store import WitnessStore, find_unfinished, read_journals
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
@@ -118,8 +118,6 @@ class Controller:
         """End a planned promotion whose source was lost; the new one takes on what it has done."""
         old = self._store(replaced.epoch)
         replaced = await old.take_over()
-        if StepName.ANNOUNCE in replaced.step_states:
-            await old.announce(replaced, None)
         journal = replace(journal, steps=taken_on(replaced, journal.kind))
         reason = f"{journal.source} was lost: replaced by the promotion with epoch {journal.epoch}"
         ended = replace(turn_back(replaced, reason), state=PromotionState.ROLLED_BACK)

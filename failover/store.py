@@ -94,15 +94,24 @@ class WitnessStore:
 
         return await self._lease.act(claim)
 
-    async def replace_by(self, journal: Journal, ended: Journal) -> "WitnessStore":
-        """Write our last version and another promotion's first one, both or neither.
+    @property
+    def claim(self) -> Check:
+        """Return what holds for as long as nobody else has taken the journal over."""
+        return Check(path=self._path, version=self._version)
 
-        Return the store of the other. Raises Superseded.
+    async def replace_by(self, journal: Journal, ended: Journal) -> "WitnessStore":
+        """Write our last version and another promotion's first one, all or nothing.
+
+        What was announced is taken back with it. Return the store of the other. Raises StepFailed
+        without an active site, and Superseded.
         """
         data, path = encode_journal(journal), self._paths.journal(journal.epoch)
+        active, version = await self._lease.act(self._active)
+        stays = replace(active, moving_to=None).encode()
         operations = (
             SetData(path=self._path, data=encode_journal(ended), version=self._version),
             Create(path=path, data=data),
+            SetData(path=self._paths.active, data=stays, version=version),
         )
 
         async def write() -> None:
@@ -150,7 +159,7 @@ class WitnessStore:
             try:
                 await self._zookeeper.transaction(
                     (
-                        Check(path=self._path, version=self._version),
+                        self.claim,
                         SetData(path=self._paths.active, data=data, version=version),
                     )
                 )

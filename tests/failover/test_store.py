@@ -10,8 +10,8 @@ from failover.journal import Journal, encode_journal
 from failover.lease import Lease
 from failover.steps import PromotionKind, PromotionState
 from failover.store import Superseded, WitnessStore
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import BadVersion, Create, Node, Operation, SetData, ZooKeeper
+from runtime.witness import ActiveSite, WitnessPaths
+from runtime.zookeeper import BadVersion, Check, Create, Node, Operation, SetData, ZooKeeper
 from runtime.zookeeper_faults import ZooKeeperUnreachable
 
 T = TypeVar("T")
@@ -27,6 +27,8 @@ ENDED = Journal(
     state=PromotionState.ROLLED_BACK,
 )
 
+MOVING = ActiveSite(site="dc1", epoch=0, moving_to="dc2")
+
 
 @dataclass(slots=True)
 class Memory:
@@ -34,6 +36,12 @@ class Memory:
 
     nodes: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     lost_answers: int = 0
+
+    def version(self, path: str) -> int:
+        """The version of a node; -1 without one."""
+        return self.nodes.get(path, (b"", -1))[1]
+
+    async def ensure(self, _: str) -> None: ...
 
     async def get(self, path: str) -> Node | None:
         if path not in self.nodes:
@@ -48,11 +56,11 @@ class Memory:
 
     async def transaction(self, operations: Sequence[Operation]) -> None:
         for one in operations:
-            if isinstance(one, SetData) and self.nodes[one.path][1] != one.version:
+            if isinstance(one, SetData | Check) and one.version not in {-1, self.version(one.path)}:
                 raise BadVersion(one.path)
         for one in operations:
-            assert isinstance(one, SetData | Create)
-            self.nodes[one.path] = (one.data, getattr(one, "version", -1) + 1)
+            if isinstance(one, SetData | Create):
+                self.nodes[one.path] = (one.data, self.version(one.path) + 1)
         if self.lost_answers:
             self.lost_answers -= 1
             raise ZooKeeperUnreachable("lost")
@@ -70,7 +78,8 @@ class Certain:
 
 
 async def taken_over(memory: Memory) -> WitnessStore:
-    memory.nodes[PATHS.journal(1)] = (encode_journal(OLD), 4)
+    memory.nodes.setdefault(PATHS.journal(1), (encode_journal(OLD), 4))
+    memory.nodes.setdefault(PATHS.active, (MOVING.encode(), 1))
     store = WitnessStore(cast("ZooKeeper", memory), PATHS, cast("Lease", Certain()), 1)
     await store.take_over()
     return store
@@ -85,6 +94,7 @@ async def test_one_promotion_ends_as_the_other_begins(lost_answers: int) -> None
     assert memory.nodes == {
         PATHS.journal(1): (encode_journal(ENDED), 6),
         PATHS.journal(2): (encode_journal(NEW), 0),
+        PATHS.active: (ActiveSite(site="dc1", epoch=0).encode(), 2),
     }
     await successor.save(NEW)
     assert memory.nodes[PATHS.journal(2)][1] == 1
@@ -97,3 +107,4 @@ async def test_neither_is_written_by_who_was_superseded() -> None:
     with pytest.raises(Superseded, match="was written by another controller"):
         await store.replace_by(NEW, ENDED)
     assert PATHS.journal(2) not in memory.nodes
+    assert memory.nodes[PATHS.active] == (MOVING.encode(), 1)
