@@ -236,15 +236,16 @@ class PromotionEffects:
         return Outcome(facts={"records": records, "starts": starts, "ends": ends})
 
     async def _stop_flow(self, journal: Journal) -> Outcome:
-        return Outcome(facts=await self.control.stop(journal.epoch, self.limits.stop_timeout_ms))
+        timeout_ms, claim = self.limits.stop_timeout_ms, self.store.claim
+        return Outcome(facts=await self.control.stop(journal.epoch, timeout_ms, claim))
 
     async def _start_reverse(self, journal: Journal) -> Outcome:
         if self.reverse is not None:
-            await self.reverse.start(journal.epoch)
+            await self.reverse.start(journal.epoch, self.store.claim)
         return Outcome(facts={"configured": self.reverse is not None})
 
     async def _start_flow(self, journal: Journal) -> Facts:
-        await self.control.start(journal.epoch)
+        await self.control.start(journal.epoch, self.store.claim)
         return {}
 
     async def _seal(self, journal: Journal) -> Outcome:

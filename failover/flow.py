@@ -7,9 +7,19 @@ import trio
 
 from failover.execute import StepFailed
 from failover.journal import Facts
+from failover.store import Superseded
 from runtime.config import FlowConfig
 from runtime.witness import FlowCommand, WitnessPaths, WorkerInfo
-from runtime.zookeeper import Node, NodeExists, ZooKeeper
+from runtime.zookeeper import (
+    BadVersion,
+    Check,
+    Create,
+    Node,
+    NodeExists,
+    NoNode,
+    SetData,
+    ZooKeeper,
+)
 
 
 class FlowControl:
@@ -37,17 +47,21 @@ class FlowControl:
         """Return the command that was last obeyed."""
         return _command(await self._zookeeper.get(self._acknowledged))
 
-    async def start(self, epoch: int) -> None:
-        """Let the flow run; a daemon that is there obeys by itself."""
-        await self._order(FlowCommand(epoch=epoch, run=True))
+    async def start(self, epoch: int, claim: Check) -> None:
+        """Let the flow run; a daemon that is there obeys by itself.
 
-    async def stop(self, epoch: int, timeout_ms: int) -> Facts:
+        Raises Superseded when the claim, the promotion's journal as we know it, is no more.
+        """
+        await self._order(FlowCommand(epoch=epoch, run=True), claim)
+
+    async def stop(self, epoch: int, timeout_ms: int, claim: Check) -> Facts:
         """Stop the flow and return once everything it had in flight is settled.
 
-        A daemon that dies meanwhile has settled by that. Raises StepFailed after `timeout_ms`.
+        A daemon that dies meanwhile has settled by that. Raises StepFailed after `timeout_ms`, and
+        Superseded.
         """
         order = FlowCommand(epoch=epoch, run=False)
-        await self._order(order)
+        await self._order(order, claim)
         outcome = ""
         with trio.move_on_after(timeout_ms / 1000) as patience:
             async with trio.open_nursery() as nursery:
@@ -67,16 +81,19 @@ class FlowControl:
             )
         return {"flow": outcome}
 
-    async def _order(self, order: FlowCommand) -> None:
+    async def _order(self, order: FlowCommand, claim: Check) -> None:
+        """Write the command, unless somebody else goes on with the promotion by now."""
+        await self._zookeeper.ensure(self._command.rpartition("/")[0])
         while True:
-            node = await self._zookeeper.get(self._command)
-            if node is not None:
-                await self._zookeeper.set(self._command, order.encode())
-                return
+            known = await self._zookeeper.get(self._command)
+            write = SetData if known is not None else Create
+            operation = write(path=self._command, data=order.encode())
             try:
-                await self._zookeeper.create(self._command, order.encode(), make_parents=True)
+                await self._zookeeper.transaction((claim, operation))
             except NodeExists:
                 continue
+            except (BadVersion, NoNode) as error:
+                raise Superseded(f"{claim.path} was written by another controller") from error
             return
 
     async def _wait_acknowledged(self, order: FlowCommand) -> None:

@@ -6,13 +6,15 @@ from typing import TypeVar, cast
 
 import pytest
 
+from failover.flow import FlowControl
 from failover.journal import Journal, encode_journal
 from failover.lease import Lease
 from failover.steps import PromotionKind, PromotionState
 from failover.store import Superseded, WitnessStore
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
 from runtime.zookeeper import BadVersion, Check, Create, Node, Operation, SetData, ZooKeeper
 from runtime.zookeeper_faults import ZooKeeperUnreachable
+from tests.failover.test_witness import FLOW
 
 T = TypeVar("T")
 PATHS = WitnessPaths(root="/r")
@@ -108,3 +110,22 @@ async def test_neither_is_written_by_who_was_superseded() -> None:
         await store.replace_by(NEW, ENDED)
     assert PATHS.journal(2) not in memory.nodes
     assert memory.nodes[PATHS.active] == (MOVING.encode(), 1)
+
+
+def flow_of(memory: Memory) -> FlowControl:
+    return FlowControl(cast("ZooKeeper", memory), PATHS, FLOW)
+
+
+async def test_a_command_of_who_was_superseded_comes_too_late() -> None:
+    """What a killed controller had sent may arrive when its successor has gone on."""
+    memory = Memory()
+    zombie = await taken_over(memory)
+    await flow_of(memory).start(1, zombie.claim)
+    command = PATHS.command("dc1", "dc2")
+    assert FlowCommand.decode(memory.nodes[command][0]) == FlowCommand(epoch=1, run=True)
+    successor = await taken_over(memory)
+    with pytest.raises(Superseded, match="was written by another controller"):
+        await flow_of(memory).stop(1, 1_000, zombie.claim)
+    assert FlowCommand.decode(memory.nodes[command][0]) == FlowCommand(epoch=1, run=True)
+    await flow_of(memory).start(2, successor.claim)
+    assert FlowCommand.decode(memory.nodes[command][0]) == FlowCommand(epoch=2, run=True)

@@ -12,13 +12,13 @@ import trio
 
 from failover.execute import StepFailed
 from failover.flow import FlowControl
-from failover.journal import Journal, JournalUnreadable, begin_step
+from failover.journal import Journal, JournalUnreadable, begin_step, encode_journal
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.steps import PromotionKind, PromotionState, StepName
 from failover.store import Superseded, WitnessStore, find_unfinished, read_journals
 from runtime.config import FlowConfig, PatternSet
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
 from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
 
 pytestmark = pytest.mark.integration
@@ -179,24 +179,32 @@ async def test_a_garbled_journal_is_named(tmp_path: Path) -> None:
 async def test_a_flow_is_stopped_when_its_daemon_says_so(tmp_path: Path) -> None:
     async with witness(tmp_path) as there:
         await run_worker(there.zookeeper)
+        claim = await journal_of(there.zookeeper)
         control = FlowControl(there.zookeeper, PATHS, FLOW)
         with pytest.raises(StepFailed, match=r"the flow dc1->dc2 did not stop within 0.2 s"):
-            await control.stop(1, 200)
+            await control.stop(1, 200, claim)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(obey, there.zookeeper)
-            assert await control.stop(2, 5_000) == {"flow": "settled"}
+            assert await control.stop(2, 5_000, claim) == {"flow": "settled"}
         assert await control.command() == FlowCommand(epoch=2, run=False)
-        await control.start(2)
+        await control.start(2, claim)
         assert await control.command() == FlowCommand(epoch=2, run=True)
 
 
 async def test_a_flow_whose_daemon_dies_is_stopped_by_that(tmp_path: Path) -> None:
     async with witness(tmp_path) as there:
         worker = await run_worker(there.zookeeper)
+        claim = await journal_of(there.zookeeper)
         control = FlowControl(there.zookeeper, PATHS, FLOW)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(there.zookeeper.delete, worker)
-            assert await control.stop(1, 5_000) == {"flow": "nobody runs it"}
+            assert await control.stop(1, 5_000, claim) == {"flow": "nobody runs it"}
+
+
+async def journal_of(zookeeper: ZooKeeper) -> Check:
+    """Write a journal; it is ours."""
+    await zookeeper.create(PATHS.journal(1), encode_journal(JOURNAL), make_parents=True)
+    return Check(path=PATHS.journal(1), version=0)
 
 
 async def run_worker(zookeeper: ZooKeeper) -> str:
