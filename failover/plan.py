@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from failover.journal import Journal
-from failover.steps import ORDER, PromotionKind, StepName, is_switched
+from failover.steps import ORDER, Direction, PromotionKind, StepName, is_switched
 
 TopicPartition: TypeAlias = tuple[str, int]
 
@@ -120,6 +120,10 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
     planned = request.kind is PromotionKind.PLANNED
     view = snapshot.source if planned else snapshot.target
     assert view is not None, "a flow has a source"
+    if not view.ends:
+        return Refusal(
+            reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves"
+        )
     if journal_bytes(view.ends) > JOURNAL_BYTES:
         return Refusal(
             reason=f"{len(view.ends)} partitions are too many for one journal, which must fit a"
@@ -257,6 +261,15 @@ EXPLAINED_LOST: Final[Mapping[StepName, str]] = {
 }
 
 
+def describe_resume(resume: Resume) -> str:
+    """Return the line that `plan` prints and `promote` begins with when one is unfinished."""
+    journal = resume.journal
+    what = f"the {journal.kind} promotion of {journal.site}, epoch {journal.epoch}"
+    if journal.direction is Direction.BACK:
+        return f"takes back {what}: {journal.reason}"
+    return f"goes on with {what}"
+
+
 def describe(plan: Plan) -> tuple[str, ...]:
     """Return the plan as the lines that `plan` prints and `promote` begins with."""
     topics = len({topic for topic, _ in plan.partitions})
@@ -271,8 +284,15 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
         f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
+        *_replaced(plan.supersedes),
         *(
             f"  {number:2}. {step:<13} {explained[step].format(**names)}"
             for number, step in enumerate(ORDER[plan.kind], start=1)
         ),
     )
+
+
+def _replaced(journal: Journal | None) -> tuple[str, ...]:
+    if journal is None:
+        return ()
+    return (f"  replaces the unfinished {journal.kind} promotion, epoch {journal.epoch}",)

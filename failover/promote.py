@@ -11,7 +11,15 @@ from failover.flow import FlowControl
 from failover.journal import Journal, taken_on, turn_back
 from failover.lease import Lease, hold_lease
 from failover.map_follower import MapFollower
-from failover.plan import Plan, Refusal, Request, Resume, decide, describe
+from failover.plan import (
+    Plan,
+    Refusal,
+    Request,
+    Resume,
+    decide,
+    describe,
+    describe_resume,
+)
 from failover.report import step_line
 from failover.snapshot import flow_between, open_ends, take_snapshot
 from failover.steps import PromotionState, is_switched
@@ -53,7 +61,7 @@ class Controller:
             case Refusal(reason=reason):
                 raise Refused(reason)
             case Resume(journal=found):
-                self.show(f"going on with the {found.kind} promotion of {found.site}")
+                self.show(describe_resume(decision))
                 store = self._store(found.epoch)
                 journal = await store.take_over()
             case Plan():
@@ -167,9 +175,7 @@ async def plan_lines(configuration: Configuration, request: Request) -> Iterator
     match decision:
         case Refusal(reason=reason):
             raise Refused(reason)
-        case Resume(journal=journal):
-            return iter(
-                (f"go on with the {journal.kind} promotion of {journal.site}, {journal.direction}",)
-            )
+        case Resume():
+            return iter((describe_resume(decision),))
         case Plan():
             return iter(describe(decision))

@@ -4,8 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from failover.journal import Journal, begin_step, end_step
-from failover.plan import Plan, Refusal, Request, Resume, SiteView, Snapshot, decide, describe
+from failover.journal import Journal, begin_step, end_step, turn_back
+from failover.plan import (
+    Plan,
+    Refusal,
+    Request,
+    Resume,
+    SiteView,
+    Snapshot,
+    decide,
+    describe,
+    describe_resume,
+)
 from failover.steps import ORDER, PromotionKind, StepName, StepState
 
 ENDS = {("orders", 0): 100, ("orders", 1): 50}
@@ -148,3 +158,34 @@ def test_the_plan_is_the_text_that_promote_begins_with() -> None:
     )
     assert len(lines) == 4 + len(ORDER[PromotionKind.PLANNED])
     assert "close dc1 for writes" in lines[6]
+
+
+def test_an_unfinished_promotion_that_is_going_back_is_said_to_be_taken_back() -> None:
+    journal = unfinished(PromotionKind.PLANNED, StepName.PREFLIGHT)
+    forward = "goes on with the planned promotion of dc2, epoch 4"
+    assert describe_resume(Resume(journal=journal)) == forward
+    back = turn_back(journal, "drain: too slow")
+    assert describe_resume(Resume(journal=back)) == (
+        "takes back the planned promotion of dc2, epoch 4: drain: too slow"
+    )
+
+
+def test_the_plan_names_the_promotion_that_it_replaces() -> None:
+    begun = unfinished(PromotionKind.PLANNED, StepName.FENCE)
+    plan = decide(replace(DC1_DOWN, unfinished=begun), LOST)
+    assert isinstance(plan, Plan)
+    assert "  replaces the unfinished planned promotion, epoch 4" in describe(plan)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "request_", "site"),
+    [
+        (replace(ALL_WELL, source=replace(DC1, ends={})), PLANNED, "dc1"),
+        (replace(DC1_DOWN, target=replace(DC2, ends={})), LOST, "dc2"),
+    ],
+)
+def test_where_nothing_would_move_nothing_is_begun(
+    snapshot: Snapshot, request_: Request, site: str
+) -> None:
+    reason = f"no topic of the flow dc1->dc2 is on {site}, so nothing moves"
+    assert decide(snapshot, request_) == Refusal(reason=reason)
