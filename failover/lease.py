@@ -49,11 +49,17 @@ class LeaseLost(Exception):
 class Lease:
     """The right to act, for as long as the session that got it lives."""
 
-    def __init__(self, zookeeper: ZooKeeper, clock_ms: Callable[[], int] = uptime_ms) -> None:
-        """Use hold_lease()."""
+    def __init__(
+        self,
+        zookeeper: ZooKeeper,
+        clock_ms: Callable[[], int] = uptime_ms,
+        *,
+        session_id: int | None = None,
+    ) -> None:
+        """Use hold_lease(); `session_id` is whose node it is, by default the present session's."""
         self._zookeeper = zookeeper
-        self._session_id = zookeeper.session_id
-        self._session = SessionLease(zookeeper, clock_ms)
+        self._session_id = zookeeper.session_id if session_id is None else session_id
+        self._session = SessionLease(zookeeper, clock_ms, session_id=session_id)
         self._acting: set[trio.CancelScope] = set()
         self._refusals = 0
 
@@ -142,11 +148,12 @@ async def hold_lease(
     Raises LeaseHeld when somebody still holds it after `wait_ms`.
     """
     owner = {"host": socket.gethostname(), "pid": os.getpid(), "machine": _machine()}
-    with trio.move_on_after(wait_ms / 1000) as patience:
-        await _take(zookeeper, paths.lease, json.dumps(owner).encode())
-    if patience.cancelled_caught:
+    session_id: int | None = None
+    with trio.move_on_after(wait_ms / 1000):
+        session_id = await _take(zookeeper, paths.lease, json.dumps(owner).encode())
+    if session_id is None:
         raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, paths)}")
-    lease = Lease(zookeeper)
+    lease = Lease(zookeeper, session_id=session_id)
     try:
         async with background_tasks() as tasks:
             tasks.start_soon(lease.follow_session)
@@ -157,18 +164,21 @@ async def hold_lease(
             await _give_back(zookeeper, paths.lease)
 
 
-async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> None:
+async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> int:
+    """Make the node and return the session that it goes with, or one that is over already."""
     async with zookeeper.watch_data(path) as values:
         async for node in values:
             if node is not None:
                 if _is_of_dead_process(node.data):
                     await _remove(zookeeper, path, node.version)
                 continue  # it changes when the holder leaves or its session expires
+            session_id = zookeeper.session_id
             try:
                 await zookeeper.create(path, owner, ephemeral=True, make_parents=True)
             except NodeExists:
                 continue
-            return
+            return session_id
+    raise AssertionError("a watch does not end by itself")
 
 
 async def _remove(zookeeper: ZooKeeper, path: str, version: int) -> None:

@@ -43,10 +43,19 @@ class Witness(Protocol):
 class SessionLease:
     """The right to write that goes with one session."""
 
-    def __init__(self, witness: Witness, clock_ms: Callable[[], int] = uptime_ms) -> None:
-        """Be over; `confirm` begins it. `clock_ms` counts suspended time too."""
+    def __init__(
+        self,
+        witness: Witness,
+        clock_ms: Callable[[], int] = uptime_ms,
+        *,
+        session_id: int | None = None,
+    ) -> None:
+        """Be over; `confirm` begins it. `clock_ms` counts suspended time too.
+
+        `session_id` is the session it goes with, the present one by default.
+        """
         self._witness = witness
-        self._session_id = witness.session_id
+        self._session_id = witness.session_id if session_id is None else session_id
         self._clock_ms = clock_ms
         self._until_ms = clock_ms()
 

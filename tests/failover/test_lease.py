@@ -133,3 +133,21 @@ async def test_another_session_gives_no_right_to_send() -> None:
     with trio.fail_after(60):
         await lease.confirm_session()
     assert not lease.may_send()
+
+
+async def test_a_lease_goes_with_the_session_that_took_it_and_with_no_later_one() -> None:
+    """As after a pause between the two: the node is gone with its session, and we hear nothing."""
+
+    class Replaced(SleepyWitness):
+        async def create(self, path: str, *_: object, **__: object) -> str:
+            await trio.lowlevel.checkpoint()
+            self.session_id = OF_ANOTHER
+            return path
+
+    witness = Replaced()
+    paths = WitnessPaths(root="/r")
+    with trio.fail_after(60):
+        async with hold_lease(cast("ZooKeeper", witness), paths, wait_ms=60_000) as lease:
+            with pytest.raises(LeaseLost):
+                await lease.act(trio.lowlevel.checkpoint)
+            assert not lease.may_send()
