@@ -149,17 +149,18 @@ async def hold_lease(
     """
     owner = {"host": socket.gethostname(), "pid": os.getpid(), "machine": _machine()}
     session_id: int | None = None
-    with trio.move_on_after(wait_ms / 1000):
-        session_id = await _take(zookeeper, paths.lease, json.dumps(owner).encode())
-    if session_id is None:
-        raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, paths)}")
-    lease = Lease(zookeeper, session_id=session_id)
     try:
+        with trio.move_on_after(wait_ms / 1000):
+            session_id = await _take(zookeeper, paths.lease, json.dumps(owner).encode())
+        if session_id is None:
+            raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, paths)}")
+        lease = Lease(zookeeper, session_id=session_id)
         async with background_tasks() as tasks:
             tasks.start_soon(lease.follow_session)
             tasks.start_soon(lease.confirm_session)
             yield lease
     finally:
+        # Also one that came when it was not waited for any more: it would go with our session only.
         with trio.move_on_after(1, shield=True):
             await _give_back(zookeeper, paths.lease)
 

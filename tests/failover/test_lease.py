@@ -8,11 +8,12 @@ from typing import cast
 
 import pytest
 import trio
+from trio.testing import MockClock
 
-from failover.lease import LeaseLost, _is_of_dead_process, _machine, hold_lease
+from failover.lease import LeaseHeld, LeaseLost, _is_of_dead_process, _machine, hold_lease
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import ZooKeeper
-from tests.failover.sleeping import OF_ANOTHER, SleepyWitness
+from runtime.zookeeper import Node, ZooKeeper
+from tests.failover.sleeping import OF_ANOTHER, OURS, SleepyWitness
 from wire.net import NetworkFault
 
 
@@ -151,3 +152,36 @@ async def test_a_lease_goes_with_the_session_that_took_it_and_with_no_later_one(
             with pytest.raises(LeaseLost):
                 await lease.act(trio.lowlevel.checkpoint)
             assert not lease.may_send()
+
+
+class SlowWitness(SleepyWitness):
+    """Makes a node at once, and says so late."""
+
+    __slots__ = ("node",)
+
+    async def create(self, path: str, data: bytes, **_: object) -> str:  # type: ignore[override]
+        self.node: Node | None = Node(
+            data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=OURS
+        )
+        await trio.sleep(10)
+        return path
+
+    async def get(self, _: str) -> Node | None:  # type: ignore[override]
+        await trio.lowlevel.checkpoint()
+        return self.node
+
+    async def delete(self, _: str, *, version: int) -> None:
+        assert version == 0
+        await trio.lowlevel.checkpoint()
+        self.node = None
+
+
+async def test_a_lease_that_came_too_late_is_given_back(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    """Whoever asked for it may go on with its session, as `failover serve` does."""
+    witness = SlowWitness()
+    with pytest.raises(LeaseHeld):
+        async with hold_lease(cast("ZooKeeper", witness), WitnessPaths(root="/r"), wait_ms=100):
+            raise AssertionError("nobody was told that the lease is taken")
+    assert witness.node is None
