@@ -6,6 +6,7 @@ partition count: what moves), `preflight.fence` (the target's fence before), `dr
 `drain.ends` (the source's logs behind the fence).
 """
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
 from failover.execute import Outcome, StepFailed
 from failover.fence import Fence, FenceDoesNotHold, read_fence, set_fence, wait_holds
 from failover.flow import FlowControl
-from failover.groups import GROUPS_BYTES, BothMaps, move_groups, wait_left
+from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
@@ -27,8 +28,10 @@ from failover.site import Place, Site, brief, by_topic, client_let_through
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
+from runtime.witness import WitnessGarbled
 from wire.net import NetworkFault
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Step: TypeAlias = Callable[[Journal], Awaitable[Outcome]]
 Undo: TypeAlias = Callable[[Journal], Awaitable[Facts]]
@@ -100,7 +103,20 @@ class PromotionEffects:
         # A promotion that this one replaces may have opened the target already.
         known = _listed(journal.facts(StepName.PREFLIGHT), "fence")
         fence = known or (await read_fence(self.target.cluster)).topics
-        return Outcome(facts={"topics": _counted(places), "fence": list(map(str, fence))})
+        facts: Facts = {"topics": _counted(places), "fence": list(map(str, fence))}
+        if journal.kind is PromotionKind.SOURCE_LOST:
+            facts = {**facts, "unmirrored": await self._unmirrored(places)}
+        return Outcome(facts=facts)
+
+    async def _unmirrored(self, places: Collection[Place]) -> dict[str, int]:
+        """Return how many partitions of each topic the mirror knew of and the target has not."""
+        try:
+            known = await self.control.assigned()
+        except WitnessGarbled as fault:
+            _LOG.warning("what the mirror knew of the lost source is not known: %s", fault)
+            return {}
+        lost = sorted(place for place in known - set(places) if self.flow.topics.matches(place[0]))
+        return fitting(_counted(lost), GROUPS_BYTES)
 
     # --- the two clients' sides of it ------------------------------------------------------------
 

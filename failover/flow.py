@@ -7,9 +7,10 @@ import trio
 
 from failover.execute import StepFailed
 from failover.journal import Facts
+from failover.site import Place
 from failover.store import Superseded
 from runtime.config import FlowConfig
-from runtime.witness import FlowCommand, WitnessPaths, WorkerInfo
+from runtime.witness import FlowCommand, WitnessPaths, WorkerInfo, assigned_places
 from runtime.zookeeper import (
     BadVersion,
     Check,
@@ -31,6 +32,7 @@ class FlowControl:
         self._name = flow.name
         self._worker = paths.worker(flow.source, flow.target)
         self._workers = paths.workers(flow.source, flow.target)
+        self._assignment = paths.assignment(flow.source, flow.target)
         self._command = paths.command(flow.source, flow.target)
         self._acknowledged = paths.acknowledged(flow.source, flow.target)
 
@@ -46,6 +48,11 @@ class FlowControl:
     async def acknowledged(self) -> FlowCommand | None:
         """Return the command that was last obeyed."""
         return _command(await self._zookeeper.get(self._acknowledged))
+
+    async def assigned(self) -> frozenset[Place]:
+        """Return the source's partitions that the flow knew of last; raises WitnessGarbled."""
+        node = await self._zookeeper.get(self._assignment)
+        return frozenset() if node is None else assigned_places(node.data)
 
     async def start(self, epoch: int, claim: Check) -> None:
         """Let the flow run; a daemon that is there obeys by itself.

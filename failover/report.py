@@ -91,6 +91,9 @@ def _lost(journal: Journal) -> Iterator[str]:
             f"  {ends.topic}-{ends.partition}: mirrored up to {journal.source} offset"
             f" {ends.mirrored_source_end} ({journal.site} {ends.target_end})"
         )
+    unmirrored: Any = journal.facts(StepName.PREFLIGHT).get("unmirrored", {})
+    for topic, count in unmirrored.items():
+        yield f"  {topic}: {count} partitions of {journal.source} are not on {journal.site} at all"
     fence: Any = journal.facts(StepName.FENCE)
     if not fence["fenced"]:
         yield f"  warning  {journal.source} could not be fenced: {fence['why']}"

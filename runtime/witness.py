@@ -13,6 +13,7 @@
 """
 
 import json
+import zlib
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -74,6 +75,23 @@ class FlowCommand(_JsonNode):
     KIND: ClassVar[str] = "flow command"
     epoch: int
     run: bool
+
+
+def assigned_places(data: bytes) -> frozenset[tuple[str, int]]:
+    """Return the partitions that an assignment gives to anybody: all that the flow knew of.
+
+    The rest of it is mirror.handover's. Raises WitnessGarbled.
+    """
+    try:
+        found: Any = json.loads(zlib.decompress(data))
+        return frozenset(
+            (str(topic), int(index))
+            for topics in found["owners"].values()
+            for topic, indexes in topics.items()
+            for index in indexes
+        ) | {(str(topic), int(index)) for topic, index, *_ in found["leaving"]}
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,10 +60,14 @@ def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> N
 
 
 def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> None:
-    facts: dict[StepName, Facts] = {StepName.FENCE: {"fenced": False, "why": "no answer"}}
+    facts: dict[StepName, Facts] = {
+        StepName.PREFLIGHT: {"topics": {"orders": 1}, "unmirrored": {"new": 3}},
+        StepName.FENCE: {"fenced": False, "why": "no answer"},
+    }
     assert list(summary(done(PromotionKind.SOURCE_LOST, facts))) == [
         "dc2 is active (epoch 1), RTO 2.25 s",
         "  orders-0: mirrored up to dc1 offset 42 (dc2 40)",
+        "  new: 3 partitions of dc1 are not on dc2 at all",
         "  warning  dc1 could not be fenced: no answer",
         (
             "  warning  keep dc1 down, or `failover serve` up, which closes it for writes when it"

@@ -1,0 +1,80 @@
+"""What a lost source had and the target never got is named from what the mirror knew last."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+
+from failover.journal import Facts, Journal, begin_step
+from failover.promote import Controller
+from failover.steps import PromotionKind, StepName
+from failover.store import WitnessStore
+from mirror.handover import Assignment, Leaving
+from runtime.config import load
+from runtime.witness import WitnessGarbled, WitnessPaths, assigned_places
+from runtime.zookeeper import Node, ZooKeeper
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.failover.sites import CONFIG
+from tests.failover.sleeping import SleepyWitness
+
+KNOWN = Assignment(
+    version=3,
+    owners={("orders", 0): "w", ("orders", 1): "w", ("only-dc1", 0): "v", ("heartbeats", 0): "v"},
+    leaving={("only-dc1", 1): Leaving("v", 2, "w")},
+)
+
+
+def test_an_assignment_tells_all_that_the_flow_knew_of() -> None:
+    assert assigned_places(KNOWN.encode()) == {*KNOWN.owners, *KNOWN.leaving}
+    for data in (b"", b"{}", Assignment().encode()[:-3]):
+        with pytest.raises(WitnessGarbled, match="no valid assignment"):
+            assigned_places(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "unmirrored"),
+    [(KNOWN.encode(), {"only-dc1": 2, "orders": 1}), (b"garbled", {}), (None, {})],
+)
+async def test_the_preflight_of_a_lost_source_finds_what_only_that_had(
+    tmp_path: Path, data: bytes | None, unmirrored: dict[str, int]
+) -> None:
+    class Witness(SleepyWitness):
+        async def get(self, path: str) -> Node | None:  # type: ignore[override]
+            await trio.lowlevel.checkpoint()
+            if data is None or path != WitnessPaths(root="/r").assignment("dc1", "dc2"):
+                return None
+            return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
+
+    assert await preflight(tmp_path, Witness()) == {
+        "topics": {"orders": 1},
+        "fence": ["orders"],
+        "unmirrored": unmirrored,
+    }
+
+
+async def preflight(folder: Path, witness: SleepyWitness) -> Facts:
+    """What is found when dc1 is lost, and dc2 has one partition of orders."""
+    async with run_fake_cluster() as target:
+        target.create_topic("orders", 0)
+        [(host, port)] = target.bootstrap
+        file = folder / "dc.yaml"
+        file.write_text(
+            CONFIG.format(dc1="a:1", dc2=f"{host}:{port}", witness="w:1", path="/r", topics="o.*")
+        )
+        configuration = load(file)
+        controller = Controller(
+            configuration=configuration,
+            zookeeper=cast("ZooKeeper", witness),
+            lease=witness.lease(),
+            show=lambda _: None,
+        )
+        kind = PromotionKind.SOURCE_LOST
+        journal = Journal(epoch=1, site="dc2", source="dc1", kind=kind, started_ms=0)
+        journal = begin_step(journal, StepName.PREFLIGHT, 0)
+        [record] = journal.steps
+        journal = replace(journal, steps=(replace(record, facts={"fence": ["orders"]}),))
+        [flow] = configuration.flows
+        async with controller._effects(cast("WitnessStore", None), flow) as effects:
+            return (await effects.run(StepName.PREFLIGHT, journal)).facts
