@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 
+from mirror.handover import Assignment
 from mirror.orders import How, OrderRefused, Orders, Pause, Restart, Scope
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
@@ -38,13 +39,14 @@ def flow_named(configuration: Configuration, name: str) -> FlowConfig:
 async def pause(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Pause a scope until it is resumed; return what to tell."""
     order = Pause(scope=scope, by=_who(), since_ms=now_ms())
-    return await _order(configuration, flow, f"{scope} is paused", lambda old: old.paused(order))
+    told = f"{scope} is paused"
+    return await _order(configuration, flow, scope, told, lambda old: old.paused(order))
 
 
 async def resume(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Take back what was paused; return what to tell."""
     told = f"{scope} is resumed"
-    return await _order(configuration, flow, told, lambda old: old.resumed(scope))
+    return await _order(configuration, flow, scope, told, lambda old: old.resumed(scope))
 
 
 async def restart(configuration: Configuration, flow: str, scope: Scope, how: How) -> str:
@@ -56,13 +58,18 @@ async def restart(configuration: Configuration, flow: str, scope: Scope, how: Ho
     return await _order(
         configuration,
         flow,
+        scope,
         told,
         lambda old: Orders(pauses=old.pauses, restarts=(*old.restarts, order)),
     )
 
 
 async def _order(
-    configuration: Configuration, name: str, told: str, change: Callable[[Orders], Orders]
+    configuration: Configuration,
+    name: str,
+    scope: Scope,
+    told: str,
+    change: Callable[[Orders], Orders],
 ) -> str:
     flow = flow_named(configuration, name)
     coordination = configuration.coordination
@@ -74,6 +81,9 @@ async def _order(
             await _change(zookeeper, paths.orders(flow.source, flow.target), change)
             worker = await zookeeper.get(paths.worker(flow.source, flow.target))
             workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()
+            assignment = await zookeeper.get(paths.assignment(flow.source, flow.target))
+            if assignment is not None and not _is_mirrored(scope, assignment.data):
+                told += " (nothing by that name is mirrored now)"
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise OrderFailed(str(fault)) from fault
     if worker is None:
@@ -83,6 +93,12 @@ async def _order(
     if len(workers) > 1:
         obeys = f"the {len(workers)} workers obey, of which process {running.pid} leads"
     return f"{flow.name}: {told}; {obeys}"
+
+
+def _is_mirrored(scope: Scope, assignment: bytes) -> bool:
+    """Whether some partition is in the scope; an order for one that comes later holds too."""
+    places = Assignment.decode(assignment).mirrored_by
+    return scope.topic is None or any(scope.covers(*place) for place in places)
 
 
 async def _change(zookeeper: ZooKeeper, path: str, change: Callable[[Orders], Orders]) -> None:

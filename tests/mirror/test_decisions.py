@@ -120,6 +120,10 @@ def test_pauses_hold_over_a_restart_of_the_daemon_until_they_are_taken_back(
         assert "rest:1 is paused; process" in order(file, "pause", "dc1-dc2", "rest:1")
         line = mirror.wait_state("rest", "paused", 1)
         assert line["reason"].startswith("paused by ")
+        for mistyped in ("rset", "rest:2"):
+            nothing = f"{mistyped} is paused (nothing by that name is mirrored now)"
+            assert nothing in order(file, "pause", "dc1-dc2", mistyped)
+            order(file, "resume", "dc1-dc2", mistyped)
         assert mirror.stop() == 0
         produce(sites.dc1, "rest", range(4), 0)
         produce(sites.dc1, "rest", range(5), 1)
