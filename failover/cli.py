@@ -180,10 +180,12 @@ async def _run(command: Command, options: argparse.Namespace) -> int:
         async with background_tasks() as tasks:
             await tasks.start(cancel_on_signal, scope)
             return await command(configuration, options)
-    if options.command in {"promote", "abort"}:
-        complain("stopped; run the same command again to go on, or `failover abort`")
-        return FAILED
-    return DONE
+    if options.command == "serve":
+        return DONE
+    is_noted = options.command in {"promote", "abort"}
+    go_on = "; run the same command again to go on, or `failover abort`" if is_noted else ""
+    complain(f"stopped{go_on}")
+    return FAILED
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 It also closes a lost site for writes as soon as that is back, and keeps it so (`failover.guard`).
 
 What cannot be asked is not zero: a site's gauges disappear while it does not answer, and all of
-them while the witness does not.
+them while the witness does not, or says what nobody understands.
 """
 
 import logging
@@ -17,12 +17,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from failover.guard import close_breach, find_wrong
+from failover.journal import JournalUnreadable
 from failover.status import Status, read_status
 from failover.steps import PromotionState
 from runtime.config import Configuration
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
-from runtime.zookeeper import ZooKeeperUnreachable, open_zookeeper
+from runtime.witness import WitnessGarbled
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class StatusCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield what is known now."""
         status = self.status
-        up = GaugeMetricFamily("failover_witness_up", "1 while the witness answers")
+        up = GaugeMetricFamily("failover_witness_up", "1 while the witness can be read")
         up.add_metric([], 0 if status is None else 1)
         yield up
         if status is not None:
@@ -138,7 +140,7 @@ async def _follow(configuration: Configuration, collector: StatusCollector) -> N
                     if find_wrong(collector.status) is not None:
                         await close_breach(configuration, zookeeper)
                     await trio.sleep(ASK_EVERY_S)
-        except ZooKeeperUnreachable as error:
+        except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
             collector.status = None
-            _LOG.warning("the witness does not answer: %s", error)
+            _LOG.warning("the witness cannot be read: %s", error)
             await trio.sleep(ASK_EVERY_S)

@@ -1,0 +1,61 @@
+"""What `failover serve` makes of a witness that cannot be read."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from failover import exporter
+from failover.exporter import StatusCollector
+from failover.journal import JournalUnreadable
+from failover.status import Status
+from runtime.config import load
+from runtime.witness import WitnessGarbled
+from runtime.zookeeper import NoNode, ZooKeeperUnreachable
+from tests.failover.sites import CONFIG
+from tests.failover.test_guard import BACK
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        WitnessGarbled("/r/active: no active site"),
+        JournalUnreadable("/r/failover/journal/1: no journal"),
+        NoNode("/r/active"),
+        ZooKeeperUnreachable("w:1"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: Exception,
+) -> None:
+    """Who ended with it would leave nobody to close a lost site that comes back."""
+    collector = StatusCollector()
+    collector.status = BACK
+    seen: list[Status | None] = []
+
+    @asynccontextmanager
+    async def open_zookeeper(*_: object, **__: object) -> AsyncIterator[None]:
+        yield
+
+    async def read_status(*_: object) -> Status:
+        seen.append(collector.status)
+        if len(seen) == 1:
+            raise fault
+        return BACK
+
+    monkeypatch.setattr(exporter, "open_zookeeper", open_zookeeper)
+    monkeypatch.setattr(exporter, "read_status", read_status)
+    monkeypatch.setattr(exporter, "find_wrong", lambda _: None)
+    file = tmp_path / "dc.yaml"
+    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    with trio.move_on_after(5):
+        await exporter._follow(load(file), collector)
+    assert seen[:3] == [BACK, None, BACK]
+    assert f"the witness cannot be read: {fault}" in caplog.text
