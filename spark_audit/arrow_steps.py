@@ -1,7 +1,7 @@
 """The two steps that see one partition of a topic in order: from Arrow tables to pure functions.
 
 Spark hands all rows of a group to one call, so a partition's windows have to fit into a worker's
-memory: about 0.5 KiB a record. Ranges are a thousandth of the records.
+memory: about 1.1 KiB a record. Ranges are a thousandth of the records.
 """
 
 from collections.abc import Iterable, Sequence

@@ -44,7 +44,7 @@ class Result:
         return self._rows(SUMMARY, None)
 
     def findings(self, kind: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return the findings, of one kind or all, in the order they were written.
+        """Return the findings, of one kind or all, each flow's in order.
 
         Raises ResultUnusable, as `summary` does, for files that are damaged.
         """
