@@ -1,11 +1,14 @@
 """What `failover serve` makes of a witness that cannot be read."""
 
+# ruff: noqa: ARG001 - asking for the clock is what makes it jump
+
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from failover import exporter
 from failover.exporter import StatusCollector
@@ -18,7 +21,6 @@ from tests.failover.sites import CONFIG
 from tests.failover.test_guard import BACK
 
 
-@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -32,6 +34,7 @@ from tests.failover.test_guard import BACK
 async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
     fault: Exception,
 ) -> None:
