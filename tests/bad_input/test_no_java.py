@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bad_input.programs import complaint, start, write_configuration
 from tests.clusters import run_cluster
@@ -40,6 +41,8 @@ def test_what_needs_java_says_that_there_is_none(tmp_path: Path, no_java: dict[s
     assert complaint(up, 1) == f"broker: {MISSING}"
     with run_cluster(tmp_path) as one:
         place = one.bootstrap
+        admin = AdminClient({"bootstrap.servers": place})
+        admin.create_topics([NewTopic("audited", 1)])["audited"].result(60)
         file = write_configuration(tmp_path, dc1=place, dc2=place, witness=one.zookeeper)
         audit = start("spark_audit.cli", "run", file, env=no_java)
         assert complaint(audit, 2) == f"spark-audit: could not tell: {MISSING}"
