@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 - asking for the clock is what makes it jump
 """What a look at both sites takes, and what it must not take for silence."""
 
 from collections.abc import Iterable
@@ -5,6 +6,7 @@ from typing import cast
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 import failover.snapshot
 from failover.site import Place, Site
@@ -12,8 +14,6 @@ from failover.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
 from wire.net.errors import RequestTimedOut
-
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class SlowMap:
@@ -48,13 +48,13 @@ async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault
 
 
 async def test_a_map_of_many_holes_may_take_longer_than_a_site_that_answers(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     assert await reached(monkeypatch, MAP_TIMEOUT_S - 1, None) == {("orders", 0): 7}
     assert await reached(monkeypatch, MAP_TIMEOUT_S + 1, None) == {}
 
 
 async def test_of_a_target_that_stops_answering_nothing_is_known(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     assert await reached(monkeypatch, 1, RequestTimedOut("gone")) == {}
