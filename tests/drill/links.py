@@ -169,6 +169,14 @@ def _inode_of(local_port: int, remote_port: int) -> str | None:
 
 def _holds(pid: int, wanted: str) -> bool:
     try:
-        return any(str(entry.readlink()) == wanted for entry in Path(f"/proc/{pid}/fd").iterdir())
+        held = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False  # it ended meanwhile
+    return any(_leads_to(one) == wanted for one in held)
+
+
+def _leads_to(entry: Path) -> str | None:
+    try:
+        return str(entry.readlink())
+    except OSError:
+        return None  # it was closed meanwhile

@@ -1,13 +1,17 @@
 """Relays: transparent until a link is cut, and then nothing passes until it is healed."""
 
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
-from os import getpid
+from os import fstat, getpid
+from pathlib import Path
+from socket import socket
 
+import pytest
 import trio
 
-from tests.drill.links import Links, relay
+from tests.drill.links import Links, _holds, relay
 
 
 @asynccontextmanager
@@ -54,10 +58,17 @@ async def test_a_link_of_others_that_is_cut_changes_nothing() -> None:
         assert await ask(stream, b"hello") == b"hello"
 
 
-async def test_a_process_is_known_by_its_socket() -> None:
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    """A process that has none of our sockets, nor have its children."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process.pid
+
+
+async def test_a_process_is_known_by_its_socket(stranger: int) -> None:
     """This process has a name now, and only its links are cut."""
     links = Links()
-    links.pids |= {1: "init", getpid(): "me"}
+    links.pids |= {stranger: "stranger", getpid(): "me"}
     links.cut("me", "echo")
     async with (
         echo_behind_relay(links) as port,
@@ -66,6 +77,16 @@ async def test_a_process_is_known_by_its_socket() -> None:
         with trio.move_on_after(0.2) as silence:
             await ask(stream, b"hello")
         assert silence.cancelled_caught
+
+
+def test_a_file_that_is_closed_while_it_is_looked_for_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket() as ours:
+        closed = Path(f"/proc/{getpid()}/fd/{2**30}")
+        found = [closed, *closed.parent.iterdir()]
+        monkeypatch.setattr(Path, "iterdir", lambda _: iter(found))
+        assert _holds(getpid(), f"socket:[{fstat(ours.fileno()).st_ino}]")
 
 
 async def test_a_reset_ends_the_connections_there_are() -> None:
