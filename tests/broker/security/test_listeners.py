@@ -212,18 +212,20 @@ async def test_who_does_not_say_its_name_in_time_is_hung_up_on(
 
 
 async def test_a_connection_is_authenticated_again_without_a_break(
-    tmp_path: Path, certificates: Certificates
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"connections_max_reauth_ms": 1_200}
+    # Behind the second before which nobody may, and long before the end: machines may be late.
+    monkeypatch.setattr("wire.net.sasl.RENEWED_FROM", 0.52)
+    settings = {"connections_max_reauth_ms": 2_000}
     async with secured(tmp_path, certificates, **settings) as rig:
         allowed = security(certificates, "SASL_SSL", Mechanism.SCRAM_SHA_256)
         async with connected(rig, "SASL_SSL", allowed) as connection:
-            over = trio.current_time() + 2.6
-            while trio.current_time() < over:
-                async with trio.open_nursery() as nursery:
-                    for _ in range(4):
-                        nursery.start_soon(connection.request, METADATA)
-        assert rig.node.metrics.authentications >= 3
+            over = trio.current_time() + 2.1
+            with trio.fail_after(60):
+                while rig.node.metrics.authentications < 3 or trio.current_time() < over:
+                    async with trio.open_nursery() as nursery:
+                        for _ in range(4):
+                            nursery.start_soon(connection.request, METADATA)
 
 
 async def test_sasl_where_nobody_asks_for_it_is_out_of_place(
