@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from runtime.config import ClusterConfig
-from runtime.ports import free_port
+from runtime.ports import free_ports
 from tests.doubles.certificates import Certificates
 from tests.failover.sites import pause, run_witness
 from wire.net.security import Mechanism, Sasl, Security, Tls
@@ -134,15 +134,17 @@ def run_secured_cluster(
     home = folder / name
     home.mkdir(parents=True)
     certificates = Certificates(home)
-    ports = [
-        {protocol: free_port(HOST) for protocol in ("PLAINTEXT", *PROTOCOLS)}
-        for _ in range(brokers)
-    ]
     with ExitStack() as stack:
         zookeeper = stack.enter_context(run_witness(home / "zookeeper"))
+        free = free_ports(HOST)
+        ports = [
+            {protocol: next(free) for protocol in ("PLAINTEXT", *PROTOCOLS)} for _ in range(brokers)
+        ]
+        processes: list[subprocess.Popen[bytes]] = []
         for broker in range(brokers):
             settings = _settings(broker, ports[broker], certificates, zookeeper, brokers)
-            stack.enter_context(_run_broker(home, broker, settings | dict(more or {})))
+            started = _run_broker(home, broker, settings | dict(more or {}))
+            processes.append(stack.enter_context(started))
         cluster = SecuredCluster(
             certificates=certificates,
             ports=ports[0],
@@ -150,7 +152,7 @@ def run_secured_cluster(
             zookeeper=zookeeper,
             logs=[home / f"broker-{broker}.log" for broker in range(brokers)],
         )
-        _wait_ready(cluster, brokers)
+        _wait_ready(cluster, processes)
         yield cluster
 
 
@@ -190,7 +192,9 @@ def _settings(
 
 
 @contextmanager
-def _run_broker(home: Path, broker: int, settings: Mapping[str, str]) -> Iterator[None]:
+def _run_broker(
+    home: Path, broker: int, settings: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     properties = home / f"broker-{broker}.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     with (home / f"broker-{broker}.log").open("ab") as log:
@@ -201,7 +205,7 @@ def _run_broker(home: Path, broker: int, settings: Mapping[str, str]) -> Iterato
             stderr=log,
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:
@@ -213,14 +217,15 @@ def _run_broker(home: Path, broker: int, settings: Mapping[str, str]) -> Iterato
             process.stdin.close()
 
 
-def _wait_ready(cluster: SecuredCluster, brokers: int) -> None:
+def _wait_ready(cluster: SecuredCluster, processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """Wait until each broker knows all of them; asked over the listener without security."""
-    deadline = monotonic() + READY_TIMEOUT_S
+    deadline, brokers = monotonic() + READY_TIMEOUT_S, len(processes)
     for host, port in cluster.addresses:
         admin = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
         while not _knows(admin, brokers):
             logs = "\n".join(map(cluster.log, range(brokers)))
             assert monotonic() < deadline, f"not ready within {READY_TIMEOUT_S} s:\n{logs}"
+            assert all(one.poll() is None for one in processes), f"a broker has ended:\n{logs}"
             pause(0.1)
 
 

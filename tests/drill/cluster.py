@@ -16,7 +16,7 @@ import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.ports import free_port
+from runtime.ports import free_ports
 from tests.drill.links import Links, children_of, relay
 
 CLIENTS: Final = "clients"
@@ -169,11 +169,12 @@ async def run_cluster(
     `more` are settings of its brokers.
     """
     async with cluster_of(folder, links, site) as (cluster, stand_before):
-        zookeeper_port = free_port()
+        free = free_ports("127.0.0.1")
+        zookeeper_port = next(free)
         await stand_before(cluster.zookeeper, zookeeper_port)
         _add_zookeeper(cluster, zookeeper_port)
         for number in range(brokers):
-            name, port = f"{site}broker-{number}", free_port()
+            name, port = f"{site}broker-{number}", next(free)
             await stand_before(name, port)
             replicated = {key: str(factor) for key in REPLICATED}
             _add_broker(cluster, number, port, {**replicated, **SETTINGS, **more})
