@@ -59,6 +59,11 @@ class RunningCluster:
         return {**pids, **{number: child.pid for number, child in self._single_brokers.items()}}
 
     @property
+    def is_up(self) -> bool:
+        """Return whether it was started and neither stopped nor killed since."""
+        return self._up is not None
+
+    @property
     def zookeeper_pid(self) -> int:
         """Return the process id of the cluster's ZooKeeper."""
         return int(self._ready["zookeeper"]["pid"])
@@ -72,10 +77,18 @@ class RunningCluster:
     def _log_path(self) -> Path:
         return self.data.parent / f"{self.data.name}.log"
 
+    @property
+    def _ready_file(self) -> Path:
+        return self.data.parent / f"{self.data.name}.ready.json"
+
     def start(self) -> None:
         """Start the cluster and wait until it is ready."""
-        ready_file = self.data.parent / f"{self.data.name}.ready.json"
-        ready_file.unlink(missing_ok=True)
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start the cluster; `wait_ready` comes next."""
+        self._ready_file.unlink(missing_ok=True)
         self._ready = {}  # the process ids of an earlier run may be somebody else's by now
         settings = [f"--override={key}={value}" for key, value in self.overrides.items()]
         arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
@@ -85,7 +98,7 @@ class RunningCluster:
             "--cluster-name",
             self.name,
             "--ready-file",
-            str(ready_file),
+            str(self._ready_file),
             *settings,
         ]
         with self._log_path.open("ab") as log:
@@ -95,21 +108,34 @@ class RunningCluster:
                 stdout=log,
                 stderr=log,
             )
+
+    def wait_ready(self) -> None:
+        """Wait until the cluster that was launched says where everything is."""
+        assert self._up is not None, "it was launched"
         deadline = monotonic() + READY_TIMEOUT_S
-        while not ready_file.exists():
+        while not self._ready_file.exists():
             if self._up.poll() is not None or monotonic() > deadline:
                 self.kill()
                 raise ClusterFailed(f"cluster {self.name} did not become ready:\n{self.log}")
             _pause(0.05)
-        self._ready = json.loads(ready_file.read_text())
+        self._ready = json.loads(self._ready_file.read_text())
 
     def stop(self) -> None:
         """End the cluster as Ctrl-C does and wait until it is gone."""
+        self.interrupt()
+        self.wait_stopped()
+
+    def interrupt(self) -> None:
+        """Ask the cluster to end; `wait_stopped` comes next."""
         for broker in list(self._single_brokers):
             self._end_single(broker, signal.SIGTERM)
+        if self._up is not None:
+            self._up.send_signal(signal.SIGINT)
+
+    def wait_stopped(self) -> None:
+        """Wait until the cluster that was asked to end is gone."""
         if self._up is None:
             return
-        self._up.send_signal(signal.SIGINT)
         try:
             self._up.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
@@ -201,6 +227,18 @@ class RunningCluster:
         _forget(child)
 
 
+def cluster_in(
+    folder: Path,
+    brokers: int = 1,
+    name: str = "dc1",
+    overrides: Mapping[str, str] | None = None,
+) -> RunningCluster:
+    """Return a cluster that is yet to be started, with its data in `folder/name`."""
+    return RunningCluster(
+        name=name, data=folder / name, broker_count=brokers, overrides=dict(overrides or {})
+    )
+
+
 @contextmanager
 def run_cluster(
     folder: Path,
@@ -209,16 +247,28 @@ def run_cluster(
     overrides: Mapping[str, str] | None = None,
 ) -> Iterator[RunningCluster]:
     """Run a bundled cluster with its own ZooKeeper on free ports and data in `folder/name`."""
-    cluster = RunningCluster(
-        name=name, data=folder / name, broker_count=brokers, overrides=dict(overrides or {})
-    )
-    cluster.start()
-    try:
+    cluster = cluster_in(folder, brokers, name, overrides)
+    with run_together(cluster):
         yield cluster
+
+
+@contextmanager
+def run_together(*clusters: RunningCluster) -> Iterator[None]:
+    """Run clusters that start, and at the end stop, all at the same time."""
+    try:
+        for cluster in clusters:
+            cluster.launch()
+        for cluster in clusters:
+            cluster.wait_ready()
+        yield
+        for cluster in clusters:
+            cluster.interrupt()
+        for cluster in clusters:
+            cluster.wait_stopped()
     except BaseException:
-        cluster.kill()
+        for cluster in clusters:
+            cluster.kill()
         raise
-    cluster.stop()
 
 
 def run_broker_program(

@@ -1,12 +1,15 @@
-"""Hypothesis profiles, and the order in which files are run.
+"""Hypothesis profiles, the order in which files are run, and the ZooKeeper that all share.
 
 Hypothesis is derandomized by default; `HYPOTHESIS_PROFILE=thorough` makes a long search.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.zookeeper import make_empty, run_witness
 
 settings.register_profile(
     "default",
@@ -25,3 +28,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     slow = {item.path for item in items if item.get_closest_marker("integration") is not None}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a ZooKeeper in which everybody writes below a path of its own."""
+    with run_witness(tmp_path_factory.mktemp("witness")) as address:
+        yield address
+
+
+@pytest.fixture
+def empty_zookeeper(witness: str) -> str:
+    """The same without any nodes: not beside a fixture of a module that has some there."""
+    make_empty(witness)
+    return witness

@@ -19,7 +19,8 @@ from confluent_kafka.admin import AdminClient
 from runtime.config import ClusterConfig
 from runtime.ports import free_ports
 from tests.doubles.certificates import Certificates
-from tests.failover.sites import pause, run_witness
+from tests.failover.sites import pause
+from tests.zookeeper import run_witness
 from wire.net.security import Mechanism, Sasl, Security, Tls
 from wire.net.transport import Address
 

@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 from failover.client import SiteConsumer, SiteProducer
 from failover.journal import Journal, decode_journal
 from runtime.witness import ActiveSite, WitnessPaths
+from tests.commands import run_failover_command
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -67,8 +68,18 @@ class Ended:
 def finish(program: "subprocess.Popen[str]") -> Ended:
     """Wait for the program to end."""
     output, complaint = program.communicate(timeout=PROMOTE_TIMEOUT_S)
+    return _ended(program.returncode, output, complaint)
+
+
+def tell(*arguments: str) -> Ended:
+    """Run a command in this process: one that nobody kills, and that works on no application."""
+    done = run_failover_command(*arguments)
+    return _ended(done.returncode, done.stdout, done.stderr)
+
+
+def _ended(status: int, output: str, complaint: str) -> Ended:
     lines = [line for line in complaint.splitlines() if line.startswith("failover: ")]
-    return Ended(program.returncode, output, "\n".join(lines) or complaint)
+    return Ended(status, output, "\n".join(lines) or complaint)
 
 
 @dataclass(slots=True)
@@ -159,6 +170,6 @@ def open_witness(sites: Sites, path: str) -> Iterator[WitnessView]:
 def wait_mirroring(file: Path, seconds: float = 20) -> None:
     """Wait until the daemon has announced itself."""
     deadline = monotonic() + seconds
-    while "process" not in finish(failover("plan", "dc2", str(file))).output:
+    while "process" not in tell("plan", "dc2", str(file)).output:
         assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
         pause(0.2)

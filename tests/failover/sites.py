@@ -2,10 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -26,9 +24,8 @@ from kazoo.client import KazooClient
 from failover.client import SiteConsumer, SiteProducer
 from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
-from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths
-from tests.clusters import RunningCluster, run_cluster
+from tests.clusters import RunningCluster, cluster_in, run_together
 
 READ_TIMEOUT_S = 60
 QUIET: dict[str, Any] = {"log_level": 0}
@@ -107,35 +104,15 @@ class ActiveSiteByHand:
 
 
 @contextmanager
-def run_sites(folder: Path, brokers: int = 1) -> Iterator[Sites]:
-    """Run everything until the block ends; the clusters may be killed meanwhile."""
+def run_sites(folder: Path, witness: str) -> Iterator[Sites]:
+    """Run two clusters until the block ends; they may be killed meanwhile."""
     overrides = {
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
     }
-    with ExitStack() as stack:
-        witness = stack.enter_context(run_witness(folder / "witness"))
-        dc1 = stack.enter_context(run_cluster(folder, brokers, "dc1", overrides))
-        dc2 = stack.enter_context(run_cluster(folder, brokers, "dc2", overrides))
+    dc1, dc2 = (cluster_in(folder, 1, name, overrides) for name in ("dc1", "dc2"))
+    with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
-
-
-@contextmanager
-def run_witness(folder: Path) -> Iterator[str]:
-    """Run the witness as a process of its own, so that tests need no event loop for it."""
-    port = free_port()
-    arguments = ["-m", "runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
-    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
-    address = f"127.0.0.1:{port}"
-    try:
-        client = KazooClient(hosts=address)
-        client.start(timeout=120)
-        client.stop()
-        client.close()
-        yield address
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> None:

@@ -15,7 +15,6 @@ from runtime.config import load
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths, WorkerInfo
 from runtime.zookeeper import open_zookeeper
-from runtime.zookeeper_server import run_zookeeper
 from tests.failover.sites import CONFIG
 
 pytestmark = pytest.mark.integration
@@ -36,16 +35,13 @@ DONE = Journal(
 
 
 async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is_absent(
-    tmp_path: Path,
+    tmp_path: Path, empty_zookeeper: str
 ) -> None:
     file = tmp_path / "dc.yaml"
-    async with (
-        run_zookeeper(tmp_path / "witness") as server,
-        open_zookeeper(server.address, session_timeout_ms=4_000) as zookeeper,
-    ):
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
         text = CONFIG.format(
-            dc1=down, dc2=down, witness=server.address, path="/kafka-dr", topics=".*"
+            dc1=down, dc2=down, witness=empty_zookeeper, path="/kafka-dr", topics=".*"
         )
         file.write_text(text)
         configuration = load(file)

@@ -1,9 +1,7 @@
 """Over to dc2, on with the work there, and back to dc1: every record once, every group exact."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,11 +12,11 @@ from confluent_kafka import Consumer, TopicPartition
 from offset_translation import map_topic_name
 from runtime.witness import ActiveSite
 from tests.clusters import RunningCluster
+from tests.commands import run_mirror_command
 from tests.failover.promoting import (
-    failover,
-    finish,
     open_witness,
     run_mirror,
+    tell,
     wait_mirroring,
 )
 from tests.failover.sites import (
@@ -31,7 +29,6 @@ from tests.failover.sites import (
     pause,
     produce,
     read_all,
-    run_sites,
     values_of,
     wait_length,
 )
@@ -45,12 +42,6 @@ BACK = """\
     topics: {{include: ["{topic}"]}}
     discovery_interval_ms: 200
 coordination:"""
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 def configure_both_ways(sites: Sites, folder: Path, path: str, topic: str) -> Path:
@@ -88,7 +79,7 @@ def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -
 
 def promote(site: str, file: Path, *arguments: str) -> str:
     """Promote and return what was said."""
-    ended = finish(failover("promote", site, str(file), *arguments))
+    ended = tell("promote", site, str(file), *arguments)
     assert ended.status == 0, f"{ended}\n{(file.parent / 'mirror.log').read_text()[-3000:]}"
     return ended.output
 
@@ -188,36 +179,35 @@ def test_maps_lost_behind_a_failback_are_rebuilt_one_by_the_other_and_both_logs(
 
 
 def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrites_it(
-    tmp_path: Path,
+    mortal_sites: Sites, tmp_path: Path
 ) -> None:
-    topic, path = "lost-tail", "/p-lost-tail"
-    with run_sites(tmp_path) as sites:
-        create_topic(sites.dc1, topic)
-        file = configure_both_ways(sites, tmp_path, path, topic)
-        with run_mirror(file) as daemon:
-            wait_mirroring(file)
-            produce(sites.dc1, topic, range(40))
-            wait_same_logs(sites, topic, 40)
-            daemon.kill()
-            daemon.wait()
-        produce(sites.dc1, topic, range(40, 47))
-        sites.dc1.kill()
-        promote("dc2", file, "--source-lost")
-        produce(sites.dc2, topic, range(100, 130))
-        sites.dc1.start()
-        with run_mirror(file):
-            said = wait_logged(file, "that the source never got")
-            assert f"{topic}-0: target diverged: the target holds offsets 40 to 46" in said
-            assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
-            restart(file, topic, "--from-earliest")
-            wait_logged(file, "not deleted on the target: it holds records of its own")
-            assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
-            restart(file, topic, "--skip")
-            wait_length(sites.dc1, topic, 77)
-            assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
-            assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]
-            assert committed(sites.dc1, "nobody", topic) < 0
-            fail_back_with_the_tail_that_was_kept(sites, file, topic)
+    sites, topic, path = mortal_sites, "lost-tail", "/p-lost-tail"
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, path, topic)
+    with run_mirror(file) as daemon:
+        wait_mirroring(file)
+        produce(sites.dc1, topic, range(40))
+        wait_same_logs(sites, topic, 40)
+        daemon.kill()
+        daemon.wait()
+    produce(sites.dc1, topic, range(40, 47))
+    sites.dc1.kill()
+    promote("dc2", file, "--source-lost")
+    produce(sites.dc2, topic, range(100, 130))
+    sites.dc1.start()
+    with run_mirror(file):
+        said = wait_logged(file, "that the source never got")
+        assert f"{topic}-0: target diverged: the target holds offsets 40 to 46" in said
+        assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
+        restart(file, topic, "--from-earliest")
+        wait_logged(file, "not deleted on the target: it holds records of its own")
+        assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
+        restart(file, topic, "--skip")
+        wait_length(sites.dc1, topic, 77)
+        assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
+        assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]
+        assert committed(sites.dc1, "nobody", topic) < 0
+        fail_back_with_the_tail_that_was_kept(sites, file, topic)
 
 
 def fail_back_with_the_tail_that_was_kept(sites: Sites, file: Path, topic: str) -> None:
@@ -251,13 +241,9 @@ def shown(file: Path, group: str, flow: str) -> list[dict[str, Any]]:
 def mirror(file: Path, *words: str) -> str:
     """Run a command of `mirror`, flags last, and return what it says."""
     flags = words.index("--flow") if "--flow" in words else len(words)
-    return subprocess.run(
-        [sys.executable, "-m", "mirror.cli", *words[:flags], str(file), *words[flags:]],
-        check=True,
-        timeout=60,
-        text=True,
-        stdout=subprocess.PIPE,
-    ).stdout
+    ended = run_mirror_command(*words[:flags], file, *words[flags:])
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def wait_logged(file: Path, words: str) -> str:
@@ -271,8 +257,5 @@ def wait_logged(file: Path, words: str) -> str:
 
 def restart(file: Path, topic: str, how: str) -> None:
     """Order the restart of a topic on the way back."""
-    subprocess.run(
-        [sys.executable, "-m", "mirror.cli", "restart", "dc2->dc1", topic, str(file), how],
-        check=True,
-        timeout=30,
-    )
+    ended = run_mirror_command("restart", "dc2->dc1", topic, file, how)
+    assert ended.returncode == 0, ended.stderr

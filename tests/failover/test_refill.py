@@ -1,13 +1,13 @@
 """dc1 is gone for ever; another cluster takes its place and is filled from dc2."""
 
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from offset_translation import map_topic_name
 from tests.clusters import run_cluster
+from tests.commands import run_mirror_command
 from tests.failover.promoting import run_mirror, wait_mirroring
 from tests.failover.sites import (
     Sites,
@@ -38,21 +38,15 @@ TRIMMED = 5
 """What retention has taken from dc2 before dc1 is filled anew."""
 
 
-def refill(file: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mirror.cli", "refill", "dc1", str(file), *flags],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def refill(file: Path, *flags: str) -> CompletedProcess[str]:
+    return run_mirror_command("refill", "dc1", file, *flags)
 
 
 def test_a_new_dc1_is_filled_from_dc2_and_groups_fail_back_and_over_exactly(
-    tmp_path: Path,
+    tmp_path: Path, witness: str
 ) -> None:
     read: dict[str, list[int]] = {"ahead": [], "behind": [], "slow": []}
-    with run_sites(tmp_path) as sites:
+    with run_sites(tmp_path, witness) as sites:
         create_topic(sites.dc1, TOPIC)
         file = configure_both_ways(sites, tmp_path, PATH, TOPIC)
         with run_mirror(file):

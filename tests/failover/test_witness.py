@@ -19,7 +19,7 @@ from failover.store import Superseded, WitnessStore, find_unfinished, read_journ
 from runtime.config import FlowConfig, PatternSet
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
-from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
+from runtime.zookeeper_server import run_zookeeper
 
 pytestmark = pytest.mark.integration
 
@@ -47,9 +47,8 @@ FLOW = FlowConfig(
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A server and one session."""
+    """One session, and what a controller has of it."""
 
-    server: ZooKeeperServer
     zookeeper: ZooKeeper
 
     def store(self, lease: Lease, epoch: int = 1) -> WitnessStore:
@@ -58,14 +57,11 @@ class Witness:
 
 
 @asynccontextmanager
-async def witness(folder: Path) -> AsyncIterator[Witness]:
-    """A fresh witness in which dc1 is active."""
-    async with (
-        run_zookeeper(folder) as server,
-        open_zookeeper(server.address, session_timeout_ms=SESSION_MS) as zookeeper,
-    ):
+async def open_witness(address: str) -> AsyncIterator[Witness]:
+    """Open a session of a witness in which dc1 is active."""
+    async with open_zookeeper(address, session_timeout_ms=SESSION_MS) as zookeeper:
         await ensure_active_site(zookeeper, PATHS, "dc1")
-        yield Witness(server, zookeeper)
+        yield Witness(zookeeper)
 
 
 async def active_site(zookeeper: ZooKeeper) -> ActiveSite:
@@ -76,9 +72,9 @@ async def active_site(zookeeper: ZooKeeper) -> ActiveSite:
 
 
 async def test_a_second_controller_waits_for_the_lease_and_then_says_who_has_it(
-    tmp_path: Path,
+    empty_zookeeper: str,
 ) -> None:
-    async with witness(tmp_path) as there:
+    async with open_witness(empty_zookeeper) as there:
         async with hold_lease(there.zookeeper, PATHS, wait_ms=1_000):
             with pytest.raises(LeaseHeld, match=f"process {os.getpid()} on"):
                 async with hold_lease(there.zookeeper, PATHS, wait_ms=100):
@@ -92,7 +88,8 @@ async def test_work_is_cancelled_while_the_witness_is_away_and_done_again_when_i
     tmp_path: Path,
 ) -> None:
     async with (
-        witness(tmp_path) as there,
+        run_zookeeper(tmp_path) as server,
+        open_witness(server.address) as there,
         hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
     ):
         attempts: list[str] = []
@@ -100,12 +97,12 @@ async def test_work_is_cancelled_while_the_witness_is_away_and_done_again_when_i
         async def work() -> str:
             attempts.append("begun")
             if len(attempts) == 1:
-                os.kill(there.server.process.pid, signal.SIGSTOP)
+                os.kill(server.process.pid, signal.SIGSTOP)
                 await trio.sleep_forever()
             return "done"
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(resume_after, 3.5, there.server.process.pid)
+            nursery.start_soon(resume_after, 3.5, server.process.pid)
             assert await lease.act(work) == "done"
         assert attempts == ["begun", "begun"]
 
@@ -118,17 +115,18 @@ async def resume_after(seconds: float, pid: int) -> None:
 
 async def test_a_controller_whose_session_is_lost_gives_up(tmp_path: Path) -> None:
     async with (
-        witness(tmp_path) as there,
+        run_zookeeper(tmp_path) as server,
+        open_witness(server.address) as there,
         hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
     ):
-        os.killpg(there.server.process.pid, signal.SIGKILL)
+        os.killpg(server.process.pid, signal.SIGKILL)
         with trio.fail_after(60), pytest.raises(LeaseLost, match="run the same command again"):
             await lease.act(trio.sleep_forever)
 
 
-async def test_the_switch_and_its_record_are_one_write(tmp_path: Path) -> None:
+async def test_the_switch_and_its_record_are_one_write(empty_zookeeper: str) -> None:
     async with (
-        witness(tmp_path) as there,
+        open_witness(empty_zookeeper) as there,
         hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
     ):
         store = there.store(lease)
@@ -146,9 +144,9 @@ async def test_the_switch_and_its_record_are_one_write(tmp_path: Path) -> None:
         assert await read_journals(there.zookeeper, PATHS) == [done]
 
 
-async def test_a_superseded_controller_can_write_nothing_any_more(tmp_path: Path) -> None:
+async def test_a_superseded_controller_can_write_nothing_any_more(empty_zookeeper: str) -> None:
     async with (
-        witness(tmp_path) as there,
+        open_witness(empty_zookeeper) as there,
         hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
     ):
         zombie = there.store(lease)
@@ -169,15 +167,15 @@ async def test_a_superseded_controller_can_write_nothing_any_more(tmp_path: Path
         assert find_unfinished(await read_journals(there.zookeeper, PATHS)) == begun
 
 
-async def test_a_garbled_journal_is_named(tmp_path: Path) -> None:
-    async with witness(tmp_path) as there:
+async def test_a_garbled_journal_is_named(empty_zookeeper: str) -> None:
+    async with open_witness(empty_zookeeper) as there:
         await there.zookeeper.create(PATHS.journal(7), b"{}", make_parents=True)
         with pytest.raises(JournalUnreadable, match="/kafka-dr/failover/journal/0000000007"):
             await read_journals(there.zookeeper, PATHS)
 
 
-async def test_a_flow_is_stopped_when_its_daemon_says_so(tmp_path: Path) -> None:
-    async with witness(tmp_path) as there:
+async def test_a_flow_is_stopped_when_its_daemon_says_so(empty_zookeeper: str) -> None:
+    async with open_witness(empty_zookeeper) as there:
         await run_worker(there.zookeeper)
         claim = await journal_of(there.zookeeper)
         control = FlowControl(there.zookeeper, PATHS, FLOW)
@@ -191,8 +189,8 @@ async def test_a_flow_is_stopped_when_its_daemon_says_so(tmp_path: Path) -> None
         assert await control.command() == FlowCommand(epoch=2, run=True)
 
 
-async def test_a_flow_whose_daemon_dies_is_stopped_by_that(tmp_path: Path) -> None:
-    async with witness(tmp_path) as there:
+async def test_a_flow_whose_daemon_dies_is_stopped_by_that(empty_zookeeper: str) -> None:
+    async with open_witness(empty_zookeeper) as there:
         worker = await run_worker(there.zookeeper)
         claim = await journal_of(there.zookeeper)
         control = FlowControl(there.zookeeper, PATHS, FLOW)

@@ -49,7 +49,7 @@ async def _throw_at(key: int, api: Api, count: int, seed: int) -> list[str]:
         folder = Path(name)
         async with (
             run_zookeeper(folder / "zookeeper") as zookeeper,
-            broker_inside(folder / "logs", zookeeper, patch) as node,
+            broker_inside(folder / "logs", zookeeper.address, patch) as node,
         ):
             kept = await prepare(node)
             throwing = Throwing(node, random.Random(seed), _is_of(key))

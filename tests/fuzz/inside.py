@@ -24,7 +24,6 @@ from broker.controller.topics import TopicSpec
 from broker.listeners import Listener
 from broker.replication.partition import Partition
 from broker.server import Server
-from runtime.zookeeper_server import ZooKeeperServer
 from tests.fuzz.answers import unreadable
 from tests.fuzz.batches import NOW_MS
 from tests.fuzz.corpus import TOPICS, Corpus
@@ -75,7 +74,7 @@ class Listening(logging.Handler):
 
 @asynccontextmanager
 async def broker_inside(
-    folder: Path, zookeeper: ZooKeeperServer, patch: pytest.MonkeyPatch
+    folder: Path, zookeeper: str, patch: pytest.MonkeyPatch
 ) -> AsyncIterator[Node]:
     """Run a broker in this process and give its inside away."""
     seen: list[Any] = []
@@ -88,7 +87,7 @@ async def broker_inside(
     patch.setattr(broker_node, "Server", Seen)
     config = BrokerConfig(
         broker_id=0,
-        zookeeper_connect=zookeeper.address,
+        zookeeper_connect=zookeeper,
         listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=0),),
         log_dirs=(folder,),
         auto_create_topics_enable=False,

@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.client_calls import wait_leaders
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
@@ -26,6 +25,7 @@ from tests.interop.peers import (
 )
 from tests.interop.peers.child import pause
 from tests.mirror import daemon
+from tests.zookeeper import run_witness
 from wire.net import open_cluster
 
 Site: TypeAlias = RunningCluster | KafkaCluster

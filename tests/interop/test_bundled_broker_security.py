@@ -6,7 +6,6 @@ from typing import Final, cast
 
 import pytest
 
-from tests.failover.sites import run_witness
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
     KAFKA_3_ZOOKEEPER,
@@ -22,6 +21,7 @@ from tests.interop.secured import SESSION_MS, SecuredKafka, run_secured
 from tests.interop.sites import Site, create_topic, read_committed, write
 from tests.mirror.daemon import run_mirror
 from tests.secured_cluster import RIGHT, WRONG, Secured, SecuredCluster, run_secured_cluster
+from tests.zookeeper import run_witness
 from wire.net.security import Mechanism
 
 SUBJECT: Final = "TLS and SASL of the bundled broker"

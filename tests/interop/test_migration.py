@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.peers import (
     NEWEST_3,
     NEWEST_4,
@@ -19,6 +18,7 @@ from tests.interop.peers import (
 )
 from tests.interop.sites import commit, committed, create_topic, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
+from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="Our mirror in the place of MirrorMaker")
 

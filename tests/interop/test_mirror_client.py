@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.peers import NEWEST_3, NEWEST_4
 from tests.interop.peers.tools import run_tool
 from tests.interop.sites import (
@@ -22,6 +21,7 @@ from tests.interop.sites import (
     write,
 )
 from tests.mirror.daemon import run_mirror, wait_until
+from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="MirrorMaker's clients on our mirror's topics")
 

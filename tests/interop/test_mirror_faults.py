@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.clusters import run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, KafkaCluster, Kind, run_kafka
 from tests.interop.sites import (
     BUNDLED,
@@ -23,6 +22,7 @@ from tests.interop.sites import (
     write,
 )
 from tests.mirror.daemon import run_mirror
+from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="The mirror between kinds of clusters")
 

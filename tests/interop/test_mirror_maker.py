@@ -6,7 +6,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
     NEWEST_3,
@@ -31,6 +30,7 @@ from tests.interop.sites import (
     write,
 )
 from tests.mirror.daemon import run_mirror, wait_until
+from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="The bundled broker with foreign clients")
 

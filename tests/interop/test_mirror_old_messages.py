@@ -8,7 +8,6 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.clusters import run_cluster
-from tests.failover.sites import run_witness
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, run_kafka
 from tests.interop.sites import (
     PAIRS,
@@ -20,6 +19,7 @@ from tests.interop.sites import (
     read_committed,
 )
 from tests.mirror.daemon import run_mirror
+from tests.zookeeper import run_witness
 from wire.record_batch import UnsupportedMagic
 
 pytestmark = pytest.mark.matrix(subject="The mirror between kinds of clusters")

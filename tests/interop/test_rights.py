@@ -16,12 +16,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.failover.sites import run_witness
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.secured import run_secured
 from tests.interop.sites import QUIET, Site, create_topic, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER
+from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
 

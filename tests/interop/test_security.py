@@ -10,7 +10,6 @@ import trio
 from confluent_kafka.admin import AdminClient
 
 from runtime.config import ClusterConfig
-from tests.failover.sites import run_witness
 from tests.interop.client_calls import create_topic
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind
 from tests.interop.secured import SESSION_MS, SecuredKafka, run_secured
@@ -18,6 +17,7 @@ from tests.interop.sites import create_topic as make_topic
 from tests.interop.sites import read_committed, write
 from tests.mirror.daemon import run_mirror
 from tests.secured_cluster import RIGHT, USER, WRONG
+from tests.zookeeper import run_witness
 from wire.errors import ErrorCode
 from wire.net import AuthenticationFailed, Cluster, open_cluster
 from wire.net.operations import append, read_partition

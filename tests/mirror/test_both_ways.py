@@ -24,7 +24,6 @@ from tests.failover.sites import (
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import (

@@ -1,9 +1,6 @@
 """Partitions that cannot go on, and who decides: policies of the flow, commands at run time."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +9,19 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from mirror.status import PartitionReport
+from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,
     Sites,
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
 from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 def admin_of(cluster: Any) -> AdminClient:
@@ -98,13 +89,7 @@ def test_a_topic_made_again_is_mirrored_anew_where_the_policy_says_so(
 
 def order(file: Path, *words: str) -> str:
     """Give an order as people do; return what the program says."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "mirror.cli", *words, str(file)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    ended = run_mirror_command(*words, file)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

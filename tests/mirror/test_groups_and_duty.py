@@ -20,6 +20,7 @@ from offset_translation.group_positions import Leave
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, FlowCommand
 from tests.clusters import RunningCluster
+from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -29,7 +30,6 @@ from tests.failover.sites import (
     pause,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import (
@@ -49,12 +49,6 @@ pytestmark = pytest.mark.integration
 
 MOVED_BY_ITSELF = Leave.TARGET_IS_AHEAD.value
 HAS_MEMBERS = Leave.GROUP_IS_ACTIVE.value
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 def wait_committed(cluster: RunningCluster, group: str, topic: str, offset: int) -> None:
@@ -292,12 +286,12 @@ def test_status_asks_the_daemon_and_without_one_looks_itself(sites: Sites, tmp_p
     with run_mirror(file) as mirror:
         mirror.wait_mirrored("shown", 10)
         wait_until("readers", lambda: mirror.group("readers", "shown") is not None)
-        asked = run_program("status", file)
+        asked = run_mirror_command("status", file)
         assert asked.returncode == 0
         assert "flow dc1->dc2: running for" in asked.stdout
         assert " ".join(asked.stdout.split()).count("readers shown 0 4 6 4 6 settled") == 1
         assert mirror.stop() == 0
-    looked = run_program("status", file, "--json")
+    looked = run_mirror_command("status", file, "--json")
     [flow] = json.loads(looked.stdout)["flows"]
     assert (flow["role"], flow["reason"]) == ("not running", "no daemon runs this flow")
     [partition] = flow["partitions"]
@@ -308,7 +302,7 @@ def test_status_asks_the_daemon_and_without_one_looks_itself(sites: Sites, tmp_p
 
 def test_check_says_what_a_run_would_do_and_changes_nothing(sites: Sites, tmp_path: Path) -> None:
     create_topic(sites.dc1, "checked", 2)
-    done = run_program("check", configure(sites, tmp_path, "checked"))
+    done = run_mirror_command("check", configure(sites, tmp_path, "checked"))
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[-5:] == [
@@ -341,7 +335,7 @@ def test_bad_input_is_one_line_and_status_two(sites: Sites, tmp_path: Path) -> N
     [line] = done.stderr.splitlines()
     assert line.startswith(f"mirror: {file}:")
     assert "colour" in line
-    missing = run_program("status", tmp_path / "none.yaml")
+    missing = run_mirror_command("status", tmp_path / "none.yaml")
     assert missing.returncode == 2
     assert len(missing.stderr.splitlines()) == 1
 

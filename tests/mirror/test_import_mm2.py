@@ -1,7 +1,5 @@
 """MirrorMaker's properties in our words, and what its Connect worker has kept."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from mirror.connect_offsets import last_mirrored
 from mirror.mm2_properties import import_properties
 from runtime.config import load
 from runtime.properties import ConfigurationError, read_properties
+from tests.commands import run_mirror_command
 from wire.record_batch import Record
 
 BASE = """\
@@ -174,24 +173,15 @@ def test_the_command_writes_a_file_that_all_programs_read(tmp_path: Path) -> Non
     file = tmp_path / "mm2.properties"
     file.write_text(BASE + "sync.topic.acls.enabled = false\ntasks.max = 4\n")
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "mirror.cli", "import-mm2", *words, str(file)],
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    shown = run()
+    shown = run_mirror_command("import-mm2", file)
     assert shown.returncode == 0
     assert f"{file}:7: tasks.max: has no counterpart here" in shown.stderr
-    assert run("--write").returncode == 0
+    assert run_mirror_command("import-mm2", "--write", file).returncode == 0
     written = tmp_path / "mm2.yaml"
     assert yaml.safe_load(written.read_text()) == yaml.safe_load(shown.stdout)
     [one] = load(written).flows
     assert (one.name, one.is_prefixed, one.acls.value) == ("dc1->dc2", True, "off")
-    again = run("--write")
+    again = run_mirror_command("import-mm2", "--write", file)
     assert (again.returncode, "File exists" in again.stderr) == (2, True)
 
 

@@ -1,7 +1,6 @@
 """`mirror run` between two bundled clusters: every byte, once, in order, whatever is killed."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from tests.failover.sites import (
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import (
@@ -40,12 +38,6 @@ pytestmark = pytest.mark.integration
 SLOWLY = "partition_fetch_bytes: 1024\n    fetch_max_bytes: 1024"
 """About one batch at a time, so that there is a middle to kill in."""
 LOOP = MirrorProducer(producer_id=900_001, producer_epoch=0)
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 def batch(

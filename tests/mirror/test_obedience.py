@@ -1,9 +1,7 @@
 """Orders in a real ZooKeeper, and what a worker does about them."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,6 @@ from mirror.flow_state import FlowState
 from mirror.obedience import Obedience
 from mirror.orders import How, Orders, Restart, Scope
 from runtime.zookeeper import ZooKeeper, open_zookeeper
-from runtime.zookeeper_server import run_zookeeper
 from tests.mirror.test_policies import flow_with
 
 pytestmark = pytest.mark.integration
@@ -20,13 +17,8 @@ PATH = "/orders"
 FLOW = "dc1->dc2"
 
 
-@asynccontextmanager
-async def witness(folder: Path) -> AsyncIterator[ZooKeeper]:
-    async with (
-        run_zookeeper(folder) as server,
-        open_zookeeper(server.address, session_timeout_ms=4_000) as zookeeper,
-    ):
-        yield zookeeper
+def session_of(address: str) -> AbstractAsyncContextManager[ZooKeeper]:
+    return open_zookeeper(address, session_timeout_ms=4_000)
 
 
 def leading() -> FlowState:
@@ -49,10 +41,10 @@ async def look(obedience: Obedience, flow: FlowState, zookeeper: ZooKeeper) -> N
 
 
 async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
-    tmp_path: Path,
+    empty_zookeeper: str,
 ) -> None:
     flow, obedience = leading(), Obedience(FLOW, PATH)
-    async with witness(tmp_path) as zookeeper:
+    async with session_of(empty_zookeeper) as zookeeper:
         flow.begun_anew.add("t")
         late = restart(at_ms=1)
         await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
@@ -67,9 +59,9 @@ async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
         assert flow.to_begin_anew == {"t"}
 
 
-async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(tmp_path: Path) -> None:
+async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
     flow, obedience = leading(), Obedience(FLOW, PATH)
-    async with witness(tmp_path) as zookeeper:
+    async with session_of(empty_zookeeper) as zookeeper:
         flow.begun_anew.add("t")
         order = replace(restart(at_ms=1), by="somebody")
         await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
@@ -78,10 +70,10 @@ async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(tmp_path: Path
         assert await ordered(zookeeper) == Orders(restarts=(order,))  # until it is done
 
 
-async def test_who_does_not_lead_orders_what_its_policy_wants(tmp_path: Path) -> None:
+async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: str) -> None:
     flow, obedience = leading(), Obedience(FLOW, PATH)
     flow.leads = False
-    async with witness(tmp_path) as zookeeper:
+    async with session_of(empty_zookeeper) as zookeeper:
         flow.to_begin_anew.add("t")
         await look(obedience, flow, zookeeper)
         [order] = (await ordered(zookeeper)).restarts

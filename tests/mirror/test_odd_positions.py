@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import trio
 
 from offset_translation import map_topic_name
-from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import Sites, create_topic, produce, read_all, run_witness
+from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.failover.sites import Sites, create_topic, produce, read_all
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
 from tests.mirror.test_positions import delete_records, delete_topic
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
@@ -35,13 +34,11 @@ LONG = "m" * 5_000
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+def sites(tmp_path_factory: pytest.TempPathFactory, witness: str) -> Iterator[Sites]:
     folder = tmp_path_factory.mktemp("sites")
-    with ExitStack() as stack:
-        witness = stack.enter_context(run_witness(folder / "witness"))
-        roomy = {"offset.metadata.max.bytes": "32000"}
-        dc1 = stack.enter_context(run_cluster(folder, 1, "dc1", roomy))
-        dc2 = stack.enter_context(run_cluster(folder, 1, "dc2", {}))
+    roomy = {"offset.metadata.max.bytes": "32000"}
+    dc1, dc2 = cluster_in(folder, 1, "dc1", roomy), cluster_in(folder, 1, "dc2")
+    with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 
 

@@ -7,8 +7,6 @@ them when they have moved.
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,13 +19,13 @@ from confluent_kafka.admin import AdminClient
 
 from mirror.orders import Orders
 from mirror.status import PartitionReport
+from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,
     Sites,
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import MirrorProcess, configure, run_mirror, wait_until, witness_of
@@ -38,12 +36,6 @@ PARTITIONS = 4
 FLOWING = {"catching up", "streaming"}
 MORE = "balance_interval_ms: 30000"
 SLOWLY = ("session_timeout_ms: 2000", "session_timeout_ms: 6000")
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 @dataclass(slots=True)
@@ -75,14 +67,7 @@ class Pair:
 
     def order(self, *words: str) -> str:
         """Give an order as people do; return what the program says."""
-        file = str(self.first.configuration)
-        ended = subprocess.run(
-            [sys.executable, "-m", "mirror.cli", *words, file],
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
+        ended = run_mirror_command(*words, self.first.configuration)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

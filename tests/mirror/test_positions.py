@@ -3,11 +3,9 @@
 import json
 import re
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from offset_translation import NotYet, map_topic_name
 from tests.clusters import RunningCluster
+from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -24,7 +23,6 @@ from tests.failover.sites import (
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
@@ -33,21 +31,9 @@ from wire.record_batch import Record, build_batch
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
-
-
-def run(configuration: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(configuration: Path, *words: str) -> CompletedProcess[str]:
     """Run `mirror` with the configuration as its last word."""
-    return subprocess.run(
-        [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    return run_mirror_command(*words, configuration)
 
 
 def delete_records(cluster: RunningCluster, topic: str, before: int) -> None:

@@ -1,9 +1,6 @@
 """A flow with `names: prefixed`: everything on the target goes by `dc1.<topic>`."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from failover.plan import Refusal, decide
 from mirror.topic_choice import choices
+from tests.commands import run_mirror_command
 from tests.failover.sites import (
     Sites,
     commit_by_hand,
@@ -19,7 +17,6 @@ from tests.failover.sites import (
     create_topic,
     produce,
     read_all,
-    run_sites,
     values_of,
 )
 from tests.failover.test_plan import ALL_WELL, PLANNED
@@ -49,20 +46,9 @@ def test_a_promotion_over_a_prefixed_flow_is_refused() -> None:
 
 
 def told(configuration: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "mirror.cli", *words, str(configuration)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=True,
-    )
+    done = run_mirror_command(*words, configuration)
+    assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 @pytest.mark.integration

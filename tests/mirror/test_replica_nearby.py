@@ -1,7 +1,6 @@
 """Fetching from a follower in the mirror's rack, and from the leader once that is gone."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.replication.preferred import RACK_AWARE
-from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import QUIET, Sites, produce, read_all, run_witness, values_of
+from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.failover.sites import QUIET, Sites, produce, read_all, values_of
 from tests.mirror.daemon import configure, run_mirror, wait_until
 
 pytestmark = pytest.mark.integration
@@ -21,12 +20,10 @@ SENT = f"source broker {LEADER} has replica {FOLLOWER} fetched from, of rack nea
 
 
 @pytest.fixture
-def sites(tmp_path: Path) -> Iterator[Sites]:
-    with ExitStack() as stack:
-        witness = stack.enter_context(run_witness(tmp_path / "witness"))
-        settings = {"replica.selector.class": RACK_AWARE}
-        dc1 = stack.enter_context(run_cluster(tmp_path, 2, "dc1", settings))
-        dc2 = stack.enter_context(run_cluster(tmp_path, 1, "dc2"))
+def sites(tmp_path: Path, witness: str) -> Iterator[Sites]:
+    settings = {"replica.selector.class": RACK_AWARE}
+    dc1, dc2 = cluster_in(tmp_path, 2, "dc1", settings), cluster_in(tmp_path, 1, "dc2")
+    with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 
 

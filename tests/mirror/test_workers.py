@@ -8,8 +8,6 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -21,8 +19,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
 from runtime.witness import FlowCommand
 from tests.clusters import RunningCluster, is_alive
+from tests.commands import run_mirror_command
 from tests.drill.mirrored import compare
-from tests.failover.sites import QUIET, Sites, commit_by_hand, committed, create_topic, run_sites
+from tests.failover.sites import QUIET, Sites, commit_by_hand, committed, create_topic
 from tests.mirror.daemon import (
     MirrorProcess,
     append_batches,
@@ -45,12 +44,12 @@ FLOWING = {"catching up", "streaming"}
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        create_topic(running.dc1, map_topic_name("dc2"))
-        known = build_batch([Record(0, 0, *mirror_producer(LOOP))])
-        append_batches(running.dc1, map_topic_name("dc2"), [known])
-        yield running
+def sites(sites: Sites) -> Sites:
+    """Two clusters, the first of which knows of another mirror."""
+    create_topic(sites.dc1, map_topic_name("dc2"))
+    known = build_batch([Record(0, 0, *mirror_producer(LOOP))])
+    append_batches(sites.dc1, map_topic_name("dc2"), [known])
+    return sites
 
 
 class Writer:
@@ -320,11 +319,4 @@ def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
 
 def program(*words: str) -> str:
     """Run the program `mirror`; return what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mirror.cli", *words],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    return done.stdout
+    return run_mirror_command(*words).stdout

@@ -29,11 +29,8 @@ from runtime.zookeeper_server import ZooKeeperServerFailed, run_zookeeper
 pytestmark = pytest.mark.integration
 
 
-async def test_nodes_are_made_read_changed_and_deleted_by_version(tmp_path: Path) -> None:
-    async with (
-        run_zookeeper(tmp_path) as server,
-        open_zookeeper(server.address, session_timeout_ms=4000) as zookeeper,
-    ):
+async def test_nodes_are_made_read_changed_and_deleted_by_version(empty_zookeeper: str) -> None:
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4000) as zookeeper:
         assert await zookeeper.get("/a") is None
         assert await zookeeper.children("/a") is None
         await zookeeper.create("/a/b", b"1", make_parents=True)
@@ -57,11 +54,8 @@ async def test_nodes_are_made_read_changed_and_deleted_by_version(tmp_path: Path
         assert not await zookeeper.exists("/a")
 
 
-async def test_a_transaction_does_all_or_nothing(tmp_path: Path) -> None:
-    async with (
-        run_zookeeper(tmp_path) as server,
-        open_zookeeper(server.address, session_timeout_ms=4000) as zookeeper,
-    ):
+async def test_a_transaction_does_all_or_nothing(empty_zookeeper: str) -> None:
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4000) as zookeeper:
         await zookeeper.create("/a", b"1")
         with pytest.raises(NodeExists, match="/a"):
             await zookeeper.transaction([SetData(path="/a", data=b"2"), Create(path="/a")])
@@ -74,10 +68,9 @@ async def test_a_transaction_does_all_or_nothing(tmp_path: Path) -> None:
         assert await zookeeper.children("/") == ["b", "zookeeper"]
 
 
-async def test_watches_give_the_present_value_and_then_each_change(tmp_path: Path) -> None:
+async def test_watches_give_the_present_value_and_then_each_change(empty_zookeeper: str) -> None:
     async with (
-        run_zookeeper(tmp_path) as server,
-        open_zookeeper(server.address, session_timeout_ms=4000) as zookeeper,
+        open_zookeeper(empty_zookeeper, session_timeout_ms=4000) as zookeeper,
         zookeeper.watch_data("/a") as data,
         zookeeper.watch_children("/a") as children,
     ):
@@ -136,12 +129,9 @@ async def test_watches_and_nodes_survive_a_restart_of_the_server(tmp_path: Path)
     ("asked_ms", "granted_ms"), [(500, 2_000), (7_000, 7_000), (90_000, 60_000)]
 )
 async def test_a_session_is_as_long_as_the_server_grants(
-    tmp_path: Path, asked_ms: int, granted_ms: int
+    empty_zookeeper: str, asked_ms: int, granted_ms: int
 ) -> None:
-    async with (
-        run_zookeeper(tmp_path) as server,
-        open_zookeeper(server.address, session_timeout_ms=asked_ms) as zookeeper,
-    ):
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=asked_ms) as zookeeper:
         await zookeeper.sync()
         assert zookeeper.session_timeout_ms == granted_ms
 
@@ -202,13 +192,10 @@ async def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None
 
 
 async def test_the_first_program_writes_the_active_site_and_the_second_reads_it(
-    tmp_path: Path,
+    empty_zookeeper: str,
 ) -> None:
     paths = WitnessPaths(root="/kafka-dr")
-    async with (
-        run_zookeeper(tmp_path) as server,
-        open_zookeeper(server.address, session_timeout_ms=4000) as zookeeper,
-    ):
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4000) as zookeeper:
         first = await ensure_active_site(zookeeper, paths, "dc1")
         assert first == ActiveSite(site="dc1", epoch=0)
         assert await ensure_active_site(zookeeper, paths, "dc2") == first

@@ -21,7 +21,7 @@ from kazoo.client import KazooClient
 from spark_audit.scan import scan
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import RowKind, ScanPlace, Side
-from tests.clusters import RunningCluster, run_cluster
+from tests.clusters import RunningCluster, cluster_in, run_together
 from wire.net import open_cluster
 
 pytestmark = pytest.mark.integration
@@ -77,7 +77,8 @@ class Sites:
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     """Two clusters of one broker each, with the topics `equal`, `planted` and `moved`."""
     folder = tmp_path_factory.mktemp("sites")
-    with run_cluster(folder, 1, "dc1") as source, run_cluster(folder, 1, "dc2") as target:
+    source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
+    with run_together(source, target):
         for cluster in (source, target):
             _create_topics(cluster, "equal", "planted", "moved")
         yield Sites(source=source, target=target, folder=folder)

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from runtime.config import Configuration, load
 from spark_audit.snapshot import TopicFilter, take_snapshot
-from tests.clusters import RunningCluster, run_cluster
+from tests.clusters import RunningCluster, cluster_in, run_together
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +29,8 @@ class Sites:
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     folder = tmp_path_factory.mktemp("sites")
-    with run_cluster(folder, 1, "dc1") as source, run_cluster(folder, 1, "dc2") as target:
+    source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
+    with run_together(source, target):
         _create(source, {"both": "delete", "compacted": "compact", "hidden.internal": "delete"})
         _create(target, {"both": "delete", "native": "delete"})
         file = folder / "dc.yaml"

@@ -21,7 +21,6 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 
 from tests.clusters import RunningCluster
-from tests.failover.sites import run_witness
 from tests.mirror.daemon import read_batches, run_mirror
 from tests.secured_cluster import RIGHT, USER, WRONG, SecuredCluster, run_secured_cluster
 from wire.errors import ErrorCode
@@ -188,12 +187,11 @@ metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
 """
 
 
-def test_the_mirror_runs_from_sasl_to_tls(cluster: SecuredCluster, tmp_path: Path) -> None:
+def test_the_mirror_runs_from_sasl_to_tls(
+    cluster: SecuredCluster, tmp_path: Path, witness: str
+) -> None:
     """From SASL_SSL with SCRAM to SSL with a certificate."""
-    with (
-        run_secured_cluster(tmp_path, name="dc2") as target,
-        run_witness(tmp_path / "w") as witness,
-    ):
+    with run_secured_cluster(tmp_path, name="dc2") as target:
         file = tmp_path / "dc.yaml"
         dc1, dc2 = cluster.section("SASL_SSL", SHA_512), target.section("SSL")
         file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness=witness))

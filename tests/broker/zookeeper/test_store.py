@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -19,7 +18,6 @@ from broker.zookeeper.controller_store import (
 from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
 from broker.zookeeper.tree import PartitionState, TopicAssignment
 from runtime.zookeeper import BadVersion, ZooKeeper, open_zookeeper
-from runtime.zookeeper_server import run_zookeeper
 
 pytestmark = pytest.mark.integration
 
@@ -29,11 +27,10 @@ TOPIC = TopicAssignment(topic_id=UUID(int=9), replicas={0: (0,), 1: (0,)})
 
 
 @asynccontextmanager
-async def two_sessions(folder: Path) -> AsyncIterator[tuple[ZooKeeper, ZooKeeper]]:
+async def two_sessions(address: str) -> AsyncIterator[tuple[ZooKeeper, ZooKeeper]]:
     async with (
-        run_zookeeper(folder) as server,
-        open_zookeeper(server.address, session_timeout_ms=10_000) as one,
-        open_zookeeper(server.address, session_timeout_ms=10_000) as other,
+        open_zookeeper(address, session_timeout_ms=10_000) as one,
+        open_zookeeper(address, session_timeout_ms=10_000) as other,
     ):
         await ClusterStore(one).prepare()
         yield one, other
@@ -45,13 +42,13 @@ async def reign(zookeeper: ZooKeeper, broker_id: int) -> Reigning:
     return reigning
 
 
-async def test_the_cluster_id_is_made_once(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, other):
+async def test_the_cluster_id_is_made_once(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, other):
         assert await ClusterStore(one).prepare() == await ClusterStore(other).prepare()
 
 
-async def test_there_is_one_controller_at_a_time(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, other):
+async def test_there_is_one_controller_at_a_time(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, other):
         first = await reign(one, 0)
         assert first.epoch == 1
         assert await try_become_controller(other, 1, 1) is None
@@ -60,9 +57,9 @@ async def test_there_is_one_controller_at_a_time(tmp_path: Path) -> None:
         assert again.epoch == 2
 
 
-async def test_a_deposed_controller_changes_nothing(tmp_path: Path) -> None:
+async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> None:
     """It looked away while another took over: each of its writes is refused as a whole."""
-    async with two_sessions(tmp_path) as (one, other):
+    async with two_sessions(empty_zookeeper) as (one, other):
         deposed = ControllerStore(one, await reign(one, 0))
         await deposed.create_topic("t", TOPIC, {})
         await one.delete(tree.CONTROLLER)
@@ -83,8 +80,8 @@ async def test_a_deposed_controller_changes_nothing(tmp_path: Path) -> None:
         assert await new.read_deletions() == []
 
 
-async def test_a_state_is_written_over_the_one_that_was_known(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
         await store.create_topic("t", TOPIC, {})
         states = [
@@ -103,8 +100,8 @@ async def test_a_state_is_written_over_the_one_that_was_known(tmp_path: Path) ->
             await store.write({}, [(("t", 0), states[2])], {})
 
 
-async def test_many_states_are_written_at_once(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
         big = TopicAssignment(topic_id=UUID(int=9), replicas=dict.fromkeys(range(250), (0,)))
         await store.create_topic("t", big, {})
@@ -114,8 +111,8 @@ async def test_many_states_are_written_at_once(tmp_path: Path) -> None:
         assert list(await store.read_states(partitions)) == partitions
 
 
-async def test_a_removed_topic_leaves_no_node(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_a_removed_topic_leaves_no_node(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
         await store.create_topic("t", TOPIC, {"retention.ms": "5"})
         await store.request_deletion("t")
@@ -131,8 +128,8 @@ async def test_a_removed_topic_leaves_no_node(tmp_path: Path) -> None:
             assert not await one.exists(path)
 
 
-async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as sessions:
+async def test_producer_ids_are_never_given_twice(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as sessions:
         first_ids: list[int] = []
 
         async def take(zookeeper: ZooKeeper, broker_id: int) -> None:
@@ -147,8 +144,8 @@ async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
         assert sorted(first_ids) == list(range(0, 20_000, 1_000))
 
 
-async def test_changes_by_two_at_once_both_hold(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as sessions:
+async def test_changes_by_two_at_once_both_hold(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as sessions:
 
         async def change(zookeeper: ZooKeeper, name: str) -> None:
             store = ClusterStore(zookeeper)
@@ -164,8 +161,8 @@ async def test_changes_by_two_at_once_both_hold(tmp_path: Path) -> None:
         assert set(held) == {f"{name}.{number}" for name in "ab" for number in range(10)}
 
 
-async def test_old_notifications_are_tidied_away(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_old_notifications_are_tidied_away(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ClusterStore(one)
         for _ in range(KEPT_CHANGES + 5):
             await store.change_topic_config("t", lambda _: {"retention.ms": "5"})
@@ -176,9 +173,9 @@ async def test_old_notifications_are_tidied_away(tmp_path: Path) -> None:
         assert await store.changed_entity(0) is None
 
 
-async def test_a_broker_replaces_its_dead_self_but_nobody_else(tmp_path: Path) -> None:
+async def test_a_broker_replaces_its_dead_self_but_nobody_else(empty_zookeeper: str) -> None:
     """The first session is still open in ZooKeeper's eyes, as after a SIGKILL."""
-    async with two_sessions(tmp_path) as (dead, alive):
+    async with two_sessions(empty_zookeeper) as (dead, alive):
         before = await ClusterStore(dead).register(0, [HERE], None, now_ms=1)
         await reign(dead, 0)
         with pytest.raises(BrokerIdTaken, match=r"broker\.id 0 is in use by a broker at here:1"):
@@ -195,9 +192,9 @@ async def test_a_broker_replaces_its_dead_self_but_nobody_else(tmp_path: Path) -
 
 
 async def test_a_failed_folder_is_announced_until_the_controller_takes_note(
-    tmp_path: Path,
+    empty_zookeeper: str,
 ) -> None:
-    async with two_sessions(tmp_path) as (one, other):
+    async with two_sessions(empty_zookeeper) as (one, other):
         controller = ControllerStore(one, await reign(one, 0))
         broker = ClusterStore(other)
         async with broker.watch_log_dir_events() as listings:
@@ -210,8 +207,8 @@ async def test_a_failed_folder_is_announced_until_the_controller_takes_note(
             assert await one.children(tree.LOG_DIR_EVENTS) == []
 
 
-async def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
         await store.create_topic("t", TOPIC, {})
         await one.create(tree.partition_path("t", 0))
@@ -220,8 +217,8 @@ async def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> Non
         assert set(await store.read_states([("t", 0), ("t", 1)])) == {("t", 0), ("t", 1)}
 
 
-async def test_a_move_is_written_around_the_states_it_comes_with(tmp_path: Path) -> None:
-    async with two_sessions(tmp_path) as (one, _):
+async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
         await store.create_topic("t", TOPIC, {})
         moving = replace(TOPIC, adding={0: (3,)}, replicas={0: (3, 0), 1: (0,)})

@@ -3,7 +3,6 @@
 The promotion and the mirror are played by hand, so that each moment can be looked at by itself.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,19 +20,12 @@ from tests.failover.sites import (
     hanging,
     prepare,
     produce,
-    run_sites,
     values_of,
 )
 
 pytestmark = pytest.mark.integration
 
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
-
-
-@pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites")) as running:
-        yield running
 
 
 def take(consumer: SiteConsumer, count: int, timeout_s: float = 80) -> list[int]:

@@ -1,0 +1,81 @@
+"""Our commands, run to their end inside this process.
+
+A new process takes a second to import what every command needs, and commands are run hundreds of
+times. That they work as processes is shown by daemons, promotions and `tests/bad_input`.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import FrameType
+from typing import Any, Final, TypeAlias
+
+import failover.cli
+import mirror.cli
+
+TIMEOUT_S: Final = 180
+
+Main: TypeAlias = Callable[[], int | None]
+"""What a program is: it returns its exit status, or exits with it."""
+
+
+def run_mirror_command(*words: str | Path) -> "CompletedProcess[str]":
+    """Run a command of `mirror`; return what it said, and its exit status."""
+    return _run(mirror.cli.main, ["mirror", *map(str, words)])
+
+
+def run_failover_command(*words: str | Path) -> "CompletedProcess[str]":
+    """Run a command of `failover`; return what it said, and its exit status."""
+    return _run(failover.cli.main, ["failover", *map(str, words)])
+
+
+def _run(main: Main, words: list[str]) -> "CompletedProcess[str]":
+    output, complaint = StringIO(), StringIO()
+    ours, sys.argv = sys.argv, words
+    try:
+        with (
+            _logging_is_its_own(),
+            _ended_in_time(words),
+            redirect_stdout(output),
+            redirect_stderr(complaint),
+        ):
+            status: Any = main()
+    except SystemExit as ended:
+        status = ended.code
+    finally:
+        sys.argv = ours
+    return CompletedProcess(words, status, output.getvalue(), complaint.getvalue())
+
+
+@contextmanager
+def _logging_is_its_own() -> Iterator[None]:
+    """Let a program set up logging, and have afterwards what was before."""
+    loggers = [logging.getLogger(), logging.getLogger("kazoo")]
+    before = [(one, one.handlers, one.level) for one in loggers]
+    for one in loggers:
+        one.handlers = []
+    try:
+        yield
+    finally:
+        for one, handlers, level in before:
+            one.handlers = handlers
+            one.setLevel(level)
+
+
+@contextmanager
+def _ended_in_time(words: Sequence[str]) -> Iterator[None]:
+    def give_up(_: int, __: FrameType | None) -> None:
+        raise TimeoutError(f"{words} took longer than {TIMEOUT_S} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(TIMEOUT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,13 @@
+"""Two clusters for each module that wants them; its tests have topics and paths of their own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.failover.sites import Sites, run_sites
+
+
+@pytest.fixture(scope="module")
+def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites"), witness) as running:
+        yield running
