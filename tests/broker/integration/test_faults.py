@@ -52,7 +52,7 @@ def read_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[by
     values: list[bytes] = []
     deadline = time.monotonic() + 120
     while len(values) < count and time.monotonic() < deadline:
-        values += [message.value() or b"" for message in consumer.consume(1_000, 0.5)]
+        values += [message.value() or b"" for message in consumer.consume(1_000, 0.05)]
     consumer.close()
     return values
 
@@ -72,70 +72,85 @@ def live_brokers(admin: AdminClient) -> int:
         return -1
 
 
-def test_a_site_killed_and_restarted_has_everything_it_acknowledged(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=1) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        admin.create_topics([NewTopic("t", 3, 1, config={"retention.ms": "5000000"})])["t"].result(
-            10
-        )
-        before = cluster.bootstrap
-        sent = [b"%d" % number for number in range(3_000)]
-        assert sorted(produce_all(before, "t", sent)) == sorted(sent)
-        children = [*cluster.pids.values()]
-        cluster.kill()
-        assert not any(map(is_alive, children))
-        cluster.start()
-        assert cluster.bootstrap == before
-        assert sorted(read_all(before, "t", 3, 3_000)) == sorted(sent)
-        resource = ConfigResource(ResourceType.TOPIC, "t")
-        described = admin.describe_configs([resource])[resource].result(60)
-        assert described["retention.ms"].value == "5000000"
+@pytest.fixture(scope="module")
+def of_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with run_cluster(tmp_path_factory.mktemp("one"), brokers=1) as running:
+        yield running
 
 
-def test_a_killed_broker_comes_back_with_its_records_and_the_others_go_on(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with run_cluster(tmp_path_factory.mktemp("three"), brokers=3, overrides=QUICK) as running:
+        yield running
+
+
+def test_a_site_killed_and_restarted_has_everything_it_acknowledged(
+    of_one: RunningCluster,
+) -> None:
+    admin = AdminClient({"bootstrap.servers": of_one.bootstrap})
+    settings = {"retention.ms": "5000000"}
+    admin.create_topics([NewTopic("kept", 3, 1, config=settings)])["kept"].result(60)
+    before = of_one.bootstrap
+    sent = [b"%d" % number for number in range(3_000)]
+    assert sorted(produce_all(before, "kept", sent)) == sorted(sent)
+    children = [*of_one.pids.values()]
+    of_one.kill()
+    assert not any(map(is_alive, children))
+    of_one.start()
+    assert of_one.bootstrap == before
+    assert sorted(read_all(before, "kept", 3, 3_000)) == sorted(sent)
+    resource = ConfigResource(ResourceType.TOPIC, "kept")
+    described = admin.describe_configs([resource])[resource].result(60)
+    assert described["retention.ms"].value == "5000000"
+
+
+def test_a_killed_broker_comes_back_with_its_records_and_the_others_go_on(
+    of_three: RunningCluster,
+) -> None:
     """The controller is the one killed, so that another has to take over first."""
-    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(60)
-        sent = [b"%d" % number for number in range(600)]
-        assert len(produce_all(cluster.bootstrap, "t", sent)) == 600
-        victim = controller_of(admin)
-        cluster.kill_broker(victim)
-        until(lambda: controller_of(admin) not in {victim, -1})
-        assert f"broker {victim} (process " in cluster.log
-        admin.create_topics([NewTopic("meanwhile", 2, 1)])["meanwhile"].result(60)
-        part_of_t = admin.list_topics("t").topics["t"].partitions
-        assert sum(partition.leader == -1 for partition in part_of_t.values()) == 1
-        cluster.start_broker(victim)
-        until(lambda: live_brokers(admin) == 3)
-        assert sorted(read_all(cluster.bootstrap, "t", 3, 600)) == sorted(sent)
+    admin = AdminClient({"bootstrap.servers": of_three.bootstrap})
+    admin.create_topics([NewTopic("kept", 3, 1)])["kept"].result(60)
+    sent = [b"%d" % number for number in range(600)]
+    assert len(produce_all(of_three.bootstrap, "kept", sent)) == 600
+    victim = controller_of(admin)
+    of_three.kill_broker(victim)
+    until(lambda: controller_of(admin) not in {victim, -1})
+    assert f"broker {victim} (process " in of_three.log
+    admin.create_topics([NewTopic("meanwhile", 2, 1)])["meanwhile"].result(60)
+    partitions = admin.list_topics("kept").topics["kept"].partitions
+    assert sum(partition.leader == -1 for partition in partitions.values()) == 1
+    of_three.start_broker(victim)
+    until(lambda: live_brokers(admin) == 3)
+    assert sorted(read_all(of_three.bootstrap, "kept", 3, 600)) == sorted(sent)
 
 
-def test_a_fence_outlives_the_cluster(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=1) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
-        set_fence(cluster, "t", "")
-        cluster.kill()
-        cluster.start()
-        client = Producer({"bootstrap.servers": cluster.bootstrap, "message.timeout.ms": 1_500})
-        failed: list[bool] = []
-        client.produce("t", b"x", on_delivery=lambda error, _: failed.append(error is not None))
-        client.flush(60)
-        assert failed == [True]
+def test_a_fence_outlives_the_cluster(of_one: RunningCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": of_one.bootstrap})
+    admin.create_topics([NewTopic("fenced", 1, 1)])["fenced"].result(60)
+    set_fence(of_one, "fenced", "")
+    of_one.kill()
+    of_one.start()
+    client = Producer({"bootstrap.servers": of_one.bootstrap, "message.timeout.ms": 1_500})
+    failed: list[bool] = []
+    client.produce("fenced", b"x", on_delivery=lambda error, _: failed.append(error is not None))
+    client.flush(60)
+    assert failed == [True]
 
 
-def test_a_topic_on_a_dead_broker_is_deleted_when_that_is_back(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(60)
-        victim = next(broker for broker in range(3) if broker != controller_of(admin))
-        cluster.kill_broker(victim)
-        until(lambda: live_brokers(admin) == 2)
-        admin.delete_topics(["t"], operation_timeout=1)
-        until(lambda: "t" not in admin.list_topics(timeout=60).topics)
-        cluster.start_broker(victim)
-        until(lambda: not list(cluster.data.glob("broker-*/logs/t-?")))
+def test_a_topic_on_a_dead_broker_is_deleted_when_that_is_back(of_three: RunningCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": of_three.bootstrap})
+    until(lambda: live_brokers(admin) == 3)
+    admin.create_topics([NewTopic("gone", 3, 1)])["gone"].result(60)
+    logs = "broker-*/logs/gone-?"
+    until(lambda: len(list(of_three.data.glob(logs))) == 3)
+    victim = next(broker for broker in range(3) if broker != controller_of(admin))
+    of_three.kill_broker(victim)
+    until(lambda: live_brokers(admin) == 2)
+    admin.delete_topics(["gone"], operation_timeout=1)
+    until(lambda: "gone" not in admin.list_topics(timeout=60).topics)
+    assert list(of_three.data.glob(logs)), "the dead broker has what it led"
+    of_three.start_broker(victim)
+    until(lambda: not list(of_three.data.glob(logs)))
 
 
 def test_zookeeper_lost_and_back_costs_nothing(tmp_path: Path) -> None:
@@ -169,13 +184,6 @@ def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
         children = [*cluster.pids.values(), cluster.zookeeper_pid]
         cluster.kill_parent_only()
         until(lambda: not any(map(is_alive, children)), timeout_s=120)
-
-
-def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=3, overrides=QUICK) as cluster:
-        children = [*cluster.pids.values(), cluster.zookeeper_pid]
-        cluster.stop()
-        assert not any(map(is_alive, children))
 
 
 @pytest.fixture
@@ -222,18 +230,18 @@ def test_a_port_in_use_is_named(properties: Path) -> None:
 
 
 def test_what_a_running_cluster_refuses_to_a_newcomer(
-    tmp_path: Path, properties: Path, cluster: RunningCluster
+    tmp_path: Path, properties: Path, of_one: RunningCluster
 ) -> None:
     """A second broker of the same id, an unusable folder, another cluster's folder."""
-    connect = f"--override=zookeeper.connect={cluster.zookeeper}"
+    connect = f"--override=zookeeper.connect={of_one.zookeeper}"
     said = last_line(["run", str(properties), connect], 1)
-    host, port = cluster.addresses[0]
+    host, port = of_one.addresses[0]
     assert said == f"broker: broker.id 0 is in use by a broker at {host}:{port}"
     occupied = tmp_path / "a-file"
     occupied.write_text("")
     said = last_line(["run", str(properties), connect, f"--override=log.dirs={occupied}"], 1)
     assert str(occupied) in said
-    foreign = cluster.data / "broker-0" / "logs"
+    foreign = of_one.data / "broker-0" / "logs"
     said = last_line(["run", str(properties), connect, f"--override=log.dirs={foreign}"], 1)
     assert str(foreign) in said
     said = last_line(
@@ -249,12 +257,6 @@ def test_what_a_running_cluster_refuses_to_a_newcomer(
     assert str(foreign) in said
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("cluster"), brokers=1) as running:
-        yield running
-
-
 def test_up_refuses_a_port_in_use_and_a_folder_that_is_none(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -266,3 +268,11 @@ def test_up_refuses_a_port_in_use_and_a_folder_that_is_none(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     said = last_line(["up", "--data", str(tmp_path / "file")], 1)
     assert said.startswith(f"broker: --data {tmp_path / 'file'}: ")
+
+
+def test_interrupting_leaves_nothing_behind(of_three: RunningCluster) -> None:
+    """The last test of the module: nobody has the three brokers behind it."""
+    children = [*of_three.pids.values(), of_three.zookeeper_pid]
+    assert all(map(is_alive, children))
+    of_three.stop()
+    assert not any(map(is_alive, children))
