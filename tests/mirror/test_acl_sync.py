@@ -11,16 +11,16 @@ import pytest
 from mirror.acl_sync import AclsOff, AclWatch
 from mirror.acls import ALL_OPERATIONS, ALLOW, READ, WRITE
 from mirror.flow_state import FlowState
-from mirror.links import Links
 from mirror.measurements import FlowMeasurements
 from runtime.flow_section import AclSync, PatternSet
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.create_acls import AclCreationResult, CreateAclsResponse
 from wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
-from wire.net import RequestRefused, open_cluster
+from wire.net import RequestRefused
 
 DESCRIBE_ACLS, CREATE_ACLS = 29, 30
 
@@ -74,19 +74,7 @@ async def watch_between(
     config = replace(CONFIG, acls=sync, topics=everything)
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
     flow.places.add(("t", 0))  # another worker may have it
-    async with (
-        run_fake_cluster() as dc1,
-        run_fake_cluster() as dc2,
-        open_cluster(dc1.bootstrap, client_id="test") as source,
-        open_cluster(dc2.bootstrap, client_id="test") as target,
-    ):
-        links = Links(
-            source_data=source,
-            source_groups=source,
-            source_admin=source,
-            target_data=target,
-            target_admin=target,
-        )
+    async with two_fakes() as (dc1, dc2, links):
         there = Authorizer(
             dc1, ("t", "User:r", READ), ("t", "User:w", WRITE), ("t", "User:o", ALL_OPERATIONS)
         )

@@ -11,7 +11,6 @@ import pytest
 
 from mirror import topics
 from mirror.flow_state import FlowState
-from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
@@ -22,8 +21,9 @@ from mirror.topics import HAS_OWN, Discovery
 from offset_translation.map_records import piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from wire.headers import RequestHeader
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -46,7 +46,6 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from wire.net import open_cluster
 
 EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
 
@@ -117,20 +116,8 @@ async def discovery(
     flow = FlowState(
         config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=leads
     )
-    async with (
-        run_fake_cluster(brokers) as dc1,
-        run_fake_cluster(brokers) as dc2,
-        open_cluster(dc1.bootstrap, client_id="test") as source,
-        open_cluster(dc2.bootstrap, client_id="test") as target,
-    ):
-        links = Links(
-            source_data=source,
-            source_groups=source,
-            source_admin=source,
-            target_data=target,
-            target_admin=target,
-        )
-        map_log = MapLog(target, "dc1", None)
+    async with two_fakes(brokers) as (dc1, dc2, links):
+        map_log = MapLog(links.target_admin, "dc1", None)
         yield Discovery(flow, links, map_log), dc1, dc2, map_log
 
 

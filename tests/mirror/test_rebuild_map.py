@@ -17,6 +17,7 @@ from runtime.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from wire.headers import RequestHeader
 from wire.messages.create_topics import (
     CreatableTopicResult,
@@ -142,24 +143,12 @@ async def test_a_transaction_that_is_open_on_the_source_holds_nothing_up(
         build_batch([Record(0, 5, b"k", b"open")], **PRODUCER, is_transactional=True)
     )
     assign_offsets(open_batch, 2, 0)
-    async with (
-        run_fake_cluster(1) as dc1,
-        run_fake_cluster(1) as dc2,
-        open_cluster(dc1.bootstrap, client_id="test") as source,
-        open_cluster(dc2.bootstrap, client_id="test") as target,
-    ):
+    async with two_fakes() as (dc1, dc2, links):
         here = dc1.create_topic("t", 0).partitions[0]
         here.batches, here.end = [build_batch(records), bytes(open_batch)], 3
         there = dc2.create_topic("t", 0).partitions[0]
         there.batches, there.end = [build_batch(records, **PRODUCER)], 2
         hold_open(dc1, 2)
-        links = Links(
-            source_data=source,
-            source_groups=source,
-            source_admin=source,
-            target_data=target,
-            target_admin=target,
-        )
         with trio.fail_after(5):
             flow = replace(CONFIG, topics=EVERYTHING)
             assert await _rebuild(flow, links, write=False) == DONE

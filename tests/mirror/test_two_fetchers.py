@@ -46,7 +46,8 @@ def answer(*offsets: int) -> Fetched:
     return Fetched(0, 0, 0, [("t", [Found(0, 0, end, end, 0, (), -1, records)])])
 
 
-async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_map() -> None:
+def flow_of_one() -> tuple[FlowState, MirroredPartition]:
+    """Return a flow, and its one partition, which is read from broker 1 from the start."""
     flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
@@ -55,6 +56,11 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     partition.source_leader = 1
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
+    return flow, partition
+
+
+async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_map() -> None:
+    flow, partition = flow_of_one()
     forwarded: list[int] = []
 
     def forward(_: MirroredPartition, routed: Routed, __: int) -> None:
@@ -80,14 +86,7 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
 
 
 async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
-    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
-    partition = MirroredPartition(
-        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
-    )
-    flow.partitions["t", 0] = partition
-    partition.source_leader = 1
-    partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    flow, partition = flow_of_one()
     flow.loop_ids = frozenset({9})
     map_log: Any = SlowMap()
     map_log.may_write.set()

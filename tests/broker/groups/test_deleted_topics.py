@@ -11,22 +11,33 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.apis import offset_commit, offset_fetch
 from broker.context import CONSUMER_OFFSETS, LedPartition
+from broker.metadata_cache import MetadataCache, TopicView
 from tests.broker.groups.asking import GROUP
 from tests.broker.groups.rig import BROKER, TOPIC, FailingOnce, Rig, commit_request, open_rig
 from wire.messages.offset_fetch import OffsetFetchRequest
+
+
+def add_topic(rig: Rig, name: str) -> tuple[MetadataCache, TopicView]:
+    """Tell of a topic beside the rig's own; return what tells, and the view of the rig's own."""
+    metadata = rig.node.metadata
+    view = metadata.topic(TOPIC)
+    assert view is not None
+    metadata.put_partitions(name, UUID(int=9), view.partitions.values())
+    return metadata, view
+
+
+async def commit(rig: Rig, *topics: str) -> None:
+    for topic in topics:
+        await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
 
 
 async def test_offsets_of_a_deleted_topic_are_forgotten_and_no_others(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with open_rig(tmp_path) as rig:
-        metadata = rig.node.metadata
-        view = metadata.topic(TOPIC)
-        assert view is not None
-        metadata.put_partitions("kept", UUID(int=9), view.partitions.values())
+        metadata, view = add_topic(rig, "kept")
         await wait_all_tasks_blocked()
-        for topic in (TOPIC, "kept"):
-            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
+        await commit(rig, TOPIC, "kept")
         metadata.put_partitions(TOPIC, view.topic_id, view.partitions.values())
         await wait_all_tasks_blocked()
         assert len(await _topics(rig)) == 2
@@ -45,12 +56,8 @@ async def test_offsets_of_a_topic_that_is_deleted_while_they_are_loaded_are_forg
     tmp_path: Path, autojump_clock: MockClock, *, is_led_again: bool
 ) -> None:
     async with open_rig(tmp_path) as rig:
-        metadata = rig.node.metadata
-        view = metadata.topic(TOPIC)
-        assert view is not None
-        metadata.put_partitions("kept", UUID(int=9), view.partitions.values())
-        for topic in (TOPIC, "kept"):
-            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
+        metadata, view = add_topic(rig, "kept")
+        await commit(rig, TOPIC, "kept")
         rig.groups.on_resigned(CONSUMER_OFFSETS, 0)
         rig.groups.on_leader(cast("LedPartition", FailingOnce(rig.partition)))
         await wait_all_tasks_blocked()
@@ -72,14 +79,10 @@ async def test_a_topic_that_is_deleted_while_another_is_forgotten_is_forgotten_t
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with open_rig(tmp_path) as rig:
-        metadata = rig.node.metadata
-        view = metadata.topic(TOPIC)
-        assert view is not None
-        metadata.put_partitions("other", UUID(int=9), view.partitions.values())
+        metadata, _ = add_topic(rig, "other")
         metadata.set_brokers(BROKER, metadata.brokers.values())
         await wait_all_tasks_blocked()
-        for topic in (TOPIC, "other"):
-            await offset_commit.handle(commit_request(GROUP, 5, topic=topic), rig.call(9))
+        await commit(rig, TOPIC, "other")
         end = rig.partition.log_end_offset
         metadata.remove_topic(TOPIC)
         metadata.set_brokers(BROKER, metadata.brokers.values())
