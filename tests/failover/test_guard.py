@@ -135,8 +135,11 @@ async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.Monke
 async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    begun: list[str] = []
+
     class Lost:
         async def act(self, _: Callable[[], Awaitable[None]]) -> None:
+            begun.append("to close it")
             raise LeaseLost("the session with the witness was lost")
 
     @asynccontextmanager
@@ -150,3 +153,4 @@ async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
     monkeypatch.setattr(failover.guard, "read_status", read_status)
     configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
     await close_breach(cast("Configuration", configuration), cast("ZooKeeper", None))
+    assert begun == ["to close it"]

@@ -58,26 +58,31 @@ def producer(cluster: RunningCluster, **settings: Any) -> Producer:
 
 
 def read_all(cluster: RunningCluster, topic: str, partitions: int, count: int) -> list[bytes]:
-    """Return the values of `count` records and make sure that there are no more."""
+    """Return the values of all partitions, read to their ends, once there are `count`."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
             "group.id": f"read-{topic}",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 100,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end is told behind an empty fetch
         }
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     values: list[bytes] = []
+    ended: set[int | None] = set()
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        messages = consumer.consume(1_000, 0.4)
-        for message in messages:
-            assert message.error() is None
-            values.append(message.value() or b"")
-        if not messages and len(values) >= count:
-            break
+    while len(ended) < partitions or len(values) < count:
+        assert time.monotonic() < deadline, f"{len(values)} of {count} records, {ended} ended"
+        for message in consumer.consume(1_000, 0.02):
+            error = message.error()
+            if error is None:
+                values.append(message.value() or b"")
+                ended.discard(message.partition())
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                ended.add(message.partition())
     consumer.close()
     return values
 
@@ -239,9 +244,9 @@ def test_partitions_are_spread_over_the_brokers(admin: AdminClient) -> None:
 
 def test_replicas_are_assigned_and_all_are_in_sync(admin: AdminClient) -> None:
     admin.create_topics([NewTopic("copies", 3, 3)])["copies"].result(60)
-    for partition in admin.list_topics("copies").topics["copies"].partitions.values():
-        assert sorted(partition.replicas) == [0, 1, 2]
-        assert sorted(partition.isrs) == [0, 1, 2]
+    partitions = admin.list_topics("copies").topics["copies"].partitions.values()
+    found = [(sorted(partition.replicas), sorted(partition.isrs)) for partition in partitions]
+    assert found == [([0, 1, 2], [0, 1, 2])] * 3
 
 
 def deliver(client: Producer, topic: str, partition: int) -> KafkaError | None:

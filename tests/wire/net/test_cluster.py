@@ -40,8 +40,9 @@ def asked_for_metadata(fake: FakeCluster) -> int:
 
 
 async def test_opening_does_not_connect() -> None:
-    async with open_cluster([("127.0.0.1", 1)], client_id="test"):
-        pass
+    async with run_fake_cluster() as fake, open_client(fake, 0):
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert fake.brokers[0].accepted == 0
 
 
 async def test_faults_come_out_of_the_block_plain() -> None:
