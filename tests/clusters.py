@@ -19,6 +19,8 @@ from typing import Any, Final
 
 READY_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 30
+UNLESS_OVERRIDDEN: Final = {"log.retention.check.interval.ms": str(24 * 3_600_000)}
+"""Tests stamp records with times long past, and may run for longer than Kafka's five minutes."""
 
 
 class ClusterFailed(RuntimeError):
@@ -90,7 +92,8 @@ class RunningCluster:
         """Start the cluster; `wait_ready` comes next."""
         self._ready_file.unlink(missing_ok=True)
         self._ready = {}  # the process ids of an earlier run may be somebody else's by now
-        settings = [f"--override={key}={value}" for key, value in self.overrides.items()]
+        overrides = {**UNLESS_OVERRIDDEN, **self.overrides}
+        settings = [f"--override={key}={value}" for key, value in overrides.items()]
         arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
         arguments += ["--port", "0", "--zookeeper-port", "0", "--metrics-port", "0"]
         arguments += [
