@@ -104,13 +104,13 @@ class ActiveSiteByHand:
 
 
 @contextmanager
-def run_sites(folder: Path, witness: str) -> Iterator[Sites]:
+def run_sites(folder: Path, witness: str, brokers: int = 1) -> Iterator[Sites]:
     """Run two clusters until the block ends; they may be killed meanwhile."""
     overrides = {
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
     }
-    dc1, dc2 = (cluster_in(folder, 1, name, overrides) for name in ("dc1", "dc2"))
+    dc1, dc2 = (cluster_in(folder, brokers, name, overrides) for name in ("dc1", "dc2"))
     with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 

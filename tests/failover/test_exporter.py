@@ -79,16 +79,13 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
 
 
 async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon_is_there(
-    tmp_path: Path,
+    tmp_path: Path, empty_zookeeper: str
 ) -> None:
     file = tmp_path / "dc.yaml"
-    async with (
-        run_zookeeper(tmp_path / "witness") as server,
-        open_zookeeper(server.address, session_timeout_ms=4_000) as zookeeper,
-    ):
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
         one_way = CONFIG.format(
-            dc1=down, dc2=down, witness=server.address, path="/kafka-dr", topics=".*"
+            dc1=down, dc2=down, witness=empty_zookeeper, path="/kafka-dr", topics=".*"
         )
         back = "  - {source: dc2, target: dc1}\ncoordination:"
         both_ways = one_way.replace("coordination:", back).replace(

@@ -24,6 +24,7 @@ from tests.failover.sites import (
     create_topic,
     produce,
     read_all,
+    run_sites,
     values_of,
 )
 from tests.mirror.daemon import (
@@ -50,8 +51,8 @@ SITES = {"dc1": 0, "dc2": 1_000_000}
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites"), brokers=2) as running:
+def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with run_sites(tmp_path_factory.mktemp("sites"), witness, brokers=2) as running:
         yield running
 
 
