@@ -20,6 +20,13 @@ from typing import Any, Final
 import pytest
 import trio
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
@@ -40,11 +47,12 @@ STUCK_BYTES: Final = 9 * VALUE_BYTES // 2
 BACKLOG: Final = 30
 KEYS: Final = ("k0", "k1")
 QUICK: Final = {"log.cleaner.backoff.ms": "200"}
-CLEANED: Final = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+CLEANABLE: Final = {"min.cleanable.dirty.ratio": "0.01"}
 MORE: Final = "topic_settings: {exclude: [cleanup.policy]}"
-SESSION: Final = ("session_timeout_ms: 2000", "session_timeout_ms: 8000")
-"""Long enough for the source to be compacted before anybody takes over."""
-LOOKS: Final = 20
+SESSION: Final = ("session_timeout_ms: 2000", "session_timeout_ms: 12000")
+"""Long enough for the source to be compacted before anybody takes over, and for requests to be seen
+stuck: for the half of it, before the kernel takes them back."""
+LOOKS: Final = 8
 Content = dict[str, dict[int, str]]
 
 
@@ -57,8 +65,9 @@ class Source:
     written: Content = field(default_factory=dict)
 
     def write(self, records: int) -> None:
-        """Write records of a few keys to every partition, and wait for all."""
-        producer = Producer({"bootstrap.servers": self.cluster.bootstrap, "linger.ms": 0})
+        """Write records of a few keys to every partition, one a batch, and wait for all."""
+        settings: dict[str, Any] = {"linger.ms": 0, "batch.num.messages": 1}
+        producer = Producer({"bootstrap.servers": self.cluster.bootstrap, **settings})
         for index in range(PARTITIONS):
             for _ in range(records):
                 key = KEYS[self.count % len(KEYS)]
@@ -66,7 +75,7 @@ class Source:
                 self.count += 1
                 value = content.encode().ljust(VALUE_BYTES)
                 producer.produce(TOPIC, value, key, index, on_delivery=partial(self._note, content))
-                assert producer.flush(TIMEOUT_S) == 0
+        assert producer.flush(TIMEOUT_S) == 0
 
     def _note(self, content: str, error: KafkaError | None, message: Message) -> None:
         assert error is None, error
@@ -100,6 +109,14 @@ def read(cluster: Cluster) -> Content:
             ended.add(message.partition())
     consumer.close()
     return found
+
+
+def compact(cluster: Cluster) -> None:
+    """Have the topic compacted from now on."""
+    policy = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    change = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[policy])
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.incremental_alter_configs([change])[change].result(TIMEOUT_S)
 
 
 def unsent_bytes(port: int) -> int:
@@ -160,7 +177,9 @@ async def test_a_worker_that_slept_while_its_source_was_compacted_adds_nothing(
         run_cluster(tmp_path / "dc2", links, 1, 1, "dc2-") as dc2,
         run_cluster(tmp_path / "witness", links, 0, 1, "witness-") as witness,
     ):
-        await create_topic(dc1, TOPIC, partitions=PARTITIONS, factor=1, min_in_sync=1, more=CLEANED)
+        await create_topic(
+            dc1, TOPIC, partitions=PARTITIONS, factor=1, min_in_sync=1, more=CLEANABLE
+        )
         hosts = f"127.0.0.1:{witness.ports[witness.zookeeper]}"
         file = tmp_path / "dc.yaml"
         names = {"dc1": dc1.bootstrap, "dc2": dc2.bootstrap, "witness": hosts}
@@ -177,10 +196,12 @@ async def sleep_through_a_compaction(mirrors: Cluster, source: Source, dc2: Clus
     [slept] = await in_thread(flowing, mirrors, SLEEPER)
     log = f"{TOPIC}-{slept}"
     mirrors.links.cut(SLEEPER, BROKER)
-    await in_thread(source.write, BACKLOG)
     port = dc2.ports[BROKER]
-    await wait_until_aside("requests are stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
-    mirrors.signal(SLEEPER, signal.SIGSTOP)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(in_thread, source.write, BACKLOG)
+        await wait_until_aside("requests are stuck", lambda: unsent_bytes(port) > STUCK_BYTES)
+        mirrors.signal(SLEEPER, signal.SIGSTOP)
+    await in_thread(compact, source.cluster)  # earlier, it might be done before all is fetched
     await wait_until_aside("compacted", lambda: len(read(source.cluster)[log]) < 2 + len(KEYS))
     assert len((await in_thread(read, dc2))[log]) == 2, "taken over before it was compacted"
 
@@ -220,5 +241,5 @@ async def settled(cluster: Cluster) -> Content:
     seen: list[Content] = []
     while len(seen) < LOOKS or any(one != seen[-1] for one in seen[-LOOKS:]):
         seen.append(await trio.to_thread.run_sync(read, cluster))
-        await trio.sleep(0.05)
+        await trio.sleep(0.15)
     return seen[-1]
