@@ -90,6 +90,7 @@ class RunningCluster:
 
     def launch(self) -> None:
         """Start the cluster; `wait_ready` comes next."""
+        self.data.parent.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
         self._ready = {}  # the process ids of an earlier run may be somebody else's by now
         overrides = {**UNLESS_OVERRIDDEN, **self.overrides}
