@@ -170,10 +170,20 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
     return found
 
 
+def read_what_is_there(cluster: RunningCluster, topic: str) -> list[Message]:
+    """Read the first partition of a topic that a mirror may not have created yet."""
+    try:
+        return read_all(cluster, topic)
+    except KafkaException as error:
+        if code_of(error) in {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
+            return []
+        raise
+
+
 def wait_length(cluster: RunningCluster, topic: str, count: int) -> None:
     """Wait until the log holds so many records."""
     deadline = monotonic() + READ_TIMEOUT_S
-    while len(read_all(cluster, topic)) < count:
+    while len(read_what_is_there(cluster, topic)) < count:
         assert monotonic() < deadline, f"not {count} records in {topic}"
         pause(0.1)
 

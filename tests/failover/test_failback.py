@@ -29,6 +29,7 @@ from tests.failover.sites import (
     pause,
     produce,
     read_all,
+    read_what_is_there,
     values_of,
     wait_length,
 )
@@ -90,7 +91,7 @@ def wait_same_logs(sites: Sites, topic: str, count: int) -> Sequence[int]:
     logs: list[list[int]] = [[], [0]]
     while logs[0] != logs[1] or len(logs[0]) != count:
         assert monotonic() < deadline, f"{[len(log) for log in logs]}, {count} wanted"
-        logs = [values_of(read_all(one, topic)) for one in (sites.dc1, sites.dc2)]
+        logs = [values_of(read_what_is_there(one, topic)) for one in (sites.dc1, sites.dc2)]
         pause(0.1)
     return logs[0]
 
