@@ -97,7 +97,7 @@ async def _run(options: UpOptions, nursery: trio.Nursery) -> None:
                 child = await _start(options, ports, broker_id, zookeeper)
                 children.append(child)
             await _wait_ready(children)
-            remember_ports(ports, options.data / MEMORY)
+            _remember_ports(options, ports)
             _announce(options, zookeeper, children)
             for child in children:
                 nursery.start_soon(_report_death, child)

@@ -270,6 +270,14 @@ def test_up_refuses_a_port_in_use_and_a_folder_that_is_none(tmp_path: Path) -> N
     assert said.startswith(f"broker: --data {tmp_path / 'file'}: ")
 
 
+def test_up_that_cannot_note_its_ports_says_so(tmp_path: Path) -> None:
+    memory = tmp_path / "cluster.json"
+    memory.symlink_to(tmp_path / "gone" / "cluster.json")
+    arguments = ["up", "--brokers", "1", "--data", str(tmp_path), "--port", "0"]
+    said = last_line([*arguments, "--zookeeper-port", "0", "--metrics-port", "0"], 1)
+    assert said == f"broker: {memory}: No such file or directory"
+
+
 def test_interrupting_leaves_nothing_behind(of_three: RunningCluster) -> None:
     """The last test of the module: nobody has the three brokers behind it."""
     children = [*of_three.pids.values(), of_three.zookeeper_pid]
