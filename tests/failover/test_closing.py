@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
@@ -13,15 +13,10 @@ from failover.effects import PromotionEffects, _places
 from failover.execute import StepFailed
 from failover.fence import wait_holds
 from failover.journal import Facts, Journal, begin_step, end_step
-from failover.promote import Controller
 from failover.steps import StepName, StepState
-from failover.store import WitnessStore
-from runtime.config import load
-from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
-from tests.failover.sites import CONFIG
-from tests.failover.sleeping import SleepyWitness
 from tests.failover.test_stopped_controller import begun
 
 
@@ -61,18 +56,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         source.create_topic("orders", 0).partitions[0].end = 10
         fenced = FencedCluster(source)
         fenced.serve()
-        file = folder / "dc.yaml"
-        dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
-        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="o.*"))
-        witness, configuration = SleepyWitness(), load(file)
-        controller = Controller(
-            configuration=configuration,
-            zookeeper=cast("ZooKeeper", witness),
-            lease=witness.lease(),
-            show=lambda _: None,
-        )
-        [flow] = configuration.flows
-        async with controller._effects(cast("WitnessStore", None), flow) as effects:
+        async with effects_between(folder, source, target, "o.*") as effects:
             yield Stage(fenced, effects)
 
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import pytest
 import trio
@@ -12,15 +11,10 @@ import trio
 from failover.effects import PromotionEffects
 from failover.journal import Facts, Journal, begin_step, end_step
 from failover.map_follower import MapFollower
-from failover.promote import Controller
 from failover.steps import StepName, StepState
-from failover.store import WitnessStore
 from offset_translation.map_records import map_topic_name, piece_start
-from runtime.config import load
-from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.failover.sites import CONFIG
-from tests.failover.sleeping import SleepyWitness
+from tests.failover.between import effects_between
 from tests.failover.test_stopped_controller import begun
 from wire.record_batch import Record, build_batch
 
@@ -55,18 +49,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         map_log = target.create_topic(MAP_TOPIC, 0).partitions[0]
         map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
         map_log.end = 1
-        file = folder / "dc.yaml"
-        dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
-        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="orders"))
-        witness, configuration = SleepyWitness(), load(file)
-        controller = Controller(
-            configuration=configuration,
-            zookeeper=cast("ZooKeeper", witness),
-            lease=witness.lease(),
-            show=lambda _: None,
-        )
-        [flow] = configuration.flows
-        async with controller._effects(cast("WitnessStore", None), flow) as effects:
+        async with effects_between(folder, source, target, "orders") as effects:
             await effects.lease.act(trio.lowlevel.checkpoint)
             yield Stage(target, effects)
 

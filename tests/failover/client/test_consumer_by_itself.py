@@ -11,31 +11,10 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from failover.client import consumer as module
 from failover.client import membership
 from failover.client.consumer import SiteConsumer
-from runtime.config import Configuration, load
+from runtime.config import load
 from runtime.witness import ActiveSite
+from tests.failover.client.watching import Watch
 from tests.failover.sites import CONFIG
-
-
-class Watch:
-    """The active site, as the test says."""
-
-    def __init__(self, _: Configuration) -> None:
-        self.active = ActiveSite(site="dc1", epoch=0)
-
-    def current(self) -> ActiveSite:
-        return self.active
-
-    def wait_changed(self, _: ActiveSite, __: float) -> ActiveSite:
-        return self.active
-
-    def post(self, _: str, __: bytes) -> None: ...
-
-    def posted(self, _: str) -> dict[str, bytes]:
-        return {}
-
-    def drop_later(self, _: list[Any]) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class FakeConsumer:

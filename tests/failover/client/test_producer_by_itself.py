@@ -13,26 +13,10 @@ from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
 from failover.client.sending import Settled, unsent_message
 from failover.client.site_reader import SiteUnreadable
-from runtime.config import Configuration, load
+from runtime.config import load
 from runtime.witness import ActiveSite
+from tests.failover.client.watching import Watch
 from tests.failover.sites import CONFIG
-
-
-class Watch:
-    """The active site, as the test says."""
-
-    def __init__(self, _: Configuration) -> None:
-        self.active = ActiveSite(site="dc1", epoch=0)
-
-    def current(self) -> ActiveSite:
-        return self.active
-
-    def wait_changed(self, _: ActiveSite, __: float) -> ActiveSite:
-        return self.active
-
-    def drop_later(self, _: list[Any]) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class FakeSending:

@@ -1,0 +1,35 @@
+"""A promotion's steps between two fake clusters, with a session that is in order."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from failover.effects import PromotionEffects
+from failover.promote import Controller
+from failover.store import WitnessStore
+from runtime.config import load
+from runtime.zookeeper import ZooKeeper
+from tests.doubles.fake_cluster import FakeCluster
+from tests.failover.sites import CONFIG
+from tests.failover.sleeping import SleepyWitness
+
+
+@asynccontextmanager
+async def effects_between(
+    folder: Path, source: FakeCluster, target: FakeCluster, topics: str
+) -> AsyncIterator[PromotionEffects]:
+    """Give what each step does to the two; nothing is noted anywhere."""
+    file = folder / "dc.yaml"
+    dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
+    file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics=topics))
+    witness, configuration = SleepyWitness(), load(file)
+    controller = Controller(
+        configuration=configuration,
+        zookeeper=cast("ZooKeeper", witness),
+        lease=witness.lease(),
+        show=lambda _: None,
+    )
+    [flow] = configuration.flows
+    async with controller._effects(cast("WitnessStore", None), flow) as effects:
+        yield effects

@@ -1,0 +1,28 @@
+"""Who is active, as a test says."""
+
+from typing import Any
+
+from runtime.config import Configuration
+from runtime.witness import ActiveSite
+
+
+class Watch:
+    """What clients ask of the witness; nobody else posts anything there."""
+
+    def __init__(self, _: Configuration) -> None:
+        self.active = ActiveSite(site="dc1", epoch=0)
+
+    def current(self) -> ActiveSite:
+        return self.active
+
+    def wait_changed(self, _: ActiveSite, __: float) -> ActiveSite:
+        return self.active
+
+    def post(self, _: str, __: bytes) -> None: ...
+
+    def posted(self, _: str) -> dict[str, bytes]:
+        return {}
+
+    def drop_later(self, _: list[Any]) -> None: ...
+
+    def close(self) -> None: ...
