@@ -21,9 +21,9 @@ import trio
 
 from tests.bench.brokers import run_brokers
 from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
-from tests.bench.catching_up import LOOK_S
 from tests.bench.draining import run_draining
 from tests.bench.estimate import told_time
+from tests.bench.heat import LOOK_S
 from tests.bench.latency import BENCHES as LATENCY_BENCHES
 from tests.bench.ledger import Cell, Ledger, cells, say, started
 from tests.bench.machine import ROOT, describe
@@ -42,7 +42,7 @@ from tests.bench.plans import RUNS, Extent, Plan, plan_for
 from tests.bench.processes import cpu_and_memory
 from tests.bench.replicated import run_replicated
 from tests.bench.rereading import LAGS, lag_name
-from tests.bench.results import DUPLICATES, MM2_TUNED, OURS, RELAY, REREAD, report, was_cut_short
+from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
 from tests.bench.stage import Stage, apache_stage, bundled_stage
 from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, disk_mb, parse_parts
 
@@ -151,8 +151,7 @@ class Bench:
             if stage is None:
                 self._without_apache(folder)
                 return
-            others = () if self.extent is Extent.QUICK else (MM2_TUNED,)
-            warm_up_mirrored(stage, ledger, others)
+            warm_up_mirrored(stage, plan.warm_up, ledger)
             with ledger.timed("catching up"):
                 for workload in plan.catching_up:
                     run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)

@@ -1,20 +1,22 @@
-"""One broker under load: ours beside Apache Kafka, each alone with the same clients."""
+"""One broker under load: ours beside Apache Kafka, by turns, with the same clients.
+
+Both run, and one serves at a time: the machine's neighbours are the same for both.
+"""
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
-from tests.bench.calm import calmest, share_of
 from tests.bench.figures import MEGABYTE
 from tests.bench.filling import drain, fill
 from tests.bench.latency import Latency, Rate, measure
-from tests.bench.ledger import Cell, Ledger, cells, started
+from tests.bench.ledger import Cell, Ledger, cells, is_expected, started
 from tests.bench.processes import cpu_and_memory
 from tests.bench.results import (
     APACHE,
@@ -24,20 +26,23 @@ from tests.bench.results import (
     BROKER_RSS,
     OURS,
 )
-from tests.bench.rounds import Rounds, in_turns
+from tests.bench.rounds import Rounds, repeat
 from tests.bench.served import Served, create_topic, delete_topics
 from tests.bench.stage import run_apache, run_bundled, warm_up
-from tests.bench.workloads import BASE, GIB, KIB, MIB, Workload, disk_mb
+from tests.bench.workloads import BASE, GIB, KIB, MIB, Workload, disk_mb, rotated
 from tests.interop.peers.resources import require_disk
 from wire.compression import Compression
+
+T = TypeVar("T")
 
 SYSTEMS: Final = (OURS, APACHE)
 RATE_BENCHES: Final = (BROKER_PRODUCE, BROKER_CONSUME, BROKER_RSS)
 LATENCY_BENCHES: Final = (BROKER_P99,)
 LATENCY_TOPIC: Final = "bench-latency"
-PASSES: Final = 3
-"""How often everything is done in one round, for the median: one hiccup of the machine in the
+PASSES: Final = 5
+"""How often each does everything in one round, for the median: one hiccup of the machine in the
 second that it takes would be the figure."""
+LATENCY_PASSES: Final = 3
 WARM_UP_PASSES: Final = 12
 """A broker on Java falls to half its speed some 15 s after its first record, for about 10 s, in
 each start (measured: 675 MB/s written, then 245 and 347, then 670 for good)."""
@@ -62,12 +67,26 @@ class BrokerPlan:
 
 
 def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
-    """Run the part `broker`."""
+    """Run the part `broker`: fresh ones in each round, which serve by turns."""
 
-    def attempt(system: str, turn: int) -> bool:
-        return _run_one(folder / f"round-{turn}", system, turn, plan, ledger)
+    def one_round(usable: Sequence[str], turn: int) -> list[str]:
+        place = folder / f"round-{turn}"
+        with ExitStack() as stack:
+            running: dict[str, Served] = {}
+            for system in rotated(usable, turn):
+                tell = partial(ledger.miss, system, all_cells(plan))
+                warm = _warm(place, system, plan, ledger)
+                broker = stack.enter_context(started(warm, tell, ledger.require_time))
+                if broker is not None:
+                    running[system] = broker
+            for workload in plan.workloads:
+                _serve(running, workload, turn, ledger)
+            for rate in plan.rates:
+                _answer(running, rate, turn, ledger)
+        shutil.rmtree(place)
+        return list(running)
 
-    in_turns("broker", SYSTEMS, plan.rounds, attempt)
+    repeat("broker", SYSTEMS, plan.rounds, one_round)
 
 
 def all_cells(plan: BrokerPlan) -> list[Cell]:
@@ -75,22 +94,6 @@ def all_cells(plan: BrokerPlan) -> list[Cell]:
     rows = [cells(workload.name, RATE_BENCHES) for workload in plan.workloads]
     rows += [cells(rate.name, LATENCY_BENCHES) for rate in plan.rates]
     return [cell for row in rows for cell in row]
-
-
-def _run_one(folder: Path, system: str, turn: int, plan: BrokerPlan, ledger: Ledger) -> bool:
-    """Run everything on one fresh broker; return whether to try this system again."""
-    tell = partial(ledger.miss, system, all_cells(plan))
-    with started(_warm(folder, system, plan, ledger), tell, ledger.require_time) as broker:
-        if broker is None:
-            return False
-        for workload in plan.workloads:
-            serve = partial(_rates, broker, workload, ledger)
-            ledger.try_run(system, turn, cells(workload.name, RATE_BENCHES), serve)
-        for rate in plan.rates:
-            answer = partial(_latency, broker, rate, ledger)
-            ledger.try_run(system, turn, cells(rate.name, LATENCY_BENCHES), answer)
-    shutil.rmtree(folder)
-    return True
 
 
 @contextmanager
@@ -115,50 +118,77 @@ class Pass:
     written_s: float
     read_s: float
     resident_bytes: int
-    calm_share: float
 
 
-def _rates(broker: Served, workload: Workload, ledger: Ledger) -> dict[Cell, float]:
-    """Return what writing and then reading topics gives; memory is looked at behind all of it."""
-    once = partial(_write_and_read, broker, workload, ledger)
-    found = [calmest(once, lambda each: each.calm_share, ledger.tries) for _ in range(PASSES)]
+def _serve(running: Mapping[str, Served], workload: Workload, turn: int, ledger: Ledger) -> None:
+    """Write and read topics at each broker by turns; memory is looked at behind all of it."""
+
+    def once(system: str) -> Pass:
+        return _write_and_read(running[system], workload, ledger)
+
     megabytes = workload.value_bytes / MEGABYTE
-    return {
-        (workload.name, BROKER_PRODUCE): megabytes / median(each.written_s for each in found),
-        (workload.name, BROKER_CONSUME): megabytes / median(each.read_s for each in found),
-        (workload.name, BROKER_RSS): found[-1].resident_bytes / MEGABYTE,
-    }
+    missing = cells(workload.name, RATE_BENCHES)
+    for system, found in _passes(PASSES, running, missing, once, ledger).items():
+        figures = {
+            (workload.name, BROKER_PRODUCE): megabytes / median(each.written_s for each in found),
+            (workload.name, BROKER_CONSUME): megabytes / median(each.read_s for each in found),
+            (workload.name, BROKER_RSS): found[-1].resident_bytes / MEGABYTE,
+        }
+        ledger.add(system, turn, figures)
+
+
+def _answer(running: Mapping[str, Served], rate: Rate, turn: int, ledger: Ledger) -> None:
+    """Write at a rate to each broker by turns."""
+
+    def once(system: str) -> Latency:
+        return _latency(running[system], rate, ledger)
+
+    missing = cells(rate.name, LATENCY_BENCHES)
+    for system, found in _passes(LATENCY_PASSES, running, missing, once, ledger).items():
+        figures = {(rate.name, BROKER_P99): median(each.p99 for each in found)}
+        ledger.add(system, turn, figures)
+
+
+def _passes(
+    count: int,
+    systems: Iterable[str],
+    missing: Sequence[Cell],
+    once: Callable[[str], T],
+    ledger: Ledger,
+) -> Mapping[str, Sequence[T]]:
+    """Let systems do it by turns; who fails once has nothing for these cells."""
+    found: dict[str, list[T]] = {system: [] for system in systems}
+    for number in range(count):
+        for system in rotated(list(found), number):
+            try:
+                ledger.require_time()
+                found[system].append(once(system))
+            except Exception as fault:
+                if not is_expected(fault):
+                    raise
+                ledger.miss(system, missing, fault)
+                del found[system]
+    return found
 
 
 def _write_and_read(broker: Served, workload: Workload, ledger: Ledger) -> Pass:
     [pid] = broker.pids.values()
     each = workload.records_per_batch * workload.batches_per_partition
-    began = monotonic()
-    topic = f"{workload.topic}-{int(began * 1000)}"
+    topic = f"{workload.topic}-{int(monotonic() * 1000)}"
     create_topic(broker, topic, workload.partitions)
     try:
         written_s = ledger.run(fill, broker, topic, workload)
         read_s = ledger.run(drain, broker, topic, [each] * workload.partitions)
-        ended = monotonic()
         _, resident = cpu_and_memory(pid)
     finally:
         delete_topics(broker)
-    return Pass(
-        written_s=written_s,
-        read_s=read_s,
-        resident_bytes=resident,
-        calm_share=share_of(ledger.neighbours.calm(began, ended), began, ended),
-    )
+    return Pass(written_s=written_s, read_s=read_s, resident_bytes=resident)
 
 
-def _latency(broker: Served, rate: Rate, ledger: Ledger) -> dict[Cell, float]:
-    def once() -> Latency:
-        place = (broker, f"{LATENCY_TOPIC}-{int(monotonic() * 1000)}")
-        create_topic(*place, 1)
-        try:
-            return measure(rate, place, place, ledger)
-        finally:
-            delete_topics(broker)
-
-    found = [calmest(once, lambda each: each.calm_share, ledger.tries) for _ in range(PASSES)]
-    return {(rate.name, BROKER_P99): median(each.p99 for each in found)}
+def _latency(broker: Served, rate: Rate, ledger: Ledger) -> Latency:
+    place = (broker, f"{LATENCY_TOPIC}-{int(monotonic() * 1000)}")
+    create_topic(*place, 1)
+    try:
+        return measure(rate, place, place, ledger)
+    finally:
+        delete_topics(broker)

@@ -1,19 +1,14 @@
 """Spans of time in which nobody else slowed the machine down. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 SLOW: Final = 1.35
 """Times the usual: between a processor's two speeds there is hardly anything."""
 TOGETHER: Final = 5
 """The median of so many pulses counts: one alone may have been interrupted."""
-CALM_ENOUGH: Final = 0.3
-"""The share of a measurement that is enough to go by; with less it is taken again."""
-TRIES: Final = 3
-
-T = TypeVar("T")
 Span: TypeAlias = tuple[float, float]
 """From and to, in seconds of one clock."""
 ALWAYS: Final[Sequence[Span]] = ((float("-inf"), float("inf")),)
@@ -65,11 +60,3 @@ def share_of(calm: Iterable[Span], began: float, ended: float) -> float:
         return 1.0
     held = sum(max(0.0, min(end, ended) - max(start, began)) for start, end in calm)
     return held / (ended - began)
-
-
-def calmest(measure: Callable[[], T], share: Callable[[T], float], tries: int = TRIES) -> T:
-    """Measure again while too little of it was calm; of all tries the calmest counts."""
-    found = [measure()]
-    while max(map(share, found)) < CALM_ENOUGH and len(found) < tries:
-        found.append(measure())
-    return max(found, key=share)

@@ -18,6 +18,7 @@ from tests.bench.stage import Stage, apache_stage
 from tests.bench.workloads import Workload, disk_mb
 
 SYSTEMS: Final = (OURS, MM2_TUNED)
+WARM_UP: Final = (SYSTEMS, (OURS,), (OURS,))
 ROUND_TRIPS_MS: Final = (0, 80)
 
 
@@ -42,7 +43,7 @@ def pinned_stage(folder: Path, plan: DrainPlan, round_trip_ms: int) -> Iterator[
     """Run a stage with mirrors on one processor and the source's broker so far away."""
     source = run_far_apache(folder, "dc1", round_trip_ms) if round_trip_ms else None
     with apache_stage(folder, disk_mb(plan.workloads), source) as stage:
-        yield replace(stage, mirror_cores=one_core())
+        yield replace(stage, mirror_cores=one_core(), round_trip_s=round_trip_ms / 1000)
 
 
 def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
@@ -55,7 +56,7 @@ def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
             if stage is None:
                 continue
             if plan.is_warmed_up:
-                warm_up_mirrored(stage, ledger, (MM2_TUNED,))
+                warm_up_mirrored(stage, WARM_UP, ledger)
             for row, workload in zip(rows, plan.workloads, strict=True):
                 run_catching_up(stage, workload, SYSTEMS, plan.rounds, ledger, row)
 

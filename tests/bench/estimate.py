@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
+from tests.bench.brokers import LATENCY_PASSES
 from tests.bench.brokers import PASSES as BROKER_PASSES
-from tests.bench.draining import ROUND_TRIPS_MS, DrainPlan
+from tests.bench.draining import ROUND_TRIPS_MS, WARM_UP, DrainPlan
 from tests.bench.draining import SYSTEMS as DRAINERS
+from tests.bench.heat import TURN_S, TURN_SHARE, TURNS, WARM_FROM
 from tests.bench.latency import Rate
-from tests.bench.mirrors import PASSES, WARM_UP_PASSES
 from tests.bench.plans import Plan
 from tests.bench.replicated import ReplicatedPlan
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY
@@ -20,7 +21,7 @@ from tests.bench.workloads import BASE, Part, Workload
 STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
 START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
-"""From the command to the first record, and cleaning up."""
+"""From the command to the first record, and cleaning up; in a heat all start at once."""
 MB_S: Final[Mapping[str, float]] = {OURS: 300, MM2_DEFAULT: 100, MM2_TUNED: 130, RELAY: 1000}
 """Over all workloads; small records and single ones take longer and have less data."""
 FILL_MB_S: Final = 150.0
@@ -69,7 +70,7 @@ def _mirror(plan: Plan) -> float:
     starts = sum(START_S[each] + rates for each in plan.steady_systems)
     latency = rates + plan.latency_rounds.runs * starts
     kills = plan.kill_rounds.runs * sum(KILL_S + kill.after_s for kill in plan.kills)
-    stages = STAGE_S * (2 if plan.on_bundled else 1) + WARM_UP_PASSES * _copy(BASE, OURS)
+    stages = STAGE_S * (2 if plan.on_bundled else 1) + _warm_up(plan.warm_up)
     return stages + catching_up + on_bundled + latency + kills
 
 
@@ -78,7 +79,7 @@ def _broker(plan: Plan) -> float:
         2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads
     )
     each += BROKER_S + WARM_UP_PASS_S * plan.brokers.warm_up_passes
-    each += BROKER_PASSES * sum(map(_rate, plan.brokers.rates))
+    each += LATENCY_PASSES * sum(map(_rate, plan.brokers.rates))
     return 2 * plan.brokers.rounds.runs * each
 
 
@@ -91,21 +92,26 @@ def _drain(plan: DrainPlan) -> float:
     copies = ONE_CORE * sum(
         _catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads
     )
-    warm_up = ONE_CORE * WARM_UP_PASSES * _copy(BASE, OURS) if plan.is_warmed_up else 0.0
+    warm_up = ONE_CORE * _warm_up(WARM_UP) if plan.is_warmed_up else 0.0
     return len(ROUND_TRIPS_MS) * (STAGE_S + warm_up + copies)
 
 
 def _catch_up(workload: Workload, systems: Sequence[str], runs: int) -> float:
-    each = sum(PASSES.get(system, 1) * _copy(workload, system) for system in systems)
-    return _fill(workload) + runs * each
+    start = max(START_S[system] for system in systems)
+    return _fill(workload) + runs * (start + sum(_turns(workload, each) for each in systems))
+
+
+def _warm_up(heats: Sequence[Sequence[str]]) -> float:
+    return sum(_catch_up(BASE, systems, 1) for systems in heats)
 
 
 def _fill(workload: Workload) -> float:
     return workload.value_bytes / MB / FILL_MB_S
 
 
-def _copy(workload: Workload, system: str) -> float:
-    return START_S[system] + workload.value_bytes / MB / MB_S[system]
+def _turns(workload: Workload, system: str) -> float:
+    whole_s = workload.value_bytes / MB / MB_S[system]
+    return WARM_FROM * whole_s + TURNS * min(TURN_S, TURN_SHARE * whole_s)
 
 
 def _rate(rate: Rate) -> float:

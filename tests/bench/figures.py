@@ -1,4 +1,4 @@
-"""From samples to figures: rates over the steady part of a run, percentiles, spreads. Pure."""
+"""From samples to figures: rates over the turns of a run, percentiles, spreads. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,10 @@ from tests.bench.calm import ALWAYS, Span, is_within, share_of
 from tests.bench.workloads import GIB
 
 MEGABYTE: Final = 1_000_000
-STEADY_FROM: Final = 0.5
-"""What comes before is start-up: connections, topic creation, and Java compiling what it sees
-often, which costs it seconds of processor time, more or less by luck."""
 LEAST_CALM: Final = 0.1
-"""With less than this share of a run undisturbed, all of it counts."""
+"""With less than this share of the measured time undisturbed, all of it counts."""
+RAMP_S: Final = 0.05
+"""Behind the beginning of a turn: what lay in buffers meanwhile comes at once."""
 
 
 class TooFewSamples(ValueError):
@@ -40,8 +39,6 @@ class Throughput:
     mb_s: float
     cpu_s_per_gib: float
     peak_resident_mb: float
-    calm_share: float = 1.0
-    """How much of the run nobody else slowed down: what the first two are taken from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,41 +51,52 @@ class Spread:
 
 
 def throughput(
-    samples: Sequence[Sample], *, records: int, value_bytes: int, calm: Sequence[Span] = ALWAYS
+    turns: Iterable[Sequence[Sample]],
+    *,
+    records: int,
+    record_bytes: int,
+    peak_resident_bytes: int,
+    calm: Sequence[Span] = ALWAYS,
+    ramp_s: float = RAMP_S,
 ) -> Throughput:
-    """Return the figures of what is calm of the last half of the records.
+    """Return the figures of what is calm of all turns, behind their ramps and before the end.
 
-    Both systems are judged by the same window, so that neither a slow start nor a cheap one
-    counts: a daemon runs for months. Raises TooFewSamples.
+    `records` is where the topic ends: a turn that came there did nothing afterwards. Raises
+    TooFewSamples.
     """
-    steady = [sample for sample in samples if sample.records >= records * STEADY_FROM]
-    last = next((place for place, each in enumerate(steady) if each.records >= records), None)
-    if last is None or last == 0:
-        raise TooFewSamples(f"{len(steady)} of {len(samples)} samples behind the start")
-    window = steady[: last + 1]
-    share = share_of(calm, window[0].at_s, window[-1].at_s)
-    spans = calm if share >= LEAST_CALM else ALWAYS
-    pairs = [(a, b) for a, b in pairwise(window) if is_within(spans, a.at_s, b.at_s)]
-    moved = sum(b.records - a.records for a, b in pairs) * value_bytes / records
-    cpu_s = sum(b.cpu_s - a.cpu_s for a, b in pairs)
+    pairs = [pair for turn in turns for pair in pairwise(_counted(turn, records, ramp_s))]
+    counted = [(a, b) for a, b in pairs if is_within(calm, a.at_s, b.at_s)]
+    moved = sum(b.records - a.records for a, b in counted) * record_bytes
+    cpu_s = sum(b.cpu_s - a.cpu_s for a, b in counted)
     if not (moved and cpu_s):
-        raise TooFewSamples("it took no processor time")
+        raise TooFewSamples(f"{len(counted)} of {len(pairs)} looks in which anything was done")
     return Throughput(
-        mb_s=moved / MEGABYTE / sum(b.at_s - a.at_s for a, b in pairs),
+        mb_s=moved / MEGABYTE / sum(b.at_s - a.at_s for a, b in counted),
         cpu_s_per_gib=cpu_s / (moved / GIB),
-        peak_resident_mb=max(sample.resident_bytes for sample in samples) / MEGABYTE,
-        calm_share=share,
+        peak_resident_mb=peak_resident_bytes / MEGABYTE,
     )
 
 
-def typical(found: Sequence[Throughput]) -> Throughput:
-    """Return the median of each figure of at least one pass."""
-    return Throughput(
-        mb_s=median(each.mb_s for each in found),
-        cpu_s_per_gib=median(each.cpu_s_per_gib for each in found),
-        peak_resident_mb=median(each.peak_resident_mb for each in found),
-        calm_share=median(each.calm_share for each in found),
-    )
+def _counted(turn: Sequence[Sample], records: int, ramp_s: float) -> Sequence[Sample]:
+    steady = [look for look in turn if look.at_s >= turn[0].at_s + ramp_s]
+    at_end = next((place for place, look in enumerate(steady) if look.records >= records), None)
+    return steady if at_end is None else steady[: at_end + 1]
+
+
+def calm_for_all(
+    of_systems: Iterable[Iterable[Sequence[Sample]]], calm: Sequence[Span]
+) -> Sequence[Span]:
+    """Return what counts of everybody's turns: what is calm, if each has enough of that; or all.
+
+    Nobody is judged by calm seconds beside somebody who is judged by others.
+    """
+    shares = []
+    for turns in of_systems:
+        spans = [(turn[0].at_s, turn[-1].at_s) for turn in turns]
+        whole = sum(ended - began for began, ended in spans)
+        held = sum(share_of(calm, *span) * (span[1] - span[0]) for span in spans)
+        shares.append(held / whole if whole else 1.0)
+    return calm if min(shares, default=1.0) >= LEAST_CALM else ALWAYS
 
 
 def percentile(values: Sequence[float], share: float) -> float:

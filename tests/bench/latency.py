@@ -48,8 +48,6 @@ class Latency:
 
     p50: float
     p99: float
-    calm_share: float = 1.0
-    """How much of the time nobody else slowed down: the records that were sent then count."""
 
 
 @contextmanager
@@ -85,13 +83,13 @@ def measure(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Latency
 
 
 def percentiles(stream: Stream, numbers: range, calm: Sequence[Span] = ALWAYS) -> Latency:
-    """Return those of these records, as far as they were sent in calm, in the stream's clock."""
+    """Return those of the records that were sent in calm, in the stream's clock, if it was any."""
     sent = stream.sent_at
     share = share_of(calm, sent[numbers[0]], sent[numbers[-1]])
     spans = calm if share >= LEAST_CALM else ALWAYS
     counted = {each for each in numbers if is_within(spans, sent[each], sent[each])}
     taken = stream.latencies_ms(counted)
-    return Latency(p50=percentile(taken, 0.5), p99=percentile(taken, 0.99), calm_share=share)
+    return Latency(p50=percentile(taken, 0.5), p99=percentile(taken, 0.99))
 
 
 async def _stream(rate: Rate, source: Place, target: Place) -> tuple[Stream, range, float]:

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 from confluent_kafka import KafkaException
 
-from tests.bench.calm import TRIES
 from tests.bench.figures import TooFewSamples, spread
 from tests.bench.machine import ROOT
 from tests.bench.neighbours import Neighbours
@@ -67,14 +66,6 @@ class Ledger:
     """On the monotonic clock: no run begins later."""
     neighbours: Neighbours = field(default_factory=Neighbours)
     _own_shares: list[float] = field(default_factory=list)
-
-    @property
-    def tries(self) -> int:
-        """Return how often a measurement is made at most until it is calm enough.
-
-        Where time is short, other rows would have none left on a machine that is never calm.
-        """
-        return TRIES if self.ends_at == inf else 1
 
     def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:
         """Take the figures of one run."""

@@ -1,7 +1,7 @@
 """The parts `mirror` and `offsets`: ours and MirrorMaker 2 by turns between the same clusters."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -9,10 +9,8 @@ from typing import Final
 
 import trio
 
-from tests.bench.calm import calmest
 from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
-from tests.bench.catching_up import catch_up, figures
-from tests.bench.figures import Throughput, typical
+from tests.bench.catching_up import Outcome, catch_up, figures, relay_alone
 from tests.bench.filling import fill
 from tests.bench.killing import Kill, kill_and_count
 from tests.bench.latency import BENCHES as LATENCY_BENCHES
@@ -27,29 +25,21 @@ from tests.bench.ledger import (
     say,
     started,
 )
-from tests.bench.relay import run_relay
 from tests.bench.rereading import LAGS, Reread, lag_name, reread_after_failover
 from tests.bench.results import (
     DUPLICATES,
     MIRROR_P50,
     MIRROR_P99,
-    OURS,
     RELAY,
     REREAD,
 )
-from tests.bench.rounds import Rounds, all_at_once, in_turns
+from tests.bench.rounds import Rounds, all_at_once, in_turns, repeat
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage
 from tests.bench.workloads import BASE, Workload
 
 BUNDLED: Final = ", bundled brokers"
 DIRECT: Final = "bench-direct"
-PASSES: Final[Mapping[str, int]] = {OURS: 3}
-"""How often a system goes over the topic in one round, for the median: who needs seconds for it,
-where one hiccup of the machine would be the figure."""
-WARM_UP_PASSES: Final = 5
-"""After so many, brokers on Java serve no faster any more (measured: the first pass 138 MB/s, the
-fourth 297)."""
 
 
 def run_catching_up(
@@ -60,49 +50,64 @@ def run_catching_up(
     ledger: Ledger,
     name: str | None = None,
 ) -> None:
-    """Fill a topic once and let each system mirror it; `name` if it is not the workload's own."""
+    """Fill a topic once and let the systems mirror it; `name` if it is not the workload's own."""
     row = name or workload.name
 
-    def attempt(system: str, turn: int) -> bool:
-        def once() -> Throughput:
-            if system == RELAY:
-                return run_relay(stage.folder / "relay", workload, ledger)
-            return catch_up(stage, system, workload, ledger)
-
-        def in_calm() -> Throughput:
-            return calmest(once, lambda found: found.calm_share, ledger.tries)
-
-        def run() -> Mapping[Cell, float]:
-            return figures(row, typical([in_calm() for _ in range(PASSES.get(system, 1))]))
-
-        return ledger.try_run(system, turn, cells(row, CATCH_UP_BENCHES), run)
+    def one_round(usable: Sequence[str], turn: int) -> list[str]:
+        race = partial(catch_up, stage, usable, workload, turn, ledger)
+        return _take(race, row, usable, turn, ledger)
 
     with ledger.guard(systems, cells(row, CATCH_UP_BENCHES)), _filled(stage, workload):
-        in_turns(row, systems, rounds, attempt)
-
-
-def warm_up_mirrored(stage: Stage, ledger: Ledger, others: Sequence[str] = ()) -> None:
-    """Let both clusters serve ours until they are as fast as they get, and others once each."""
-    try:
-        with _filled(stage, BASE):
-            for system in (*[OURS] * WARM_UP_PASSES, *others):
-                catch_up(stage, system, BASE, ledger)
-    except Exception as fault:
-        if not is_expected(fault):
-            raise
-        say(f"not warmed up: {reason_of(fault)}")  # whoever cannot run will say so in its row
+        repeat(row, systems, rounds, one_round)
 
 
 def run_relay_alone(folder: Path, workload: Workload, rounds: Rounds, ledger: Ledger) -> None:
     """Measure the relay where there are no clusters for the others."""
 
-    def attempt(system: str, turn: int) -> bool:
-        def run() -> Mapping[Cell, float]:
-            return figures(workload.name, run_relay(folder, workload, ledger))
+    def one_round(usable: Sequence[str], turn: int) -> list[str]:
+        race = partial(relay_alone, folder, workload, ledger)
+        return _take(race, workload.name, usable, turn, ledger)
 
-        return ledger.try_run(system, turn, cells(workload.name, CATCH_UP_BENCHES), run)
+    repeat(workload.name, (RELAY,), rounds, one_round)
 
-    in_turns(workload.name, (RELAY,), rounds, attempt)
+
+def _take(
+    race: Callable[[], Mapping[str, Outcome]],
+    row: str,
+    systems: Sequence[str],
+    turn: int,
+    ledger: Ledger,
+) -> list[str]:
+    """Take what each system gave; return those that can be had on this machine."""
+    try:
+        ledger.require_time()
+        found = race()
+    except Exception as fault:
+        if not is_expected(fault):
+            raise
+        found = dict.fromkeys(systems, fault)
+    for system, outcome in found.items():
+        if isinstance(outcome, Exception):
+            ledger.miss(system, cells(row, CATCH_UP_BENCHES), outcome)
+        else:
+            ledger.add(system, turn, figures(row, outcome))
+    return [
+        system
+        for system, outcome in found.items()
+        if not (isinstance(outcome, Exception) and is_unavailable(outcome))
+    ]
+
+
+def warm_up_mirrored(stage: Stage, heats: Iterable[Sequence[str]], ledger: Ledger) -> None:
+    """Let both clusters serve heats that do not count: Java's brokers become twice as fast."""
+    try:
+        with _filled(stage, BASE):
+            for systems in heats:
+                catch_up(stage, systems, BASE, 0, ledger)
+    except Exception as fault:
+        if not is_expected(fault):
+            raise
+        say(f"not warmed up: {reason_of(fault)}")  # whoever cannot run will say so in its row
 
 
 def run_latency(
@@ -132,8 +137,7 @@ def run_latency(
 
 
 def _latency(rate: Rate, source: Place, target: Place, ledger: Ledger) -> Mapping[Cell, float]:
-    once = partial(measure, rate, source, target, ledger)
-    found = calmest(once, lambda each: each.calm_share, ledger.tries)
+    found = measure(rate, source, target, ledger)
     return {(rate.name, MIRROR_P50): found.p50, (rate.name, MIRROR_P99): found.p99}
 
 

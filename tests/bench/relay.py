@@ -1,85 +1,108 @@
 """The limit: a process that does nothing but take bytes from one socket and give them to another.
 
-`python -m tests.bench.relay SOURCE_PORT TARGET_PORT` is that process; `run_relay` feeds it with
-the batches of a workload, and measures it as a mirror is measured.
+`python -m tests.bench.relay SOURCE_PORT TARGET_PORT` is that process; `relaying` feeds it with the
+batches of a workload, so that it takes turns with mirrors.
 """
 
 import socket
 import sys
-from dataclasses import replace
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Final
 
 import trio
 
-from tests.bench.figures import Sample, Throughput, throughput
 from tests.bench.filling import batch_of
-from tests.bench.ledger import Ledger
-from tests.bench.processes import cpu_and_memory
+from tests.bench.heat import Entrant
+from tests.bench.results import RELAY
 from tests.bench.workloads import GIB, MIB, Workload
-from tests.interop.peers.child import start_child
+from tests.interop.peers.child import Child, start_child
 
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = MIB
-LEAST_WIRE_BYTES: Final = 4 * GIB
-"""It is quick: with less, a run would be over in a fraction of a second."""
-LOOK_S: Final = 0.02
-LIMIT_S: Final = 120
+WIRE_BYTES: Final = 4 * GIB
+"""It is quick: with less, its turns would be over in a fraction of a second."""
 
 
-def run_relay(folder: Path, workload: Workload, ledger: Ledger) -> Throughput:
-    """Relay a workload's batches over loopback and return the figures per value byte."""
-    samples, records = ledger.run(_run_relay, folder, workload)
-    return throughput(
-        samples,
-        records=records,
-        value_bytes=records * workload.record_bytes,
-        calm=ledger.neighbours.calm(samples[0].at_s, samples[-1].at_s),
-    )
+@dataclass(slots=True, kw_only=True)
+class Relay:
+    """The process between two ports of ours."""
+
+    folder: Path
+    ports: Sequence[int]
+    _child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    @property
+    def log(self) -> str:
+        return self._running.said()
+
+    @property
+    def _running(self) -> Child:
+        assert self._child is not None, "it was not started"
+        return self._child
+
+    def start(self) -> None:
+        """Start it; it connects to both ports."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tests.bench.relay", *map(str, self.ports)]
+        self._child = start_child("relay", command, log=self.folder / "relay.log")
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
 
 
-async def _run_relay(folder: Path, workload: Workload) -> tuple[list[Sample], int]:
-    folder.mkdir(parents=True, exist_ok=True)
+@asynccontextmanager
+async def relaying(folder: Path, workload: Workload) -> AsyncIterator[Entrant]:
+    """Feed a relay, once it is started, with a workload's batches until the block ends."""
     chunk, records_each = chunk_of(workload)
-    repeats = -(-LEAST_WIRE_BYTES // len(chunk))
+    taken = Taken()
     [source] = await trio.open_tcp_listeners(0, host=HOST)
     [target] = await trio.open_tcp_listeners(0, host=HOST)
-    ports = [str(listener.socket.getsockname()[1]) for listener in (source, target)]
-    command = [sys.executable, "-m", "tests.bench.relay", *ports]
-    child = start_child("relay", command, log=folder / "relay.log")
-    try:
-        with trio.fail_after(LIMIT_S):
-            async with (
-                await source.accept() as feed,
-                await target.accept() as sink,
-                trio.open_nursery() as nursery,
-            ):
-                nursery.start_soon(_feed, feed, chunk, repeats)
-                samples = await _take(sink, repeats * len(chunk), child.pid)
-    finally:
-        child.kill()
-        await source.aclose()
-        await target.aclose()
-    records = repeats * records_each
-    by_record = [
-        replace(look, records=look.records * records // (repeats * len(chunk))) for look in samples
-    ]
-    return by_record, records
+    ports = [listener.socket.getsockname()[1] for listener in (source, target)]
+
+    async def moved() -> int:
+        return taken.count * records_each // len(chunk)
+
+    async with source, target, trio.open_nursery() as nursery:
+        nursery.start_soon(_feed, source, chunk)
+        nursery.start_soon(_take, target, taken)
+        yield Entrant(
+            system=RELAY,
+            racer=Relay(folder=folder, ports=ports),
+            records=WIRE_BYTES * records_each // len(chunk),
+            moved=moved,
+        )
+        nursery.cancel_scope.cancel()
 
 
-async def _take(sink: trio.SocketStream, wanted: int, pid: int) -> list[Sample]:
-    """Take so many bytes, and look at the relay now and then; `records` are bytes here."""
-    samples: list[Sample] = []
-    taken, due = 0, monotonic()
-    while taken < wanted:
-        taken += len(await sink.receive_some(CHUNK_BYTES))
-        now = monotonic()
-        if now >= due or taken == wanted:
-            due = now + LOOK_S
-            cpu_s, resident = cpu_and_memory(pid)
-            samples.append(Sample(at_s=now, records=taken, cpu_s=cpu_s, resident_bytes=resident))
-    return samples
+@dataclass(slots=True)
+class Taken:
+    """The bytes that came out so far."""
+
+    count: int = 0
+
+
+async def _take(listener: trio.SocketListener, taken: Taken) -> None:
+    async with await listener.accept() as stream:
+        with suppress(trio.BrokenResourceError):  # it was killed: its turns are over
+            while found := len(await stream.receive_some(CHUNK_BYTES)):
+                taken.count += found
+
+
+async def _feed(listener: trio.SocketListener, chunk: bytes) -> None:
+    async with await listener.accept() as stream:
+        with suppress(trio.BrokenResourceError):
+            while True:
+                await stream.send_all(chunk)
 
 
 def chunk_of(workload: Workload) -> tuple[bytes, int]:
@@ -87,12 +110,6 @@ def chunk_of(workload: Workload) -> tuple[bytes, int]:
     batch = batch_of(workload)
     count = max(1, CHUNK_BYTES // len(batch))
     return batch * count, count * workload.records_per_batch
-
-
-async def _feed(stream: trio.SocketStream, chunk: bytes, repeats: int) -> None:
-    for _ in range(repeats):
-        await stream.send_all(chunk)
-    await stream.send_eof()
 
 
 def relay(source_port: int, target_port: int) -> None:

@@ -36,7 +36,7 @@ def in_turns(
         going_on = [system for system in rotated(usable, turn) if attempt(system, turn)]
         return [system for system in usable if system in going_on]
 
-    _repeat(what, systems, rounds, one_round)
+    repeat(what, systems, rounds, one_round)
 
 
 def all_at_once(
@@ -68,10 +68,10 @@ def all_at_once(
         clean()
         return [system for system in usable if system in going_on]
 
-    _repeat(what, systems, rounds, one_round)
+    repeat(what, systems, rounds, one_round)
 
 
-def _repeat(
+def repeat(
     what: str,
     systems: Sequence[str],
     rounds: Rounds,

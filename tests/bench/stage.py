@@ -116,6 +116,8 @@ class Stage:
     kept: set[str] = field(default_factory=set)
     mirror_cores: Collection[int] = ()
     """The processors that mirrors may use; empty: all."""
+    round_trip_s: float = 0.0
+    """Added between the clusters."""
     _runs: Iterator[int] = field(default_factory=partial(count, 1))
 
     def next_names(self) -> Names:

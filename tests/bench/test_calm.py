@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.calm import (
-    TRIES,
     Pulse,
     Span,
-    calmest,
     is_within,
     outside,
     share_of,
     slow_spans,
 )
-from tests.bench.ledger import Ledger
 from tests.bench.neighbours import Neighbours, watched
 
 USUAL_S = 0.001
@@ -59,19 +56,6 @@ def test_what_is_outside_of_slow_spans_and_they_cover_all_of_the_time(
     assert all(first[1] <= second[0] for first, second in pairwise(calm))
     covered = sum(end - start for start, end in calm) / (ended - began)
     assert share_of(calm, began, ended) == pytest.approx(covered)
-
-
-def test_too_disturbed_a_try_is_repeated_and_the_calmest_counts() -> None:
-    tries = iter([0.1, 0.05, 0.2, 0.9])
-    assert calmest(lambda: next(tries), lambda share: share) == 0.2
-    assert next(tries) == 0.9, f"no more than {TRIES} tries"
-    assert calmest(lambda: 0.8, lambda share: share) == 0.8
-    assert Ledger().tries == TRIES
-
-
-def test_where_time_is_short_the_first_try_counts() -> None:
-    tries = iter([0.1, 0.9])
-    assert calmest(lambda: next(tries), lambda share: share, Ledger(ends_at=100.0).tries) == 0.1
 
 
 def test_without_pulses_all_time_is_calm() -> None:

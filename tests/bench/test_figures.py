@@ -1,13 +1,18 @@
 """From samples to figures."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.bench.calm import ALWAYS, Span
 from tests.bench.figures import (
     Sample,
     Spread,
+    Throughput,
     TooFewSamples,
+    calm_for_all,
     duplicates,
     percentile,
     reread,
@@ -21,49 +26,57 @@ def sample(at_s: float, records: int, cpu_s: float, resident_bytes: int = 0) -> 
     return Sample(at_s=at_s, records=records, cpu_s=cpu_s, resident_bytes=resident_bytes)
 
 
-def test_a_slow_and_costly_start_does_not_count() -> None:
-    samples = [
-        sample(0, 0, 9.0, 30_000_000),
-        sample(20, 50, 14.0, 90_000_000),
-        sample(21, 500, 15.0, 70_000_000),
-        sample(23, 700, 16.0, 70_000_000),
-        sample(25, 1000, 17.0, 70_000_000),
-    ]
-    found = throughput(samples, records=1000, value_bytes=GIB)
-    assert found.mb_s == pytest.approx(0.5 * GIB / 1e6 / 4)
-    assert found.cpu_s_per_gib == pytest.approx(2.0 / 0.5)
-    assert found.peak_resident_mb == 90
+def figures(*turns: list[Sample], calm: Sequence[Span] = ALWAYS) -> Throughput:
+    return throughput(
+        turns, records=1000, record_bytes=GIB // 1000, peak_resident_bytes=0, calm=calm
+    )
+
+
+def test_what_happens_between_turns_does_not_count() -> None:
+    first = [sample(0, 50, 0), sample(0.1, 100, 1), sample(1.1, 200, 2)]
+    second = [sample(9, 500, 6), sample(9.1, 600, 7), sample(10.1, 700, 9)]
+    found = figures(first, second)
+    assert found.mb_s == pytest.approx(0.2 * GIB / 1e6 / 2, rel=1e-3)
+    assert found.cpu_s_per_gib == pytest.approx((1 + 2) / 0.2, rel=1e-3)
+
+
+def test_what_lay_in_buffers_when_a_turn_began_does_not_count() -> None:
+    found = figures([sample(0, 0, 0), sample(0.06, 400, 0.1), sample(1.06, 500, 1.1)])
+    assert found.cpu_s_per_gib == pytest.approx(1 / 0.1, rel=1e-3)
 
 
 def test_what_a_mirror_does_behind_the_last_record_does_not_count() -> None:
-    samples = [sample(0, 500, 0), sample(1, 1000, 1), sample(9, 1000, 5)]
-    found = throughput(samples, records=1000, value_bytes=GIB)
-    assert found.cpu_s_per_gib == pytest.approx(1 / 0.5)
+    found = figures([sample(0, 400, 0), sample(1, 500, 0), sample(2, 1000, 1), sample(9, 1000, 5)])
+    assert found.cpu_s_per_gib == pytest.approx(1 / 0.5, rel=1e-3)
 
 
-def test_only_what_nobody_else_slowed_down_counts_unless_that_is_too_little() -> None:
-    samples = [sample(at, 100 * at, 2.0 * at if at <= 6 else at + 6) for at in range(5, 11)]
-    found = throughput(samples, records=1000, value_bytes=GIB, calm=[(6.0, 10.0)])
-    assert found.calm_share == pytest.approx(4 / 5)
-    assert found.cpu_s_per_gib == pytest.approx(10)
-    hardly = throughput(samples, records=1000, value_bytes=GIB, calm=[(9.8, 10.0)])
-    assert hardly.calm_share < 0.1
-    assert hardly.cpu_s_per_gib == throughput(samples, records=1000, value_bytes=GIB).cpu_s_per_gib
+def test_only_what_nobody_else_slowed_down_counts() -> None:
+    looks = [sample(at, 100 * at, 2.0 * at if at <= 6 else at + 6) for at in range(4, 11)]
+    assert figures(looks, calm=[(6.0, 10.0)]).cpu_s_per_gib == pytest.approx(10, rel=1e-3)
+    assert figures(looks).cpu_s_per_gib > 11
+
+
+def test_all_count_for_everybody_where_one_had_hardly_any_calm() -> None:
+    early, late = [sample(0, 0, 0), sample(10, 1, 1)], [sample(10, 0, 0), sample(20, 1, 1)]
+    calm = [(5.0, 12.0)]
+    assert calm_for_all([[early], [late]], calm) == calm
+    assert calm_for_all([[early], [late]], [(5.0, 10.9)]) == ALWAYS
+    assert calm_for_all([], calm) == calm
 
 
 @pytest.mark.parametrize(
-    "samples",
+    "turn",
     [
         [],
         [sample(0, 0, 0)],
         [sample(0, 0, 0), sample(1, 10, 1)],
-        [sample(0, 10, 0)],
-        [sample(0, 5, 0.5), sample(0.02, 10, 0.5)],
+        [sample(0, 0, 0), sample(1, 1000, 1), sample(2, 1000, 2)],
+        [sample(0, 0, 0), sample(0.1, 5, 0.5), sample(0.2, 10, 0.5)],
     ],
 )
-def test_a_run_that_is_over_too_soon_has_no_figures(samples: list[Sample]) -> None:
+def test_turns_that_are_over_too_soon_have_no_figures(turn: list[Sample]) -> None:
     with pytest.raises(TooFewSamples):
-        throughput(samples, records=10, value_bytes=GIB)
+        figures(turn)
 
 
 def test_percentiles_are_values_that_occurred() -> None:

@@ -68,8 +68,8 @@ def test_many_partitions_still_get_a_few_batches_each() -> None:
 
 def test_tiny_batches_move_less_data() -> None:
     by_name = {each.name: each for each in one_at_a_time()}
-    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == 3 * GIB // 8
-    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 300_000_000
+    assert by_name["1 KiB, none, batch 1 record, 12p"].data_bytes == 3 * GIB // 4
+    assert by_name["100 B, none, batch 16 KiB, 12p"].data_bytes == 600_000_000
     assert by_name["10 KiB, none, batch 16 KiB, 12p"].data_bytes == DATA_BYTES
 
 

@@ -1,0 +1,117 @@
+"""Processes that take turns: real ones, which count as fast as they are let."""
+
+import mmap
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bench.heat import TURNS, WARM_FROM, Entrant, run_heat
+from tests.bench.ledger import RunFailed
+from tests.interop.peers.child import Child, start_child
+
+RECORDS = 60_000
+COUNT = """
+import mmap, sys, time
+with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8) as shared:
+    count, each = 0, int(sys.argv[2])
+    while count < int(sys.argv[3]):
+        time.sleep(0.001)
+        count += each
+        shared[:8] = count.to_bytes(8, "little")
+"""
+
+
+class Counter:
+    """A racer: `each` records a millisecond, until it has moved `most` and ends by itself."""
+
+    def __init__(self, file: Path, each: int, most: int = 10**9) -> None:
+        self.file, self.arguments = file, [str(each), str(most)]
+        self.child: Child | None = None
+        file.write_bytes(bytes(8))
+        with file.open("r+b") as opened:
+            self.shared = mmap.mmap(opened.fileno(), 8)
+
+    @property
+    def pid(self) -> int:
+        assert self.child is not None
+        return self.child.pid
+
+    @property
+    def log(self) -> str:
+        return "its last words"
+
+    def start(self) -> None:
+        command = [sys.executable, "-c", COUNT, str(self.file), *self.arguments]
+        self.child = start_child(self.file.name, command, log=self.file.with_suffix(".log"))
+
+    def kill(self) -> None:
+        assert self.child is not None
+        self.child.kill()
+
+    @property
+    def moved(self) -> int:
+        return int.from_bytes(self.shared[:8], "little")
+
+
+def entrant(racer: Counter, look: Callable[[], Awaitable[None]] | None = None) -> Entrant:
+    async def moved() -> int:
+        if look is not None:
+            await look()
+        return racer.moved
+
+    return Entrant(system=racer.file.name, racer=racer, records=RECORDS, moved=moved)
+
+
+async def test_one_works_while_the_others_stand_still(tmp_path: Path) -> None:
+    racers = [Counter(tmp_path / name, each) for name, each in (("slow", 20), ("fast", 200))]
+    entrants = [entrant(racer) for racer in racers]
+    await run_heat(entrants)
+    for each in entrants:
+        assert each.fault is None
+        assert len(each.turns) == TURNS
+        assert each.turns[0][0].records >= RECORDS * WARM_FROM
+        assert each.peak_resident_bytes > 0
+    slow, fast = entrants
+    for mine, theirs in ((slow, fast), (fast, slow)):
+        spans = [(turn[0].at_s, turn[-1].at_s) for turn in mine.turns]
+        others = [(turn[0].at_s, turn[-1].at_s) for turn in theirs.turns]
+        assert not any(a < d and c < b for a, b in spans for c, d in others)
+        for before, after in zip(mine.turns, mine.turns[1:], strict=False):
+            idle = after[0].records - before[-1].records
+            assert idle < sum(turn[-1].records - turn[0].records for turn in mine.turns) / TURNS
+    assert slow.turns[0][0].at_s < fast.turns[0][0].at_s
+    assert slow.turns[1][0].at_s > fast.turns[1][0].at_s, "whoever is the first changes"
+
+
+async def test_who_is_warm_first_hardly_moves_until_the_last_one_is(tmp_path: Path) -> None:
+    slow, fast = Counter(tmp_path / "slow", 5), Counter(tmp_path / "fast", 20)
+    entrants = [entrant(slow), entrant(fast)]
+    await run_heat(entrants)
+    warm_at = entrants[1].turns[0][0].records
+    assert RECORDS * WARM_FROM <= warm_at < RECORDS * 2 * WARM_FROM, "its like alone: four times"
+
+
+async def test_who_ends_by_itself_leaves_and_the_rest_goes_on(tmp_path: Path) -> None:
+    soon = Counter(tmp_path / "soon", 20, most=RECORDS // 10)
+    late = Counter(tmp_path / "late", 20, most=RECORDS // 3)
+    stays = Counter(tmp_path / "stays", 20)
+    entrants = [entrant(racer) for racer in (soon, late, stays)]
+    await run_heat(entrants)
+    assert [type(each.fault) for each in entrants] == [RunFailed, RunFailed, type(None)]
+    assert "its last words" in str(entrants[0].fault)
+    assert len(entrants[2].turns) == TURNS
+
+
+async def test_nobody_is_left_behind_a_bug(tmp_path: Path) -> None:
+    async def bug() -> None:
+        raise ZeroDivisionError
+
+    racers = [Counter(tmp_path / name, 20) for name in ("good", "bad")]
+    with pytest.RaisesGroup(ZeroDivisionError):
+        await run_heat([entrant(racers[0]), entrant(racers[1], bug)])
+    for racer in racers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(racer.pid, 0)
