@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from spark_audit.scan_rows import Side
@@ -23,6 +24,19 @@ EMPTY_LOG = LogBounds(start=0, stop=0, topic_id=UUID(int=0), is_compacted=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenEnd:
+    """Where the mirrored part of a target's log ended when an audit looked, and when that was."""
+
+    stop: int
+    at_ms: int
+
+    @property
+    def words(self) -> str:
+        at = datetime.fromtimestamp(self.at_ms / 1_000, UTC).isoformat(timespec="seconds")
+        return f"the target's log ended at {self.stop} in the audit of {at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionBounds:
     """One partition of a topic on both sides."""
 
@@ -31,6 +45,8 @@ class PartitionBounds:
     source: LogBounds
     target: LogBounds
     seal: Seal | None
+    seen: SeenEnd | None = None
+    """Where an earlier audit saw the target's log end, if that is beyond its end now."""
 
     @property
     def mirrored_stop(self) -> int:
@@ -80,6 +96,8 @@ class Snapshot:
                 None if one.seal is None else one.seal.mirrored_source_end,
                 one.source.is_compacted,
                 one.target.is_compacted,
+                None if one.seen is None else one.seen.stop,
+                None if one.seen is None else one.seen.words,
             )
 
 

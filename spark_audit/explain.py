@@ -225,6 +225,27 @@ def _reason() -> Column:
     )
 
 
+def judge_cut_logs(bounds: DataFrame, behind: DataFrame) -> DataFrame:
+    """Return `JUDGED` for targets that ended further on before and are `behind` their source now.
+
+    One that was begun anew and has all of its source again has lost nothing.
+    """
+    return (
+        bounds.where(f.col("seen_stop").isNotNull())
+        .join(behind, on=PARTITION, how="left_semi")
+        .select(
+            *PARTITION,
+            f.lit(Kind.HOLE.value).alias("kind"),
+            f.lit(None).cast("bigint").alias("source_offset"),
+            f.col("target_stop").alias("target_offset"),
+            (f.col("seen_stop") - f.col("target_stop")).alias("records"),
+            f.lit(None).cast("bigint").alias("timestamp_ms"),
+            f.lit(None).cast("string").alias("key"),
+            f.col("seen").alias("reason"),
+        )
+    )
+
+
 def holes_before_start(bounds: DataFrame) -> DataFrame:
     """Return the offsets before each log's start, which retention or DeleteRecords took."""
     sides = [

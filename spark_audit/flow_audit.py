@@ -27,9 +27,11 @@ from spark_audit.explain import (
     explain_by_holes,
     holes_before_start,
     judge,
+    judge_cut_logs,
     judge_holes,
     recognise_rewritten,
 )
+from spark_audit.outcomes import Kind
 from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.scan_rows import RowKind
 from spark_audit.seals import CannotTell
@@ -67,7 +69,9 @@ def audit_flow(
     judged = judge_holes(holes_of(ranges), bounds)
     if differing:
         judged = judged.unionByName(run.judge_windows(planner, bounds, differing))
-    judged = run.keep(judged)
+    in_flight = judged.where(f.col("kind") == Kind.IN_FLIGHT.value)
+    behind = in_flight.select(*PARTITION).unionByName(waiting.select(*PARTITION)).distinct()
+    judged = run.keep(judged.unionByName(judge_cut_logs(bounds, behind)))
     flow = f.lit(snapshot.flow)
     yield FlowFrames(
         findings=findings(judged).withColumn("flow", flow),

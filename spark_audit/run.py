@@ -8,14 +8,16 @@ import trio
 from runtime.clock import now_ms
 from runtime.config import Configuration
 from runtime.java import JavaMissing
+from spark_audit import earlier
 from spark_audit.bounds import Snapshot
 from spark_audit.flow_audit import audit_flow
+from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
 from spark_audit.scan_plan import Planner
 from spark_audit.seals import CannotTell
 from spark_audit.session import SparkFailed, open_session
 from spark_audit.snapshot import TopicFilter, take_snapshot
-from spark_audit.store import PROMETHEUS, VERDICT, Result, replace_result
+from spark_audit.store import EARLIER, PROMETHEUS, VERDICT, Result, ResultUnusable, replace_result
 from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode
 from wire.net.security import PLAINTEXT
 
@@ -29,8 +31,11 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
     started_ms = now_ms()
     with replace_result(output) as result:
         try:
-            flows = _audit_flows(configuration, frozenset(topics), result)
+            memory = _memory(output)
+            snapshots = _snapshots(configuration, frozenset(topics), memory)
+            flows = _audit_flows(configuration, snapshots, result)
             answer, problem = answer_for(flows), None
+            result.write_text(EARLIER, _next_memory(memory, snapshots, flows, topics))
         except (CannotTell, JavaMissing, SparkFailed) as reason:
             flows, answer, problem = (), Answer.UNKNOWN, str(reason)
         verdict = Verdict(
@@ -41,15 +46,21 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
     return verdict
 
 
-def _audit_flows(
-    configuration: Configuration, only: frozenset[str], result: Result
-) -> tuple[FlowReport, ...]:
+def _snapshots(
+    configuration: Configuration, only: frozenset[str], memory: earlier.Memory
+) -> Sequence[Snapshot]:
+    """Ask both clusters, before a JVM is started: a site that is down costs no JVM."""
     _require_comparable(configuration)
-    # Both clusters are asked before a JVM is started: a site that is down costs no JVM.
-    snapshots = [
+    taken = [
         trio.run(_snapshot, configuration, TopicFilter(flow=flow, only=only))
         for flow in configuration.flows
     ]
+    return [earlier.compared_with(memory, snapshot) for snapshot in taken]
+
+
+def _audit_flows(
+    configuration: Configuration, snapshots: Sequence[Snapshot], result: Result
+) -> tuple[FlowReport, ...]:
     clusters = configuration.clusters
     bootstrap = {name: cluster.bootstrap for name, cluster in clusters.items()}
     is_secured = any(cluster.security != PLAINTEXT for cluster in clusters.values())
@@ -60,6 +71,36 @@ def _audit_flows(
             with audit_flow(spark, snapshot, Planner(snapshot, bootstrap, file)) as frames:
                 result.append(frames.findings, frames.summary)
     return _reports(snapshots, result)
+
+
+def _memory(output: Path) -> earlier.Memory:
+    """Return what earlier audits kept there. Raises ResultUnusable."""
+    file = output / EARLIER
+    try:
+        return earlier.decode(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ResultUnusable(
+            f"{file}: {error}; without the file an audit goes on, and remembers from then on"
+        ) from error
+
+
+def _next_memory(
+    memory: earlier.Memory,
+    snapshots: Sequence[Snapshot],
+    flows: Sequence[FlowReport],
+    topics: Collection[str],
+) -> str:
+    behind = {
+        flow.flow: {
+            (row["topic"], row["partition"])
+            for row in flow.partitions
+            if row[Kind.IN_FLIGHT.column]
+        }
+        for flow in flows
+    }
+    return earlier.encode(earlier.remembered(memory, snapshots, behind, is_part=bool(topics)))
 
 
 def _require_comparable(configuration: Configuration) -> None:

