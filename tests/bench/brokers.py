@@ -64,6 +64,8 @@ class BrokerPlan:
     rounds: Rounds
     warm_up_passes: int = WARM_UP_PASSES
     """How often a broker is written to and read before anything is measured."""
+    passes: int = PASSES
+    latency_passes: int = LATENCY_PASSES
 
 
 def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
@@ -80,9 +82,9 @@ def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
                 if broker is not None:
                     running[system] = broker
             for workload in plan.workloads:
-                _serve(running, workload, turn, ledger)
+                _serve(running, workload, turn, plan.passes, ledger)
             for rate in plan.rates:
-                _answer(running, rate, turn, ledger)
+                _answer(running, rate, turn, plan.latency_passes, ledger)
         shutil.rmtree(place)
         return list(running)
 
@@ -120,7 +122,9 @@ class Pass:
     resident_bytes: int
 
 
-def _serve(running: Mapping[str, Served], workload: Workload, turn: int, ledger: Ledger) -> None:
+def _serve(
+    running: Mapping[str, Served], workload: Workload, turn: int, passes: int, ledger: Ledger
+) -> None:
     """Write and read topics at each broker by turns; memory is looked at behind all of it."""
 
     def once(system: str) -> Pass:
@@ -128,7 +132,7 @@ def _serve(running: Mapping[str, Served], workload: Workload, turn: int, ledger:
 
     megabytes = workload.value_bytes / MEGABYTE
     missing = cells(workload.name, RATE_BENCHES)
-    for system, found in _passes(PASSES, running, missing, once, ledger).items():
+    for system, found in _passes(passes, running, missing, once, ledger).items():
         figures = {
             (workload.name, BROKER_PRODUCE): megabytes / median(each.written_s for each in found),
             (workload.name, BROKER_CONSUME): megabytes / median(each.read_s for each in found),
@@ -137,14 +141,16 @@ def _serve(running: Mapping[str, Served], workload: Workload, turn: int, ledger:
         ledger.add(system, turn, figures)
 
 
-def _answer(running: Mapping[str, Served], rate: Rate, turn: int, ledger: Ledger) -> None:
+def _answer(
+    running: Mapping[str, Served], rate: Rate, turn: int, passes: int, ledger: Ledger
+) -> None:
     """Write at a rate to each broker by turns."""
 
     def once(system: str) -> Latency:
         return _latency(running[system], rate, ledger)
 
     missing = cells(rate.name, LATENCY_BENCHES)
-    for system, found in _passes(LATENCY_PASSES, running, missing, once, ledger).items():
+    for system, found in _passes(passes, running, missing, once, ledger).items():
         figures = {(rate.name, BROKER_P99): median(each.p99 for each in found)}
         ledger.add(system, turn, figures)
 

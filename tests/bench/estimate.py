@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
-from tests.bench.brokers import LATENCY_PASSES
-from tests.bench.brokers import PASSES as BROKER_PASSES
 from tests.bench.draining import ROUND_TRIPS_MS, WARM_UP, DrainPlan
 from tests.bench.draining import SYSTEMS as DRAINERS
 from tests.bench.heat import TURN_S, TURN_SHARE, TURNS, WARM_FROM
@@ -75,11 +73,11 @@ def _mirror(plan: Plan) -> float:
 
 
 def _broker(plan: Plan) -> float:
-    each = BROKER_PASSES * sum(
+    each = plan.brokers.passes * sum(
         2 * workload.value_bytes / MB / BROKER_MB_S for workload in plan.brokers.workloads
     )
     each += BROKER_S + WARM_UP_PASS_S * plan.brokers.warm_up_passes
-    each += LATENCY_PASSES * sum(map(_rate, plan.brokers.rates))
+    each += plan.brokers.latency_passes * sum(map(_rate, plan.brokers.rates))
     return 2 * plan.brokers.rounds.runs * each
 
 

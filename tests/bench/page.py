@@ -77,18 +77,22 @@ checkpoints and group sync each second |
   of partitions (`12p`); each differs from the first one in one respect. Values are words, which
   compress about as well as JSON does.
 - Processor time is what the kernel accounts to the process itself, all threads, user and system.
-  Speed and processor time are taken over the last half of the records, so that nobody's
-  start counts, and little of what Java's compiler costs.
-- Systems take turns within a round, in an order that changes; a ratio is taken within a round, and
-  its minimum, median and maximum over the rounds. Kills and re-reads, which are counted and not
-  timed, are done by all systems at once. What a system is done with in seconds (ours, a single
-  broker) it does three times in a round, and the median counts. There are three rounds;
-  four where mirrors catch up, five of latencies.
+- Mirrors copy the same full topic by turns: once each has moved a quarter of it, so that nobody's
+  start counts, and little of what Java's compiler costs, each works alone for up to a second, or a
+  tenth of the records, six times, while the others are stopped (SIGSTOP). The first 50 ms of a turn
+  do not count: what lay in buffers comes at once. So all meet the same neighbours (below), whose
+  work changes what anybody takes by half or more, and a ratio by a few percent.
+- Single brokers are written to and read by turns as well, five times in a round; the median counts.
+  Latencies, and three brokers, are taken one system after the other, in an order that changes.
+  Kills and re-reads, which are counted and not timed, are done by all systems at once.
+- A ratio is taken within a round, and its minimum, median and maximum over the rounds, each of
+  which starts all systems anew. There are three rounds; four of full topics and single brokers,
+  five of latencies through mirrors.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Only what was measured while no processor was slowed
-  down counts, of whatever system; what had less than 30 % of such time is measured again. "The
-  harness itself" says how much time that was; a run of which it does not was measured without.
+  down counts, of whatever system, unless one of those that are compared had less than a tenth of
+  its time; then all counts. "The harness itself" says how much time that was.
 - Memory of a mirror is compared by the highest of all workloads: Java's heap becomes one of two
   sizes in each start, 1.5 or 1.75 GB, and the ratios of single workloads would be as much luck.
 - Latency is from the moment a record was due to be sent until a consumer of the target has it;
@@ -97,7 +101,8 @@ checkpoints and group sync each second |
   whatever the other one's count is, which is a matter of luck between 0 and its bound; where the
   other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
   after the mirror has come to rest, so what was written since the last sync is not in it.
-- Brokers sync no disk and have worked before: five mirrored passes make Java compile what matters.
+- Brokers sync no disk and have worked before, until Java had compiled what matters: four heats, or
+  twelve passes of a single one.
   A single one is written and read by this harness with ready-made batches, and latency is from the
   producer to a consumer. "3 brokers, rf 3" are written and read by librdkafka with acks=all and two
   in-sync replicas at least; "written only" is the time until a record is acknowledged.

@@ -147,6 +147,8 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
             rates=(Rate(per_s=200, measured_s=3),),
             rounds=Rounds(runs=runs, limit_s=limits[Part.BROKER]),
             warm_up_passes=0,
+            passes=3,
+            latency_passes=1,
         ),
         replicated=ReplicatedPlan(
             codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, rounds=Rounds(runs=1)
