@@ -18,6 +18,7 @@ from tests.bench.rounds import Rounds
 from tests.bench.workloads import (
     BASE,
     DEFAULT_PARTS,
+    GIB,
     MIB,
     Part,
     Workload,
@@ -154,7 +155,7 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
             codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, rounds=Rounds(runs=1)
         ),
         drain=DrainPlan(
-            workloads=(replace(BASE, data_bytes=64 * MIB),),
+            workloads=(replace(BASE, data_bytes=GIB),),
             rounds=Rounds(runs=1),
             is_warmed_up=False,
         ),

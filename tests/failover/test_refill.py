@@ -1,16 +1,18 @@
 """dc1 is gone for ever; another cluster takes its place and is filled from dc2."""
 
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from offset_translation import map_topic_name
-from tests.clusters import run_cluster
+from tests.clusters import RunningCluster, run_cluster
 from tests.commands import run_mirror_command
 from tests.failover.promoting import run_mirror, wait_mirroring
 from tests.failover.sites import (
     Sites,
+    committed,
     create_topic,
     produce,
     read_all,
@@ -25,7 +27,7 @@ from tests.failover.test_failback import (
     wait_logged,
     wait_same_logs,
 )
-from tests.mirror.daemon import append_batches
+from tests.mirror.daemon import append_batches, wait_until
 from tests.mirror.test_positions import delete_records
 from wire.record_batch import Record, build_batch
 
@@ -36,6 +38,10 @@ FOREIGN = build_batch([Record(0, 1, b"?", b"?"), Record(1, 1, b"", b"?")])
 """What somebody has written into a map's topic: it says nothing and stops nobody."""
 TRIMMED = 5
 """What retention has taken from dc2 before dc1 is filled anew."""
+
+
+def is_committed(cluster: RunningCluster, group: str, offset: int) -> bool:
+    return committed(cluster, group, TOPIC) == offset
 
 
 def refill(file: Path, *flags: str) -> CompletedProcess[str]:
@@ -55,6 +61,7 @@ def test_a_new_dc1_is_filled_from_dc2_and_groups_fail_back_and_over_exactly(
             wait_length(sites.dc2, TOPIC, 40)
             for group, count in (("ahead", 40), ("behind", 25), ("slow", TRIMMED + 2)):
                 read[group] += go_on_reading(sites.dc1, group, TOPIC, count)
+                wait_until(group, partial(is_committed, sites.dc2, group, count))
             assert "only the active site refills the other" in refused_to_write(file)
             append_batches(sites.dc2, map_topic_name("dc1"), [FOREIGN])
             sites.dc1.kill()
