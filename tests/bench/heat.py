@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
 from tests.bench.figures import Sample
 from tests.bench.ledger import FAULTS, RunFailed
 from tests.bench.processes import ProcessGone, cpu_and_memory
+from tests.bench.racers import Racer
 from tests.bench.workloads import rotated
 
 LOOK_S: Final = 0.02
@@ -33,20 +34,6 @@ AWAY_S: Final = 2.0
 AWAKE_S: Final = 0.03
 """Who is warm before the others is stopped for so long and runs for so long, in between."""
 LIMIT_S: Final = 300
-
-
-class Racer(Protocol):
-    """A system that is started, counts what it has moved, and says what it last said."""
-
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def log(self) -> str: ...
-
-    def start(self) -> None: ...
-
-    def kill(self) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,21 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from tests.bench.racers import Racer
 
-class Mirror(Protocol):
-    """A mirror that has not been started, or runs, or was killed."""
 
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def log(self) -> str: ...
-
-    def start(self) -> None: ...
+class Mirror(Racer, Protocol):
+    """A mirror, which can also be asked to end."""
 
     def stop(self) -> None: ...
-
-    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,10 @@ import trio
 
 from tests.bench.filling import batch_of
 from tests.bench.heat import Entrant
+from tests.bench.racers import ChildRacer
 from tests.bench.results import RELAY
 from tests.bench.workloads import GIB, MIB, Workload
-from tests.interop.peers.child import Child, start_child
+from tests.interop.peers.child import start_child
 
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = MIB
@@ -27,37 +28,16 @@ WIRE_BYTES: Final = 4 * GIB
 
 
 @dataclass(slots=True, kw_only=True)
-class Relay:
+class Relay(ChildRacer):
     """The process between two ports of ours."""
 
-    folder: Path
     ports: Sequence[int]
-    _child: Child | None = None
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
-
-    @property
-    def log(self) -> str:
-        return self._running.said()
-
-    @property
-    def _running(self) -> Child:
-        assert self._child is not None, "it was not started"
-        return self._child
 
     def start(self) -> None:
         """Start it; it connects to both ports."""
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tests.bench.relay", *map(str, self.ports)]
         self._child = start_child("relay", command, log=self.folder / "relay.log")
-
-    def kill(self) -> None:
-        """End it by SIGKILL."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
 
 
 @asynccontextmanager

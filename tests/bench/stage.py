@@ -15,6 +15,7 @@ from runtime.ports import free_port
 from tests.bench.filling import drain, fill
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.pinning import Mirror, Pinned
+from tests.bench.racers import ChildRacer
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS
 from tests.bench.served import PERISHABLE, Served, create_topic, delete_topics
 from tests.bench.workloads import KIB, MIB, Workload
@@ -27,7 +28,7 @@ from tests.interop.peers import (
     MirrorMaker,
     Site,
 )
-from tests.interop.peers.child import Child, start_child
+from tests.interop.peers.child import start_child
 from tests.interop.peers.resources import require_disk
 
 BROKER_HEAP_MB: Final = 512
@@ -66,23 +67,10 @@ class Names:
 
 
 @dataclass(slots=True, kw_only=True)
-class OurMirror:
+class OurMirror(ChildRacer):
     """`mirror run` as a child process."""
 
-    folder: Path
     configuration: str
-    _child: Child | None = None
-
-    @property
-    def pid(self) -> int:
-        assert self._child is not None, "it was not started"
-        return self._child.pid
-
-    @property
-    def log(self) -> str:
-        """Return what it has said since it was started; it must not have been stopped."""
-        assert self._child is not None, "it was not started"
-        return self._child.said()
 
     def start(self) -> None:
         """Start it; it comes up a moment later."""
@@ -96,12 +84,6 @@ class OurMirror:
         """End it as SIGTERM does."""
         if self._child is not None:
             self._child.stop(patience_s=STOP_TIMEOUT_S)
-            self._child = None
-
-    def kill(self) -> None:
-        """End it by SIGKILL."""
-        if self._child is not None:
-            self._child.kill()
             self._child = None
 
 
