@@ -81,7 +81,7 @@ checkpoints and group sync each second |
   start counts, and little of what Java's compiler costs, each works alone for up to a second, or a
   tenth of the records, six times, while the others are stopped (SIGSTOP). The first 50 ms of a turn
   do not count: what lay in buffers comes at once. So all meet the same neighbours (below), whose
-  work changes what anybody takes by half or more, and a ratio by a few percent.
+  work changes what anybody takes by half or more, and a ratio far less.
 - Single brokers are written to and read by turns as well, five times in a round; the median counts.
   Latencies, and three brokers, are taken one system after the other, in an order that changes.
   Kills and re-reads, which are counted and not timed, are done by all systems at once.
