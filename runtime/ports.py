@@ -12,17 +12,24 @@ _LUCK: Final = random.SystemRandom()
 """Not the common one: processes that seed that alike would be given the same ports."""
 
 
-def free_ports(host: str) -> Iterator[int]:
-    """Yield ports that were free a moment ago, none twice."""
-    for port in _LUCK.sample(UNASSIGNED_PORTS, len(UNASSIGNED_PORTS)):
-        with socket.socket() as probe:
+def free_ports(host: str, among: range = UNASSIGNED_PORTS) -> Iterator[int]:
+    """Yield ports on which nobody listens, each kept from other callers until this process ends.
+
+    Two clusters that start at once would otherwise choose the same port now and then, seconds
+    before either listens. A port is kept by a socket that is bound and never listens: a bind
+    without SO_REUSEADDR, as here, is refused, one with it, as every server's, is not.
+    """
+    for port in _LUCK.sample(among, len(among)):
+        with socket.socket() as keeper:
             try:
-                probe.bind((host, port))
+                keeper.bind((host, port))
             except OSError:
                 continue
+            keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            keeper.detach()
         yield port
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that was free a moment ago."""
+    """Return a port on which nobody listens, kept as those of `free_ports` are."""
     return next(free_ports(host))

@@ -1,7 +1,11 @@
-"""Free ports: none comes twice, and none on which somebody listens."""
+"""Free ports: none comes twice, whoever asks, and none on which somebody listens."""
 
 import socket
+import subprocess
+import sys
 from itertools import islice
+
+import pytest
 
 from runtime.ports import UNASSIGNED_PORTS, free_port, free_ports
 
@@ -15,6 +19,27 @@ def test_ports_are_different_and_below_the_outgoing_ones() -> None:
 
 
 def test_a_port_in_use_is_passed_over() -> None:
-    with socket.socket() as taken:
-        taken.bind((HOST, free_port(HOST)))
-        assert taken.getsockname()[1] not in set(free_ports(HOST))
+    with socket.create_server((HOST, 0)) as server:
+        taken = server.getsockname()[1]
+        assert list(free_ports(HOST, range(taken, taken + 1))) == []
+
+
+def test_a_port_given_out_is_given_to_no_other_process_before_its_server_listens() -> None:
+    given = free_port(HOST)
+    again = (
+        "from runtime.ports import free_ports\n"
+        f"print(list(free_ports({HOST!r}, range({given}, {given + 1}))))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", again], text=True).strip() == "[]"
+
+
+def test_a_server_may_listen_on_a_port_given_out_stop_and_listen_again() -> None:
+    port = free_port(HOST)
+    for _ in range(2):
+        with socket.create_server((HOST, port)), pytest.raises(OSError, match="in use"):
+            socket.create_server((HOST, port))
+
+
+def test_nobody_answers_on_a_port_given_out() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, free_port(HOST)), timeout=5)
