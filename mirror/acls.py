@@ -2,31 +2,16 @@
 
 MirrorMaker never lets anybody write to a mirrored topic: ALLOW WRITE stays behind, and of ALLOW
 ALL only READ arrives (MirrorSourceConnector). Only rights to one topic by its name are copied, and
-none is ever taken away.
+none is ever taken away. What closes a topic for writes holds for the site that was closed, and
+stays there: the other one has to take them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 from runtime.flow_section import AclSync
-
-ALLOW: Final = 3
-ALL_OPERATIONS: Final = 2
-READ: Final = 3
-WRITE: Final = 4
-"""AclPermissionType and AclOperation, as they travel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TopicRight:
-    """One entry for one topic, named literally; numbers as in the protocol."""
-
-    topic: str
-    principal: str
-    host: str
-    operation: int
-    permission: int
+from runtime.write_fence import is_of_fence
+from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, LITERAL, READ, WRITE, TopicRight
 
 
 def rights_to_give(
@@ -45,12 +30,16 @@ def rights_to_give(
     wanted = {
         replace(travelling, topic=mirrored[right.topic])
         for right in source
-        if right.topic in mirrored and (travelling := _as_it_travels(right, sync)) is not None
+        if right.pattern == LITERAL
+        and right.topic in mirrored
+        and (travelling := _as_it_travels(right, sync)) is not None
     }
     return sorted(wanted.difference(target))
 
 
 def _as_it_travels(right: TopicRight, sync: AclSync) -> TopicRight | None:
+    if is_of_fence(right):
+        return None
     if sync is AclSync.IDENTICAL or right.permission != ALLOW:
         return right
     if right.operation == WRITE:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from mirror.acls import ALL_OPERATIONS, ALLOW, READ, WRITE, TopicRight, rights_to_give
+from mirror.acls import rights_to_give
 from runtime.flow_section import AclSync
+from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, DENY, READ, WRITE, TopicRight
 
-DENY, DESCRIBE = 2, 8
+DESCRIBE = 8
 
 
 def right(operation: int, permission: int = ALLOW, topic: str = "t") -> TopicRight:

@@ -1,0 +1,124 @@
+"""An authorizer for the fake cluster: entries for topics, of which each broker has its own copy."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, Final
+
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages import APIS
+from wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from wire.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from wire.net.topic_rights import TopicRight
+
+BROKER: Final = 4
+
+
+class FakeRights:
+    """What the cluster holds; the brokers in `deaf` still go by what there was before them."""
+
+    def __init__(self, cluster: FakeCluster, *rights: TopicRight) -> None:
+        self.rights = set(rights)
+        self.error = ErrorCode.NONE
+        """What DescribeAcls is answered with."""
+        self.deaf: dict[int, set[TopicRight]] = {}
+        self.log: list[tuple[str, frozenset[TopicRight]]] = []
+        """What was given and taken, a request each."""
+        for broker in cluster.brokers.values():
+            broker.scripts |= {
+                DescribeAclsRequest.API_KEY: self._described_by(broker),
+                CreateAclsRequest.API_KEY: self._create,
+                DeleteAclsRequest.API_KEY: self._delete,
+                DescribeConfigsRequest.API_KEY: _no_settings,
+            }
+            for key in broker.scripts:
+                cluster.versions[key] = APIS[key].VERSIONS
+
+    def _described_by(self, broker: FakeBroker) -> Any:
+        async def describe(_: RequestHeader, __: object) -> DescribeAclsResponse:
+            held = self.deaf.get(broker.node_id, self.rights)
+            return DescribeAclsResponse(
+                error_code=self.error, resources=tuple(map(_resource, sorted(held)))
+            )
+
+        return describe
+
+    async def _create(self, _: RequestHeader, request: CreateAclsRequest) -> CreateAclsResponse:
+        given = frozenset(
+            TopicRight(
+                topic=one.resource_name,
+                principal=one.principal,
+                host=one.host,
+                operation=one.operation,
+                permission=one.permission_type,
+                pattern=one.resource_pattern_type,
+            )
+            for one in request.creations
+        )
+        self.rights |= given
+        self.log.append(("give", given))
+        return CreateAclsResponse(results=(AclCreationResult(error_code=0),) * len(given))
+
+    async def _delete(self, _: RequestHeader, request: DeleteAclsRequest) -> DeleteAclsResponse:
+        taken = frozenset(
+            right
+            for right in self.rights
+            for one in request.filters
+            if asdict(right)
+            == {
+                "topic": one.resource_name_filter,
+                "principal": one.principal_filter,
+                "host": one.host_filter,
+                "operation": one.operation,
+                "permission": one.permission_type,
+                "pattern": one.pattern_type_filter,
+            }
+        )
+        self.rights -= taken
+        self.log.append(("take", taken))
+        result = DeleteAclsFilterResult(error_code=0, matching_acls=())
+        return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
+
+
+def everybodys(topics: Iterable[str], operation: int, permission: int) -> set[TopicRight]:
+    """The same entry for several topics."""
+    return {
+        TopicRight(
+            topic=topic, principal="User:*", host="*", operation=operation, permission=permission
+        )
+        for topic in topics
+    }
+
+
+def _resource(right: TopicRight) -> DescribeAclsResource:
+    entry = AclDescription(
+        principal=right.principal,
+        host=right.host,
+        operation=right.operation,
+        permission_type=right.permission,
+    )
+    return DescribeAclsResource(
+        resource_type=2, resource_name=right.topic, pattern_type=right.pattern, acls=(entry,)
+    )
+
+
+async def _no_settings(_: RequestHeader, __: object) -> DescribeConfigsResponse:
+    """Apache Kafka has no fence of its own."""
+    result = DescribeConfigsResult(error_code=0, resource_type=BROKER, resource_name="", configs=())
+    return DescribeConfigsResponse(results=(result,))

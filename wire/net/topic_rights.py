@@ -1,0 +1,140 @@
+"""Rights to topics (ACLs): who may do what, as the brokers keep it (KIP-290)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wire.errors import ErrorCode
+from wire.messages.create_acls import AclCreation, CreateAclsRequest
+from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from wire.messages.describe_acls import DescribeAclsRequest
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault, RequestRefused, UnsupportedApi
+from wire.net.retries import code_of
+
+DENY: Final = 2
+ALLOW: Final = 3
+"""AclPermissionType."""
+ALL_OPERATIONS: Final = 2
+READ: Final = 3
+WRITE: Final = 4
+"""AclOperation."""
+LITERAL: Final = 3
+PREFIXED: Final = 4
+"""PatternType."""
+EVERY_TOPIC: Final = "*"
+"""The literal name that stands for all."""
+
+_ANY: Final = 1
+_TOPIC: Final = 2
+"""ResourceType, and what matches everything in a filter."""
+_AT_ONCE: Final = 200
+"""Entries in a request: with ZooKeeper each topic is a write of its own there."""
+
+
+class RightsOff(NetworkFault):
+    """The cluster keeps no rights; the message says what it has none of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TopicRight:
+    """One entry; numbers as in the protocol. `topic` is a prefix where the pattern says so."""
+
+    topic: str
+    principal: str
+    host: str
+    operation: int
+    permission: int
+    pattern: int = LITERAL
+
+    def concerns(self, topic: str) -> bool:
+        """Tell whether it is asked about when somebody wants to use this topic."""
+        if self.pattern == PREFIXED:
+            return topic.startswith(self.topic)
+        return self.topic in (topic, EVERY_TOPIC)
+
+
+async def topic_rights(cluster: Cluster, *, node: int | None = None) -> set[TopicRight]:
+    """Return all entries for topics, as any broker knows them, or as this one does.
+
+    Raises RightsOff, RequestRefused and NetworkFault.
+    """
+    request = DescribeAclsRequest(
+        resource_type_filter=_TOPIC,
+        pattern_type_filter=_ANY,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    try:
+        answer = await cluster.request(request, node=node)
+    except UnsupportedApi:
+        raise RightsOff("no rights that its brokers knew of") from None
+    if answer.error_code == ErrorCode.SECURITY_DISABLED:
+        raise RightsOff("no authorizer")
+    if answer.error_code != ErrorCode.NONE:
+        raise RequestRefused("to describe rights", code_of(answer.error_code))
+    return {
+        TopicRight(
+            topic=resource.resource_name,
+            principal=entry.principal,
+            host=entry.host,
+            operation=entry.operation,
+            permission=entry.permission_type,
+            pattern=resource.pattern_type,
+        )
+        for resource in answer.resources
+        for entry in resource.acls
+    }
+
+
+async def give_rights(cluster: Cluster, rights: Iterable[TopicRight]) -> None:
+    """Add entries; those that are there stay. Raises RequestRefused and NetworkFault."""
+    for some in _in_parts(sorted(rights)):
+        request = CreateAclsRequest(
+            creations=tuple(
+                AclCreation(
+                    resource_type=_TOPIC,
+                    resource_name=right.topic,
+                    resource_pattern_type=right.pattern,
+                    principal=right.principal,
+                    host=right.host,
+                    operation=right.operation,
+                    permission_type=right.permission,
+                )
+                for right in some
+            )
+        )
+        answer = await cluster.request(request)
+        for right, result in zip(some, answer.results, strict=True):
+            if result.error_code != ErrorCode.NONE:
+                what = f"to give {right.principal} a right to {right.topic}"
+                raise RequestRefused(what, code_of(result.error_code))
+
+
+async def take_rights(cluster: Cluster, rights: Iterable[TopicRight]) -> None:
+    """Remove entries, those that are there. Raises RequestRefused and NetworkFault."""
+    for some in _in_parts(sorted(rights)):
+        request = DeleteAclsRequest(
+            filters=tuple(
+                DeleteAclsFilter(
+                    resource_type_filter=_TOPIC,
+                    resource_name_filter=right.topic,
+                    pattern_type_filter=right.pattern,
+                    principal_filter=right.principal,
+                    host_filter=right.host,
+                    operation=right.operation,
+                    permission_type=right.permission,
+                )
+                for right in some
+            )
+        )
+        answer = await cluster.request(request)
+        for right, result in zip(some, answer.filter_results, strict=True):
+            if result.error_code != ErrorCode.NONE:
+                what = f"to take from {right.principal} a right to {right.topic}"
+                raise RequestRefused(what, code_of(result.error_code))
+
+
+def _in_parts(rights: Sequence[TopicRight]) -> Iterator[Sequence[TopicRight]]:
+    for begin in range(0, len(rights), _AT_ONCE):
+        yield rights[begin : begin + _AT_ONCE]
