@@ -199,15 +199,20 @@ class DynamicConfig:
         )
 
     def describe_default_broker(self) -> list[Described]:
-        """Return what is set for all brokers."""
+        """Return what is set for all brokers, and the fence also where none is.
+
+        By that others tell brokers that can be fenced from those of Apache Kafka.
+        """
         return [
             Described(
                 name,
                 value,
                 read_only=False,
-                synonyms=(Synonym(name, value, Source.DEFAULT_BROKER),),
+                synonyms=(Synonym(name, value, Source.DEFAULT_BROKER),)
+                if name in self._default_broker
+                else (),
             )
-            for name, value in self._default_broker.items()
+            for name, value in {**dict.fromkeys(FENCE_SETTINGS, ""), **self._default_broker}.items()
         ]
 
 

@@ -17,7 +17,14 @@ import trio
 
 from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
 from failover.execute import Outcome, StepFailed
-from failover.fence import Fence, FenceDoesNotHold, read_fence, set_fence, wait_holds
+from failover.fence import (
+    Fence,
+    FenceDoesNotHold,
+    find_locked_out,
+    read_fence,
+    set_fence,
+    wait_holds,
+)
 from failover.flow import FlowControl
 from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_left
 from failover.journal import Facts, Journal, PartitionEnds
@@ -158,6 +165,7 @@ class PromotionEffects:
     async def _fence(self, journal: Journal) -> Outcome:
         if journal.kind is PromotionKind.PLANNED:
             closed = await self._close_source(journal)
+            await self._require_way_back(closed)
             topics = _counted(closed)
             return Outcome(facts={"fenced": True, "partitions": len(closed), "topics": topics})
         why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
@@ -192,6 +200,19 @@ class PromotionEffects:
             closed, found = found, await self.source.places(self.flow.topics)
             if set(found) <= set(closed):
                 return found
+
+    async def _require_way_back(self, closed: Collection[Place]) -> None:
+        """The flow back has to write through the fence; raises StepFailed naming a partition."""
+        if self.reverse is None:
+            return
+        shut = await find_locked_out(self.source.cluster, closed)
+        if shut:
+            topic, partition = shut[0]
+            raise StepFailed(
+                f"{self.source.name} would take nothing from the flow back either, as"
+                f" {topic}-{partition} ({len(shut)} partitions): its super.users must name the"
+                " mirror's user"
+            )
 
     async def _unfence(self, journal: Journal) -> Facts:
         """Open the source again; one that was given up and does not answer may stay closed."""

@@ -1,22 +1,23 @@
 """Close a site for writes to some topics, and make sure that it is closed.
 
-The fence is two dynamic settings that all brokers of a cluster share: the topics that are closed,
-and the client ids that may write to them all the same. A closed partition answers Produce with
-NOT_ENOUGH_REPLICAS, which clients take as "not appended, try again".
+Bundled brokers have two dynamic settings for it that all brokers of a cluster share: the topics
+that are closed, and the client ids that may write to them all the same. A closed partition answers
+Produce with NOT_ENOUGH_REPLICAS, which clients take as "not appended, try again". Whether it holds
+is not believed but tried, at every partition, by `failover.probe`: the fence comes before the
+checksum, so a closed partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE.
 
-Whether it holds is not believed but tried, at every partition, without writing anything: a batch
-with a wrong checksum, from a client id that the fence does not let through. The fence comes before
-the checksum, so a closed partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE. It
-is sent with acks=1, because with acks=all a partition that is short of replicas would answer like
-a closed one while it still took writes with acks=1.
+Apache Kafka is closed by rights (`failover.fence_rights`), where it has an authorizer.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
+from failover import fence_rights
+from failover.probe import probe
+from failover.site import Place
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
@@ -24,23 +25,17 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.net import Cluster, NetworkFault, RequestRefused
-from wire.record_batch import Record, build_batch
-
-Place: TypeAlias = tuple[str, int]
+from wire.net import Cluster, RequestRefused
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
 BROKER_RESOURCE: Final = 4
-ALL_BROKERS: Final = ""
 SET: Final = 0
 DELETE: Final = 1
+ALL_BROKERS: Final = ""
 
 VERIFY_TIMEOUT_S: Final = 10.0
 VERIFY_AGAIN_S: Final = 0.05
-PROBE_TIMEOUT_MS: Final = 3_000
-CRC_AT: Final = 17
 
 
 class FenceDoesNotHold(Exception):
@@ -57,23 +52,15 @@ class Fence:
 
 async def read_fence(cluster: Cluster) -> Fence:
     """Return the fence that is set; empty where there is none. Raises NetworkFault."""
-    request = DescribeConfigsRequest(
-        resources=(
-            DescribeConfigsResource(
-                resource_type=BROKER_RESOURCE,
-                resource_name=ALL_BROKERS,
-                configuration_keys=(FENCED_TOPICS, ALLOWED_CLIENTS),
-            ),
+    settings = await _read_settings(cluster)
+    if settings is not None:
+        return Fence(
+            topics=_listed(settings[FENCED_TOPICS]),
+            allowed_clients=_listed(settings[ALLOWED_CLIENTS]),
         )
-    )
-    [result] = (await cluster.request(request)).results
-    if result.error_code != ErrorCode.NONE:
-        raise RequestRefused("reading the write fence", ErrorCode(result.error_code))
-    values = {config.name: config.value or "" for config in result.configs}
-    return Fence(
-        topics=_listed(values.get(FENCED_TOPICS, "")),
-        allowed_clients=_listed(values.get(ALLOWED_CLIENTS, "")),
-    )
+    closed = await fence_rights.read_closed(cluster)
+    clients = {note.client for notes in closed.values() for note in notes}
+    return Fence(topics=tuple(sorted(closed)), allowed_clients=tuple(sorted(clients)))
 
 
 async def set_fence(cluster: Cluster, fence: Fence) -> None:
@@ -81,6 +68,9 @@ async def set_fence(cluster: Cluster, fence: Fence) -> None:
 
     Brokers hear of it one after the other; wait_holds() tells when all have.
     """
+    if await _read_settings(cluster) is None:
+        await fence_rights.close_topics(cluster, fence.topics, fence.allowed_clients)
+        return
     if fence.topics:
         configs = (
             _set(FENCED_TOPICS, ",".join(sorted(fence.topics))),
@@ -98,96 +88,68 @@ async def set_fence(cluster: Cluster, fence: Fence) -> None:
         raise RequestRefused(reason, ErrorCode(answer.error_code))
 
 
+async def why_unfenceable(cluster: Cluster, topics: Iterable[str]) -> str | None:
+    """Return why these topics cannot be closed; None when they can. Raises NetworkFault."""
+    if await _read_settings(cluster) is not None:
+        return None
+    return await fence_rights.why_not(cluster, topics)
+
+
 async def wait_holds(
     cluster: Cluster, places: Sequence[Place], *, timeout_s: float = VERIFY_TIMEOUT_S
 ) -> None:
-    """Return once every partition refuses our probe as a fenced one does.
+    """Return once every partition is closed for everybody whom the fence does not let through.
 
     Raises FenceDoesNotHold naming a partition after `timeout_s`, and NetworkFault.
     """
-    answers: dict[Place, ErrorCode] = {}
-    open_places = tuple(places)
+    look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
+    left = dict.fromkeys(places, "answers a foreign write with nothing")
     with trio.move_on_after(timeout_s):
-        while open_places:
-            answers = await probe(cluster, open_places)
-            open_places = tuple(
-                place
-                for place in open_places
-                if answers.get(place) is not ErrorCode.NOT_ENOUGH_REPLICAS
-            )
-            if open_places:
+        while left:
+            left = await look(cluster, tuple(left))
+            if left:
                 await trio.sleep(VERIFY_AGAIN_S)
-    if open_places:
-        topic, partition = open_places[0]
-        answer = answers.get(open_places[0])
+    if left:
+        (topic, partition), why = min(left.items())
         raise FenceDoesNotHold(
-            f"{topic}-{partition} answers a foreign write with"
-            f" {answer.name if answer else 'nothing'} where a fence gives NOT_ENOUGH_REPLICAS"
-            f" ({len(open_places)} of {len(places)} partitions)"
+            f"{topic}-{partition} {why} ({len(left)} of {len(places)} partitions)"
         )
 
 
-async def probe(cluster: Cluster, places: Iterable[Place]) -> dict[Place, ErrorCode]:
-    """Return how each partition answers a write that cannot be appended. Raises NetworkFault."""
-    wanted = sorted(set(places))
-    topics = sorted({topic for topic, _ in wanted})
-    view = await cluster.metadata(topics)
-    by_leader: dict[int, list[Place]] = {}
-    answers: dict[Place, ErrorCode] = {}
-    for topic, partition in wanted:
-        found = view.topics[topic].partitions.get(partition) if topic in view.topics else None
-        if found is None or found.leader < 0:
-            answers[topic, partition] = ErrorCode.LEADER_NOT_AVAILABLE
-        else:
-            by_leader.setdefault(found.leader, []).append((topic, partition))
-    for leader, places_there in by_leader.items():
-        answers |= await _probe_broker(cluster, leader, places_there)
-    for (topic, _), answer in answers.items():
-        if answer in {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}:
-            cluster.forget(topic)
-    return answers
+async def find_locked_out(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+    """Return the closed partitions that the flow back could not write to. Raises NetworkFault."""
+    if await _read_settings(cluster) is not None:
+        return []
+    return await fence_rights.locked_out(cluster, places)
 
 
-async def _probe_broker(
-    cluster: Cluster, leader: int, places: Sequence[Place]
-) -> dict[Place, ErrorCode]:
-    batch = unappendable_batch()
-    topics = sorted({topic for topic, _ in places})
-    request = ProduceRequest(
-        acks=1,
-        timeout_ms=PROBE_TIMEOUT_MS,
-        topic_data=tuple(
-            TopicProduceData(
-                name=topic,
-                partition_data=tuple(
-                    PartitionProduceData(index=partition, records=batch)
-                    for name, partition in places
-                    if name == topic
-                ),
-            )
-            for topic in topics
-        ),
-    )
-    try:
-        response = await cluster.request(request, node=leader)
-    except NetworkFault:
-        for topic in topics:
-            cluster.forget(topic)
-        raise
+async def _refusing_none(cluster: Cluster, places: Iterable[Place]) -> dict[Place, str]:
+    """Return the partitions that do not refuse our probe as a fenced one does, and what they do."""
+    wanted = ErrorCode.NOT_ENOUGH_REPLICAS
     return {
-        (topic.name, partition.index): ErrorCode(partition.error_code)
-        for topic in response.responses
-        for partition in topic.partition_responses
+        place: f"answers a foreign write with {answer.name} where a fence gives {wanted.name}"
+        for place, answer in (await probe(cluster, places)).items()
+        if answer is not wanted
     }
 
 
-def unappendable_batch() -> bytes:
-    """Return a batch whose checksum is wrong, so that no broker ever appends it."""
-    batch = bytearray(
-        build_batch([Record(offset=0, timestamp_ms=0, key=None, value=b"probe", headers=())])
+async def _read_settings(cluster: Cluster) -> dict[str, str] | None:
+    """Return both settings of the fence; None where the brokers know no such settings.
+
+    Apache Kafka takes any setting, known or not, and calls those secret that it does not know.
+    """
+    resource = DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE,
+        resource_name=ALL_BROKERS,
+        configuration_keys=(FENCED_TOPICS, ALLOWED_CLIENTS),
     )
-    batch[CRC_AT] ^= 0xFF
-    return bytes(batch)
+    [result] = (await cluster.request(DescribeConfigsRequest(resources=(resource,)))).results
+    if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return None  # brokers that ask for rights know no such settings
+    if result.error_code != ErrorCode.NONE:
+        raise RequestRefused("reading the write fence", ErrorCode(result.error_code))
+    known = {each.name: each.value or "" for each in result.configs if not each.is_sensitive}
+    return known if {FENCED_TOPICS, ALLOWED_CLIENTS} <= known.keys() else None
 
 
 def _listed(value: str) -> tuple[str, ...]:

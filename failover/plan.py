@@ -56,6 +56,8 @@ class Snapshot:
     """Whether the flow gives topics other names on its target."""
     is_active_active: bool = False
     """Whether both sites are written to, whichever is active."""
+    unfenceable: str | None = None
+    """Why the source cannot be closed for writes; None when it can, or nobody could tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +225,11 @@ def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal |
             reason=f"no mirror daemon runs the flow {snapshot.flow}, so {source.name} cannot be"
             " drained; start `mirror run`, or give up what is not mirrored with --source-lost"
         )
+    if snapshot.unfenceable is not None:
+        return Refusal(
+            reason=f"{source.name} cannot be closed for writes: {snapshot.unfenceable};"
+            " --source-lost --force goes without a fence"
+        )
     return None
 
 
@@ -244,7 +251,7 @@ def _lag(snapshot: Snapshot) -> int:
 EXPLAINED: Final[Mapping[StepName, str]] = {
     StepName.PREFLIGHT: "look at both sites once more and name the topics that move",
     StepName.ANNOUNCE: "tell clients in the witness that {site} is next; they finish and leave",
-    StepName.FENCE: "close {source} for writes to the moved topics, and probe every partition",
+    StepName.FENCE: "close {source} for writes to the moved topics, and make sure that it holds",
     StepName.DRAIN: "wait until everything {source} holds is on {site}",
     StepName.GROUPS_LEAVE: "wait, for a bounded time, until the groups on {source} are empty",
     StepName.GROUPS_MOVE: "translate every group's last position and commit it on {site}",

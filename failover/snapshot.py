@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from failover.fence import why_unfenceable
 from failover.flow import FlowControl
 from failover.lease import Lease
 from failover.map_follower import MapFollower
@@ -106,6 +107,7 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
         is_there = views[flow.target].fault is None
         mirrored = await _read_mirrored(ends) if is_there else {}
+        unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     return replace(
         seen,
         flow=flow.name,
@@ -115,6 +117,7 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         source=views[flow.source],
         target=views[flow.target],
         mirrored=mirrored,
+        unfenceable=unfenceable,
     )
 
 
@@ -129,6 +132,18 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
         else:
             return SiteView(name=site.name, fault=None, ends=ends, groups=groups)
     return SiteView(name=site.name, fault=fault, ends={}, groups={})
+
+
+async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
+    """Return why these topics cannot be closed; None also where the site does not tell."""
+    if view.fault is not None:
+        return None
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            return await why_unfenceable(site.cluster, {topic for topic, _ in view.ends})
+        except NetworkFault:
+            return None  # what the source does not tell, the steps find out
+    return None
 
 
 async def _read_mirrored(ends: Ends) -> dict[Place, int]:

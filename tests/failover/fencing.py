@@ -9,6 +9,12 @@ from tests.doubles.fake_cluster import FakeCluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages import APIS
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResourceResponse,
@@ -41,7 +47,24 @@ class FencedCluster:
         api = IncrementalAlterConfigsRequest.API_KEY
         self.cluster.versions[api] = APIS[api].VERSIONS
         broker.scripts[api] = self._alter
+        api = DescribeConfigsRequest.API_KEY
+        self.cluster.versions[api] = APIS[api].VERSIONS
+        broker.scripts[api] = self._describe
         broker.scripts[ProduceRequest.API_KEY] = self._produce
+
+    async def _describe(self, _: RequestHeader, __: object) -> Any:
+        values = {"write.fence.topics": ",".join(self.topics)}
+        values["write.fence.allowed.client.ids"] = ""
+        configs = tuple(
+            DescribeConfigsResourceResult(
+                name=name, value=value, read_only=False, is_sensitive=False, synonyms=()
+            )
+            for name, value in values.items()
+        )
+        result = DescribeConfigsResult(
+            error_code=0, resource_type=4, resource_name="", configs=configs
+        )
+        return DescribeConfigsResponse(results=(result,))
 
     async def _alter(self, _: RequestHeader, request: Any) -> Any:
         [resource] = request.resources

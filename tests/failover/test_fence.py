@@ -10,12 +10,12 @@ from confluent_kafka import KafkaError, Message, Producer
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
-    probe,
     read_fence,
     set_fence,
     wait_holds,
 )
 from failover.map_follower import MapFollower
+from failover.probe import probe
 from failover.site import Site
 from failover.snapshot import open_site
 from offset_translation.map_records import map_topic_name

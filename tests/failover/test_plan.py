@@ -65,6 +65,14 @@ def test_a_lost_source_is_planned_from_the_target_and_its_lag_is_not_known() -> 
     ("snapshot", "request_", "reason"),
     [
         (
+            replace(ALL_WELL, unfenceable="no authorizer"),
+            PLANNED,
+            (
+                "dc1 cannot be closed for writes: no authorizer;"
+                " --source-lost --force goes without a fence"
+            ),
+        ),
+        (
             ALL_WELL,
             replace(PLANNED, site="dc3"),
             "unknown site dc3 (the file has dc1, dc2)",
@@ -123,6 +131,11 @@ def test_a_refusal_is_one_line_that_says_why(
     snapshot: Snapshot, request_: Request, reason: str
 ) -> None:
     assert decide(snapshot, request_) == Refusal(reason=reason)
+
+
+def test_a_source_that_cannot_be_closed_can_be_given_up() -> None:
+    snapshot = replace(ALL_WELL, unfenceable="no authorizer")
+    assert isinstance(decide(snapshot, replace(LOST, force=True)), Plan)
 
 
 def test_force_gives_up_a_source_that_answers() -> None:

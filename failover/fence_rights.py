@@ -1,0 +1,132 @@
+"""Close topics of Apache Kafka for writes by rights, and see that every broker goes by them.
+
+What the rights are, `runtime.write_fence` says. Each broker goes by its own copy, of which it tells
+the same as it obeys: with ZooKeeper they learn one after the other, with KRaft from their metadata
+log. A broker that is asked last counts as much as a leader: it may lead a moment later.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import TypeAlias
+
+from failover.probe import probe
+from failover.site import Place
+from runtime.write_fence import Note, closing, fenced, noted, noting
+from wire.errors import ErrorCode
+from wire.net import Cluster, RequestRefused
+from wire.net.topic_rights import (
+    RightsOff,
+    TopicRight,
+    give_rights,
+    take_rights,
+    topic_rights,
+)
+
+Rights: TypeAlias = tuple[Set[TopicRight], Set[TopicRight]]
+
+
+async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
+    """Return the topics that a fence of ours closes, each with its notes. Raises NetworkFault.
+
+    None where nobody could have closed one, or we could not have.
+    """
+    try:
+        return fenced(await topic_rights(cluster))
+    except RightsOff:
+        return {}
+    except RequestRefused as refused:
+        if refused.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return {}
+        raise
+
+
+async def close_topics(cluster: Cluster, topics: Collection[str], clients: Sequence[str]) -> None:
+    """Close exactly these topics; what a fence of ours closed beside them is opened.
+
+    A note is there before what it notes, and gone after it: who is killed in between leaves
+    nothing that nobody knows the origin of. Raises NetworkFault.
+    """
+    if not topics and not await read_closed(cluster):
+        return
+    held = await topic_rights(cluster)
+    given, taken = changes(held, topics, clients)
+    for rights in given:
+        await give_rights(cluster, rights)
+    for rights in taken:
+        await take_rights(cluster, rights)
+
+
+def changes(
+    held: Set[TopicRight], topics: Collection[str], clients: Sequence[str]
+) -> tuple[Rights, Rights]:
+    """Return what to give and then what to take, each in two portions, one after the other."""
+    closed = fenced(held)
+    notes = {
+        noting(topic, Note(client=client, was_closed=_was_closed(topic, held, closed)))
+        for topic in topics
+        for client in clients
+    }
+    opened = {
+        closing(topic)
+        for topic, why in closed.items()
+        if topic not in topics and not any(note.was_closed for note in why)
+    }
+    stale = {right for right in held if noted(right) is not None}
+    return (
+        (notes - held, {closing(topic) for topic in topics} - held),
+        (opened, stale - notes),
+    )
+
+
+def _was_closed(topic: str, held: Set[TopicRight], closed: Mapping[str, Set[Note]]) -> bool:
+    """Tell whether somebody else closed this topic before any fence of ours did."""
+    if topic in closed:
+        return any(note.was_closed for note in closed[topic])
+    return closing(topic) in held
+
+
+async def still_open(cluster: Cluster, places: Iterable[Place]) -> dict[Place, str]:
+    """Return the partitions that some broker would let everybody write to, and why.
+
+    Raises NetworkFault, also when a broker of the cluster does not answer.
+    """
+    wanted = list(places)
+    found: dict[Place, str] = {}
+    for node in (await cluster.metadata((), refresh=True)).brokers:
+        held = await topic_rights(cluster, node=node)
+        unknown = {topic for topic, _ in wanted if closing(topic) not in held}
+        why = f"broker {node} does not know yet that nobody may write to it"
+        found |= {place: why for place in wanted if place[0] in unknown}
+    return found
+
+
+async def locked_out(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+    """Return the closed partitions that we could not write to either. Raises NetworkFault."""
+    answers = await probe(cluster, places)
+    shut = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return sorted(place for place, answer in answers.items() if answer is shut)
+
+
+async def why_not(cluster: Cluster, topics: Iterable[str]) -> str | None:
+    """Return why these topics cannot be closed by rights; None when they can. Raises NetworkFault.
+
+    An entry that denies one thing would take everything else away as well from a topic that all
+    may use because no entry concerns it (allow.everyone.if.no.acl.found).
+    """
+    try:
+        held = await topic_rights(cluster)
+    except RightsOff as off:
+        return f"it has no write fence, and {off}"
+    except RequestRefused as refused:
+        return f"it has no write fence, and {refused}"
+    bare = sorted(topic for topic in topics if not _is_guarded(topic, held))
+    if not bare:
+        return None
+    more = f" (and {len(bare) - 1} more)" if len(bare) > 1 else ""
+    return (
+        f"no ACL concerns {bare[0]}{more}, and the first one, a DENY of WRITE, would shut readers"
+        " out as well where all may do what no ACL speaks of; give READ to those who read it"
+    )
+
+
+def _is_guarded(topic: str, held: Iterable[TopicRight]) -> bool:
+    return any(right.concerns(topic) for right in held)

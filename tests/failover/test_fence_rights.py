@@ -1,0 +1,190 @@
+"""Closing topics by rights: what is given and taken, in which order, and when it holds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from failover.fence import (
+    Fence,
+    FenceDoesNotHold,
+    read_fence,
+    set_fence,
+    wait_holds,
+    why_unfenceable,
+)
+from failover.fence_rights import changes
+from failover.steps import StepName
+from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, noting
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.fake_rights import FakeRights, everybodys
+from tests.failover.between import effects_between
+from tests.failover.test_stopped_controller import begun
+from wire.errors import ErrorCode
+from wire.net import Cluster, NetworkFault, open_cluster
+from wire.net.topic_rights import ALLOW, PREFIXED, READ, TopicRight
+
+TOPICS = ("orders", "payments", "archive")
+CLIENT = "mirror-dc2-dc1"
+FENCE = Fence(topics=("orders", "payments"), allowed_clients=(CLIENT,))
+READABLE = everybodys(TOPICS, READ, ALLOW)
+PLACES = [("orders", 0), ("payments", 0), ("payments", 1)]
+
+
+@asynccontextmanager
+async def guarded(brokers: int = 1) -> AsyncIterator[tuple[Cluster, FakeRights]]:
+    """A cluster with an authorizer, by which everybody may read three topics."""
+    async with run_fake_cluster(brokers) as fake:
+        for topic, leaders in (("orders", [0]), ("payments", [0, 0])):
+            fake.create_topic(topic, *leaders)
+        rights = FakeRights(fake, *READABLE)
+        async with open_cluster(fake.bootstrap, client_id="failover") as cluster:
+            yield cluster, rights
+
+
+async def test_a_fence_is_read_as_it_was_set_and_leaves_nothing_behind() -> None:
+    async with guarded() as (cluster, rights):
+        assert await read_fence(cluster) == Fence()
+        await set_fence(cluster, FENCE)
+        assert await read_fence(cluster) == FENCE
+        await wait_holds(cluster, PLACES)
+        await set_fence(cluster, Fence(topics=("payments",), allowed_clients=(CLIENT,)))
+        assert (await read_fence(cluster)).topics == ("payments",)
+        await set_fence(cluster, Fence())
+        assert rights.rights == READABLE
+        before = len(rights.log)
+        await set_fence(cluster, Fence())
+        assert len(rights.log) == before
+
+
+async def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
+    async with guarded() as (cluster, rights):
+        await set_fence(cluster, FENCE)
+        await set_fence(cluster, Fence())
+    closings = frozenset(map(closing, FENCE.topics))
+    notes = frozenset(noting(topic, Note(client=CLIENT)) for topic in FENCE.topics)
+    assert rights.log == [("give", notes), ("give", closings), ("take", closings), ("take", notes)]
+
+
+async def test_what_somebody_else_has_closed_stays_closed() -> None:
+    async with guarded() as (cluster, rights):
+        rights.rights.add(closing("archive"))
+        before = set(rights.rights)
+        assert await read_fence(cluster) == Fence()
+        for _ in range(2):
+            await set_fence(cluster, Fence(topics=TOPICS, allowed_clients=(CLIENT,)))
+            assert (await read_fence(cluster)).topics == tuple(sorted(TOPICS))
+        await set_fence(cluster, Fence())
+        assert rights.rights == before
+
+
+async def test_a_fence_holds_once_the_last_broker_has_heard_of_it() -> None:
+    async with guarded(brokers=3) as (cluster, rights):
+        rights.deaf[2] = set(READABLE)
+        await set_fence(cluster, FENCE)
+        with pytest.raises(FenceDoesNotHold, match=r"^orders-0 broker 2 does not know .* \(3 of 3"):
+            await wait_holds(cluster, PLACES, timeout_s=0.2)
+        rights.deaf.clear()
+        await wait_holds(cluster, PLACES)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ErrorCode.SECURITY_DISABLED, "it has no write fence, and no authorizer"),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "to describe rights: CLUSTER_AUTHORIZATION_FAILE"),
+    ],
+)
+async def test_where_nothing_can_be_closed_nothing_is_and_nothing_can_be_set(
+    error: ErrorCode, why: str
+) -> None:
+    async with guarded() as (cluster, rights):
+        rights.error = error
+        assert await read_fence(cluster) == Fence()
+        assert why in (await why_unfenceable(cluster, TOPICS) or "")
+        await set_fence(cluster, Fence())
+        with pytest.raises(NetworkFault):
+            await set_fence(cluster, FENCE)
+        assert rights.log == []
+
+
+async def test_a_topic_that_no_entry_concerns_is_not_closed_by_the_first_one() -> None:
+    async with guarded() as (cluster, rights):
+        assert await why_unfenceable(cluster, TOPICS) is None
+        reason = await why_unfenceable(cluster, (*TOPICS, "bare", "barren"))
+        assert reason is not None
+        assert reason.startswith("no ACL concerns bare (and 1 more)")
+        [right] = everybodys(["bar"], READ, ALLOW)
+        rights.rights.add(replace(right, pattern=PREFIXED))
+        assert await why_unfenceable(cluster, (*TOPICS, "bare", "barren")) is None
+        rights.rights = everybodys(["*"], READ, ALLOW)
+        assert await why_unfenceable(cluster, ("anything",)) is None
+
+
+async def test_the_step_closes_the_source_by_rights_and_its_undoing_opens_it(
+    tmp_path: Path,
+) -> None:
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        source.create_topic("orders", 0)
+        rights = FakeRights(source, *READABLE)
+        async with effects_between(tmp_path, source, target, "o.*") as effects:
+            outcome = await effects.run(StepName.FENCE, begun())
+            assert outcome.facts == {"fenced": True, "partitions": 1, "topics": {"orders": 1}}
+            assert fenced(rights.rights) == {"orders": {Note(client=CLIENT)}}
+            await effects.undo(StepName.FENCE, begun())
+        assert rights.rights == READABLE
+
+
+def test_a_note_is_known_by_its_principal_alone() -> None:
+    for note in (Note(client=CLIENT), Note(client=CLIENT, was_closed=True)):
+        assert noted(noting("orders", note)) == note
+        assert is_of_fence(noting("orders", note))
+    assert noted(closing("orders")) is None
+    [readable] = everybodys(["orders"], READ, ALLOW)
+    assert not is_of_fence(readable)
+
+
+@st.composite
+def held_rights(draw: st.DrawFn) -> set[TopicRight]:
+    """Any fences, also half ones that were left by somebody killed, and what others have closed."""
+    possible = [closing(topic) for topic in TOPICS]
+    possible += [
+        noting(topic, Note(client=client, was_closed=was_closed))
+        for topic in TOPICS
+        for client in (CLIENT, "mirror-dc1-dc2")
+        for was_closed in (False, True)
+    ]
+    return draw(st.sets(st.sampled_from(possible)))
+
+
+@given(held=held_rights(), topics=st.sets(st.sampled_from(TOPICS)), cut=st.integers(0, 3))
+def test_from_wherever_somebody_was_killed_the_same_fence_is_reached(
+    held: set[TopicRight], topics: set[str], cut: int
+) -> None:
+    killed = applied(held, topics, cut)
+    done = applied(killed, topics, 4)
+    assert fenced(done).keys() == topics
+    assert all({note.client for note in notes} == {CLIENT} for notes in fenced(done).values())
+    assert changes(done, topics, [CLIENT]) == ((set(), set()), (set(), set()))
+
+
+@given(closed=st.sets(st.sampled_from(TOPICS)), topics=st.sets(st.sampled_from(TOPICS)))
+def test_a_fence_that_is_lifted_leaves_what_others_have_closed(
+    closed: set[str], topics: set[str]
+) -> None:
+    before = {closing(topic) for topic in closed}
+    assert applied(applied(before, topics, 4), set(), 4) == before
+
+
+def applied(held: set[TopicRight], topics: set[str], steps: int) -> set[TopicRight]:
+    """What is held behind so many of the four requests."""
+    (notes, closings), (opened, stale) = changes(held, topics, [CLIENT])
+    found = set(held)
+    requests = [(notes, ()), (closings, ()), ((), opened), ((), stale)]
+    for given_, taken in requests[:steps]:
+        found = (found | set(given_)) - set(taken)
+    return found
