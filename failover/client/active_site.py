@@ -36,12 +36,13 @@ class ActiveSiteWatch:
         coordination = configuration.coordination
         self._changed = Condition()
         self._current: ActiveSite | None = None
+        self._written_at = 0
         self._client = KazooClient(
             hosts=coordination.zookeeper,
             timeout=coordination.session_timeout_ms / 1000,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
         )
-        path = WitnessPaths(root=coordination.path).active
+        path = self._path = WitnessPaths(root=coordination.path).active
         try:
             self._client.start(timeout=START_TIMEOUT_S)
             self._ensure(path, configuration.failover.initial_active)
@@ -59,6 +60,23 @@ class ActiveSiteWatch:
         """Return the active site as last heard."""
         assert self._current is not None, "the constructor waits for the first value"
         return self._current
+
+    @property
+    def written_at(self) -> int:
+        """Return the witness's number for the write that was last heard of."""
+        return self._written_at
+
+    def ask_written_at(self) -> int:
+        """Return the number of the last write there is now; raises WitnessUnreachable.
+
+        More was written if it is another one than `written_at`, although the site may be the same.
+        """
+        try:
+            self._client.sync_async(self._path)
+            _, stat = self._client.get_async(self._path).get(timeout=ANSWER_TIMEOUT_S)
+        except (KazooException, KazooTimeoutError) as error:
+            raise WitnessUnreachable(f"the witness did not show {self._path}: {error!r}") from error
+        return int(stat.mzxid)
 
     def wait_changed(self, known: ActiveSite, timeout_s: float) -> ActiveSite:
         """Return the active site once it differs from `known`, or as it is after the timeout."""
@@ -118,9 +136,9 @@ class ActiveSiteWatch:
             except NodeExistsError:
                 return  # somebody else was first: theirs counts
 
-    def _on_data(self, data: bytes | None, _: ZnodeStat | None) -> None:
+    def _on_data(self, data: bytes | None, stat: ZnodeStat | None) -> None:
         """Called in a thread of kazoo's, first from the constructor, then at every change."""
-        if data is None:
+        if data is None or stat is None:
             return
         try:
             active = ActiveSite.decode(data)
@@ -130,4 +148,5 @@ class ActiveSiteWatch:
         with self._changed:
             if self._current is None or active.epoch >= self._current.epoch:
                 self._current = active
+                self._written_at = stat.mzxid
                 self._changed.notify_all()

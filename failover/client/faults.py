@@ -7,6 +7,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - the library's public constant
 TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 STATE: Final = KafkaError._STATE  # noqa: SLF001 - as above
+FATAL: Final = KafkaError._FATAL  # noqa: SLF001 - as above
+GAP: Final = KafkaError._GAPLESS_GUARANTEE  # noqa: SLF001 - as above
 NO_SUCH_PARTITION: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

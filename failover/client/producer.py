@@ -8,11 +8,12 @@ of the following happens inside produce(), poll() and flush().
 
 It is idempotent with acks=all, and keeps every record that no site has acknowledged. When a
 promotion is announced it sends nothing new; the old site acknowledges what it still took, and its
-fence refuses the rest. After the switch each record of open fate is looked up where it would lie on
-the new site: in the mirrored part of its partition, behind the record that was acknowledged last.
-Those that are there are reported as delivered; the others are sent again, in their order, byte for
-byte the same, before any new one. So nothing is lost or doubled by a planned promotion; when the
-old site was lost, the only records that can be missing are those that it alone had acknowledged.
+fence refuses the rest (Apache Kafka's by taking away the right to write). After the switch each
+record of open fate is looked up where it would lie on the new site: in the mirrored part of its
+partition, behind the record that was acknowledged last. Those that are there are reported as
+delivered; the others are sent again, in their order, byte for byte the same, before any new one. So
+nothing is lost or doubled by a planned promotion; when the old site was lost, the only records that
+can be missing are those that it alone had acknowledged.
 
 A record never expires by itself (`message.timeout.ms` is 0): it waits for a site that takes it.
 """
@@ -27,7 +28,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from failover.client.active_site import ActiveSiteWatch
+from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.faults import reason_of
 from failover.client.ledger import (
     Content,
@@ -89,10 +90,13 @@ class SiteProducer:
         self._acknowledged: dict[tuple[str, int], int] = {}
         self._to_tell: deque[Settlement] = deque()
         """What is settled already, and the application has not been told yet."""
+        self._opened_at = 0
+        """When sending began, as the witness numbers writes of who is active."""
         self._sending: Sending | None = self._open_sending(self._site)
         self._retry_at = 0.0
         self._serve_at = 0.0
         self._is_closed = False
+        self._is_following = False
 
     @property
     def site(self) -> str:
@@ -227,12 +231,52 @@ class SiteProducer:
         return told
 
     def _follow(self) -> None:
+        """Go where the active site is; not once more from a callback that is told meanwhile."""
+        if self._is_following:
+            return
+        self._is_following = True
+        try:
+            self._go_on()
+        finally:
+            self._is_following = False
+
+    def _go_on(self) -> None:
         active = self._seen = self._watch.current()
         if active.site != self._site:
             _LOG.info("site %s is active, leaving %s behind", active.site, self._site)
             self._stop_sending()
+        elif self._sending is not None and self._sending.is_broken and active.moving_to is None:
+            self._mend(self._sending)
         if self._sending is None:
             self._arrive(active.site)
+
+    def _mend(self, broken: Sending) -> None:
+        """Stop sending, to go on with a new producer; the application hears of missing rights.
+
+        But not of those that a fence took away: then the witness has been written to since. Raises
+        KafkaException when the site takes nothing from us, whatever it is.
+        """
+        if broken.without_right or broken.fault is not None:
+            if monotonic() < self._retry_at:
+                return
+            try:
+                written_at = self._watch.ask_written_at()
+            except WitnessUnreachable as error:
+                _LOG.warning("whether a fence or a missing right refused is not known: %s", error)
+                self._retry_at = monotonic() + RETRY_S
+                return
+            if written_at != self._watch.written_at or self._watch.current() != self._seen:
+                return  # we are about to hear of it, or just have
+            if written_at == self._opened_at:
+                self._tell_faults(broken)
+        self._stop_sending()
+
+    def _tell_faults(self, broken: Sending) -> None:
+        if broken.fault is not None:
+            raise broken.fault
+        for pending, error, message in broken.without_right:
+            self._ledger.remove(pending)
+            self._to_tell.append((pending, error, message))
 
     def _stop_sending(self) -> None:
         if self._sending is not None:
@@ -296,6 +340,7 @@ class SiteProducer:
 
     def _open_sending(self, site: str) -> Sending:
         cluster = self._configuration.clusters[site]
+        self._opened_at = self._watch.written_at
         return Sending(self._settings, cluster, self._settled)
 
     def _settled(self, pending: Pending, error: KafkaError | None, message: Message) -> None:

@@ -1,4 +1,8 @@
-"""One confluent-kafka producer at one site, and what it has acknowledged there."""
+"""One confluent-kafka producer at one site, and what it has acknowledged there.
+
+It sends in order or not at all (`enable.gapless.guarantee`): once a record was refused it takes no
+other one, and is to be stopped. Who goes on with a new one looks up first what has arrived.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,6 +17,7 @@ from confluent_kafka import (
     Producer,
 )
 
+from failover.client.faults import FATAL, GAP, code_of, reason_of
 from failover.client.ledger import Pending
 from failover.client.site_reader import SiteUnreadable
 from runtime.config import ClusterConfig
@@ -23,6 +28,8 @@ Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]
 METADATA_TIMEOUT_S: Final = 2.0
 """Short, because nothing else is served meanwhile, not even a change of the site."""
 METADATA_AGE_S: Final = 60.0
+NO_RIGHT: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
+"""What Apache Kafka answers where a promotion has closed a topic, and where there is no right."""
 
 
 class Sending:
@@ -31,9 +38,17 @@ class Sending:
     def __init__(
         self, settings: Mapping[str, Any], cluster: ClusterConfig, settled: Settled
     ) -> None:
-        """`settled` hears of every record that the site has acknowledged or refused for good."""
+        """`settled` hears of every record that the site has acknowledged or refused for good.
+
+        Not of those in `without_right`, of which the caller has to find out.
+        """
         self._settled = settled
         self._is_stopped = False
+        self._refused_with: int | None = None
+        self.without_right: list[tuple[Pending, KafkaError, Message]] = []
+        """What was refused for want of a right, which a fence takes from everybody for a while."""
+        self.fault: KafkaException | None = None
+        """What keeps librdkafka from sending anything, unless it is a record that was refused."""
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self.acknowledged: dict[Place, int] = {}
         """Per partition, the offset here of the record that was acknowledged last."""
@@ -42,10 +57,16 @@ class Sending:
                 **cluster.client_settings(settings),
                 "acks": "all",
                 "enable.idempotence": True,
+                "enable.gapless.guarantee": True,
                 # A record waits until some site takes it; giving up is the application's choice.
                 "message.timeout.ms": 0,
             }
         )
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether something was refused, which is known here, and nothing more is sent."""
+        return self._refused_with is not None or self.fault is not None
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, at most METADATA_AGE_S old.
@@ -67,8 +88,11 @@ class Sending:
     def send(self, pending: Pending) -> bool:
         """Hand a record to librdkafka; False when its queue is full: poll() and try again.
 
-        Raises KafkaException for one that it never sends, as one that is too large.
+        False as well when it is broken. Raises KafkaException for one that it never sends, as one
+        that is too large.
         """
+        if self.is_broken:
+            return False
         content = pending.content
         headers: list[Any] = [*content.headers]  # the stubs do not know null values
         try:
@@ -83,23 +107,35 @@ class Sending:
             )
         except BufferError:
             return False
+        except KafkaException as refusal:
+            if code_of(refusal) != FATAL:
+                raise
+            return False  # poll() is about to say why
         return True
 
     def poll(self, timeout_s: float) -> int:
-        """Serve callbacks; return how many there were."""
-        return self._producer.poll(timeout_s)
+        """Serve callbacks; return how many there were, or 0 when it has just broken."""
+        try:
+            return self._producer.poll(timeout_s)
+        except KafkaException as broken:
+            fault = reason_of(broken)
+            if not fault.fatal():
+                raise
+            if fault.code() != GAP:  # behind that comes the record that was refused
+                self.fault = broken
+            return 0
 
     def stop(self) -> Producer:
         """Send nothing more; acknowledgements that are already here still count.
 
         Returns the producer, whose last reference the caller has to drop, which may take a while.
         """
-        self._producer.poll(0)
+        self.poll(0)
         self._is_stopped = True
+        self._producer.purge()
+        self.poll(0)  # tells us of what was purged, and librdkafka that somebody knows
         producer = self._producer
         del self._producer
-        producer.purge()
-        producer.poll(0)  # tells us of what was purged, and librdkafka that somebody knows
         return producer
 
     def _on_delivery(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
@@ -109,7 +145,15 @@ class Sending:
             offset = message.offset()
             assert offset is not None, "acks=all gives the offset"
             self.acknowledged[pending.topic, pending.partition] = offset
-        self._settled(pending, error, message)
+            self._settled(pending, None, message)
+            return
+        if self._refused_with is None:
+            self._refused_with = error.code()
+        if error.code() == NO_RIGHT:
+            self.without_right.append((pending, error, message))
+        elif error.code() == self._refused_with:
+            self._settled(pending, error, message)
+        # Any other error only says that it came behind what was refused: its fate is open.
 
 
 def unsent_message(pending: Pending) -> Message:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from failover.client import SiteProducer
 from tests.failover.sites import (
@@ -136,3 +137,34 @@ def test_records_of_open_fate_are_neither_lost_nor_doubled(
     assert [deliveries.offsets[number] for number in range(acknowledged, 40)] == [
         expected.index(number) for number in range(acknowledged, 40)
     ]
+
+
+def test_a_record_that_the_site_refuses_is_told_and_all_others_arrive_once_in_their_order(
+    sites: Sites, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": sites.dc1.bootstrap, **QUIET})
+    small = NewTopic("small", 1, 1, config={"max.message.bytes": "1000"})
+    admin.create_topics([small])["small"].result(60)
+    file = sites.configure(tmp_path, "/small")
+    told: dict[int, int | None] = {}
+    single = {**QUIET, "batch.num.messages": 1}
+    with (
+        sites.active_site("/small"),
+        SiteProducer(file, producer_config=single) as producer,
+    ):
+        for number in range(60):
+
+            def delivered(error: KafkaError | None, _: Message, number: int = number) -> None:
+                assert number not in told, "told twice"
+                told[number] = None if error is None else error.code()
+
+            value = b"%d" % number
+            producer.produce(
+                "small", value.ljust(5_000 if number in {10, 11, 40} else 1), on_delivery=delivered
+            )
+        assert producer.flush(60) == 0
+    refused = {number for number, code in told.items() if code == KafkaError.MSG_SIZE_TOO_LARGE}
+    assert refused == {10, 11, 40}
+    assert sorted(told) == list(range(60))
+    arrived = [number for number in range(60) if told[number] is None]
+    assert values_of(read_all(sites.dc1, "small")) == arrived

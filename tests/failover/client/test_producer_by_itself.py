@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from failover.client import producer as module
+from failover.client.active_site import WitnessUnreachable
 from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
 from failover.client.sending import Settled, unsent_message
@@ -25,13 +26,21 @@ class FakeSending:
     opened: list["FakeSending"] = []  # noqa: RUF012 - emptied by the fixture
     refused: set[bytes] = set()  # noqa: RUF012
     acknowledges = True
+    without: set[bytes] = set()  # noqa: RUF012
+    """What nobody may write now."""
 
     def __init__(self, _: Mapping[str, Any], __: object, settled: Settled) -> None:
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.sent: list[Pending] = []
         self._waiting: list[Pending] = []
         self._settled = settled
+        self.without_right: list[tuple[Pending, KafkaError, Message]] = []
+        self.fault: KafkaException | None = None
         FakeSending.opened.append(self)
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self.without_right or self.fault)
 
     def partition_count(self, _: str) -> int:
         return 1
@@ -39,6 +48,8 @@ class FakeSending:
     def send(self, pending: Pending) -> bool:
         if pending.content.value in self.refused:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        if self.is_broken:
+            return False
         self.sent.append(pending)
         self._waiting.append(pending)
         return True
@@ -48,6 +59,10 @@ class FakeSending:
             return 0
         told, self._waiting = self._waiting, []
         for pending in told:
+            if self.is_broken or pending.content.value in self.without:
+                error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+                self.without_right.append((pending, error, unsent_message(pending)))
+                continue
             self._settled(pending, None, unsent_message(pending))
         return len(told)
 
@@ -70,6 +85,7 @@ def producer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteProducer:
     monkeypatch.setattr(FakeSending, "opened", [])
     monkeypatch.setattr(FakeSending, "refused", set())
     monkeypatch.setattr(FakeSending, "acknowledges", True)
+    monkeypatch.setattr(FakeSending, "without", set())
     file = tmp_path / "dc.yaml"
     file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     return SiteProducer(load(file))
@@ -193,3 +209,83 @@ def test_who_could_not_read_the_new_site_goes_on_when_the_old_one_is_active_agai
     FakeSending.acknowledges = True
     assert producer.flush(1) == 0
     assert FakeSending.opened[1].values == [b"2", b"3"]
+
+
+def refuse(producer: SiteProducer) -> list[KafkaError | None]:
+    """Two records are on their way when the right to write is taken away; what is told of them."""
+    told: list[KafkaError | None] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        told.append(error)
+
+    FakeSending.without = {b"1", b"2"}
+    for number in (b"1", b"2"):
+        producer.produce("t", number, on_delivery=delivered)
+    producer.poll(0)
+    return told
+
+
+def write_in_the_witness(producer: SiteProducer, active: ActiveSite) -> None:
+    watch: Any = producer._watch
+    watch.active, watch.written_at = active, watch.written_at + 1
+
+
+def test_of_a_right_that_is_missing_the_application_hears_and_the_others_go_on(
+    producer: SiteProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = refuse(producer)
+    arrive_with(monkeypatch, first_of(0))
+    producer.produce("t", b"3")
+    assert producer.flush(1) == 0
+    assert [error and error.code() for error in told] == [KafkaError.TOPIC_AUTHORIZATION_FAILED] * 2
+    assert [sending.values for sending in FakeSending.opened] == [[b"1", b"2"], [b"3"]]
+
+
+@pytest.mark.parametrize("arrived", [0, 1])
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+def test_what_a_fence_took_the_right_from_goes_on_where_the_promotion_ends(
+    producer: SiteProducer, monkeypatch: pytest.MonkeyPatch, site: str, arrived: int
+) -> None:
+    told = refuse(producer)
+    write_in_the_witness(producer, ActiveSite(site="dc1", epoch=0, moving_to="dc2"))
+    assert producer.flush(0.05) == 2
+    assert told == []
+    arrive_with(monkeypatch, first_of(arrived))
+    FakeSending.without = set()
+    write_in_the_witness(producer, ActiveSite(site=site, epoch=1))
+    assert producer.flush(1) == 0
+    assert told == [None, None]
+    assert FakeSending.opened[1].values == [b"1", b"2"][arrived:]
+
+
+def test_a_refusal_heard_of_before_the_fence_is_not_told(
+    producer: SiteProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = refuse(producer)
+    later: Any = lambda watch: watch.written_at + 1  # noqa: E731 - the announcement is on its way
+    monkeypatch.setattr(Watch, "ask_written_at", later)
+    assert producer.flush(0.05) == 2
+    assert told == []
+
+
+def test_a_site_that_takes_nothing_at_all_is_the_applications_to_hear_of(
+    producer: SiteProducer,
+) -> None:
+    FakeSending.opened[0].fault = KafkaException(
+        KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    )
+    for _ in range(2):
+        with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+            producer.poll(0)
+
+
+def test_who_cannot_ask_the_witness_keeps_what_was_refused(
+    producer: SiteProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(_: Watch) -> int:
+        raise WitnessUnreachable("the witness did not show it")
+
+    monkeypatch.setattr(Watch, "ask_written_at", unreachable)
+    told = refuse(producer)
+    assert producer.flush(0.05) == 2
+    assert told == []

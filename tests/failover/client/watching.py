@@ -11,6 +11,10 @@ class Watch:
 
     def __init__(self, _: Configuration) -> None:
         self.active = ActiveSite(site="dc1", epoch=0)
+        self.written_at = 1
+
+    def ask_written_at(self) -> int:
+        return self.written_at
 
     def current(self) -> ActiveSite:
         return self.active
