@@ -33,6 +33,8 @@ BROKER_RESOURCE: Final = 4
 SET: Final = 0
 DELETE: Final = 1
 ALL_BROKERS: Final = ""
+CLOSED: Final = ErrorCode.NOT_ENOUGH_REPLICAS
+"""What a bundled broker answers at a partition that is closed."""
 
 VERIFY_TIMEOUT_S: Final = 10.0
 VERIFY_AGAIN_S: Final = 0.05
@@ -103,7 +105,7 @@ async def wait_holds(
     Raises FenceDoesNotHold naming a partition after `timeout_s`, and NetworkFault.
     """
     look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
-    left = dict.fromkeys(places, "answers a foreign write with nothing")
+    left = dict.fromkeys(places, "does not tell")
     with trio.move_on_after(timeout_s):
         while left:
             left = await look(cluster, tuple(left))
@@ -125,11 +127,13 @@ async def find_locked_out(cluster: Cluster, places: Iterable[Place]) -> list[Pla
 
 async def _refusing_none(cluster: Cluster, places: Iterable[Place]) -> dict[Place, str]:
     """Return the partitions that do not refuse our probe as a fenced one does, and what they do."""
-    wanted = ErrorCode.NOT_ENOUGH_REPLICAS
+    wanted = list(places)
+    answers = await probe(cluster, wanted)
     return {
-        place: f"answers a foreign write with {answer.name} where a fence gives {wanted.name}"
-        for place, answer in (await probe(cluster, places)).items()
-        if answer is not wanted
+        place: f"answers a foreign write with {answer.name if answer else 'nothing'} where a fence"
+        f" gives {CLOSED.name}"
+        for place in wanted
+        if (answer := answers.get(place)) is not CLOSED
     }
 
 

@@ -14,6 +14,8 @@ from runtime.write_fence import Note, closing, fenced, noted, noting
 from wire.errors import ErrorCode
 from wire.net import Cluster, RequestRefused
 from wire.net.topic_rights import (
+    DENY,
+    WRITE,
     RightsOff,
     TopicRight,
     give_rights,
@@ -30,11 +32,9 @@ async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
     None where nobody could have closed one, or we could not have.
     """
     try:
-        return fenced(await topic_rights(cluster))
-    except RightsOff:
-        return {}
-    except RequestRefused as refused:
-        if refused.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return fenced(await _denied(cluster))
+    except (RightsOff, RequestRefused) as fault:
+        if _has_no_fence(fault):
             return {}
         raise
 
@@ -45,14 +45,27 @@ async def close_topics(cluster: Cluster, topics: Collection[str], clients: Seque
     A note is there before what it notes, and gone after it: who is killed in between leaves
     nothing that nobody knows the origin of. Raises NetworkFault.
     """
-    if not topics and not await read_closed(cluster):
-        return
-    held = await topic_rights(cluster)
+    try:
+        held = await _denied(cluster)
+    except (RightsOff, RequestRefused) as fault:
+        if not topics and _has_no_fence(fault):
+            return
+        raise
     given, taken = changes(held, topics, clients)
     for rights in given:
         await give_rights(cluster, rights)
     for rights in taken:
         await take_rights(cluster, rights)
+
+
+def _has_no_fence(fault: RightsOff | RequestRefused) -> bool:
+    """Tell whether nobody can have closed a topic here, or not we, who may not even look."""
+    return isinstance(fault, RightsOff) or fault.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+async def _denied(cluster: Cluster, node: int | None = None) -> set[TopicRight]:
+    """Return what keeps anybody from writing."""
+    return await topic_rights(cluster, node=node, operation=WRITE, permission=DENY)
 
 
 def changes(
@@ -92,7 +105,7 @@ async def still_open(cluster: Cluster, places: Iterable[Place]) -> dict[Place, s
     wanted = list(places)
     found: dict[Place, str] = {}
     for node in (await cluster.metadata((), refresh=True)).brokers:
-        held = await topic_rights(cluster, node=node)
+        held = await _denied(cluster, node)
         unknown = {topic for topic, _ in wanted if closing(topic) not in held}
         why = f"broker {node} does not know yet that nobody may write to it"
         found |= {place: why for place in wanted if place[0] in unknown}

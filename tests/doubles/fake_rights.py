@@ -28,6 +28,7 @@ from wire.messages.describe_configs import (
 from wire.net.topic_rights import TopicRight
 
 BROKER: Final = 4
+ANY: Final = 1
 
 
 class FakeRights:
@@ -51,10 +52,15 @@ class FakeRights:
                 cluster.versions[key] = APIS[key].VERSIONS
 
     def _described_by(self, broker: FakeBroker) -> Any:
-        async def describe(_: RequestHeader, __: object) -> DescribeAclsResponse:
-            held = self.deaf.get(broker.node_id, self.rights)
+        async def describe(_: RequestHeader, asked: DescribeAclsRequest) -> DescribeAclsResponse:
+            held = [
+                right
+                for right in sorted(self.deaf.get(broker.node_id, self.rights))
+                if asked.operation in (ANY, right.operation)
+                and asked.permission_type in (ANY, right.permission)
+            ]
             return DescribeAclsResponse(
-                error_code=self.error, resources=tuple(map(_resource, sorted(held)))
+                error_code=self.error, resources=tuple(map(_resource, held))
             )
 
         return describe

@@ -70,6 +70,14 @@ async def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
     assert rights.log == [("give", notes), ("give", closings), ("take", closings), ("take", notes)]
 
 
+async def test_half_a_fence_of_somebody_killed_is_none_and_is_taken_away() -> None:
+    async with guarded() as (cluster, rights):
+        rights.rights.add(noting("orders", Note(client=CLIENT)))
+        assert await read_fence(cluster) == Fence()
+        await set_fence(cluster, Fence())
+        assert rights.rights == READABLE
+
+
 async def test_what_somebody_else_has_closed_stays_closed() -> None:
     async with guarded() as (cluster, rights):
         rights.rights.add(closing("archive"))

@@ -54,16 +54,19 @@ class TopicRight:
         return self.topic in (topic, EVERY_TOPIC)
 
 
-async def topic_rights(cluster: Cluster, *, node: int | None = None) -> set[TopicRight]:
-    """Return all entries for topics, as any broker knows them, or as this one does.
+async def topic_rights(
+    cluster: Cluster, *, node: int | None = None, operation: int = _ANY, permission: int = _ANY
+) -> set[TopicRight]:
+    """Return the entries for topics, as any broker knows them, or as this one does.
 
-    Raises RightsOff, RequestRefused and NetworkFault.
+    All, or those for one operation or with one permission. Raises RightsOff, RequestRefused and
+    NetworkFault.
     """
     request = DescribeAclsRequest(
         resource_type_filter=_TOPIC,
         pattern_type_filter=_ANY,
-        operation=_ANY,
-        permission_type=_ANY,
+        operation=operation,
+        permission_type=permission,
     )
     try:
         answer = await cluster.request(request, node=node)
