@@ -7,7 +7,14 @@ from typing import Final, TypeAlias
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
-from wire.net.operations import describe_groups, list_groups, list_offsets, log_ends
+from wire.net.operations import (
+    describe_groups,
+    list_groups,
+    list_offsets,
+    log_ends,
+    read_partition,
+)
+from wire.record_batch import CorruptBatch
 
 Place: TypeAlias = tuple[str, int]
 
@@ -78,6 +85,21 @@ class Site:
                 self.cluster.forget(place[0])
                 raise LogUnavailable(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
         return found
+
+    async def holds_markers_only(self, place: Place, start: int, stop: int) -> bool:
+        """Tell whether a part of a log is nothing but what ends transactions, without a hole.
+
+        Raises SiteUnclear also for what cannot be read.
+        """
+        position = start
+        try:
+            async for header, _ in read_partition(self.cluster, *place, start, stop):
+                if not header.is_control or header.base_offset != position:
+                    return False
+                position = header.next_offset
+        except CorruptBatch as corrupt:
+            raise SiteUnclear(f"{self.name} {place[0]}-{place[1]}: {corrupt}") from corrupt
+        return position == stop
 
     async def members(self, groups: PatternSet) -> dict[str, int]:
         """Return how many members each group has that the patterns choose."""

@@ -18,6 +18,7 @@ from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
 from tests.failover.test_stopped_controller import begun
+from wire.record_batch import Record, build_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,41 @@ async def test_a_topic_made_behind_the_drain_is_closed_and_may_hold_nothing(
         else:
             await there.run(journal, StepName.VERIFY_FENCE)
         assert there.source.topics == ("o-late", "orders")
+
+
+def batch_at(offset: int, *, is_control: bool) -> bytes:
+    """One record, or the end of a transaction."""
+    record = Record(offset=offset, timestamp_ms=0, key=b"k", value=b"v", headers=())
+    return build_batch(
+        [record],
+        base_offset=offset,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=-1,
+        is_transactional=True,
+        is_control=is_control,
+    )
+
+
+@pytest.mark.parametrize(
+    ("appended", "holds"),
+    [("mm", True), ("mrm", False), ("r", False), ("m_", False), ("_m", False), ("", True)],
+)
+async def test_the_ends_of_transactions_may_come_behind_the_drain_and_nothing_else(
+    tmp_path: Path, appended: str, holds: bool
+) -> None:
+    async with stage(tmp_path) as there:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        log = there.source.cluster.topics["orders"].partitions[0]
+        for offset, what in enumerate(appended, log.end):
+            if what != "_":  # what was there is gone
+                log.batches.append(batch_at(offset, is_control=what == "m"))
+        log.end += len(appended)
+        if holds:
+            await there.run(journal, StepName.VERIFY_FENCE)
+            return
+        with pytest.raises(StepFailed, match=f"orders-0 ends at {log.end}, and 10 was drained"):
+            await there.run(journal, StepName.VERIFY_FENCE)
 
 
 async def test_a_fence_that_holds_is_not_set_again(tmp_path: Path) -> None:

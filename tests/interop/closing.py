@@ -1,0 +1,92 @@
+"""Two sites of Apache Kafka with authorizers, of which `failover` closes one or the other."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from tests.interop.peers import Kind
+from tests.interop.peers.kinds import Mode
+from tests.interop.secured import SecuredKafka, run_secured
+from tests.interop.sites import (
+    Site,
+    create_topic,
+)
+from tests.interop.test_rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give
+from tests.secured_cluster import USER
+from tests.zookeeper import run_witness
+
+SUBJECT: Final = "Planned promotions away from Apache Kafka"
+"""The table of the matrix that shows it."""
+of_any_kind = pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 3.9 to 4.3")
+
+TOPIC: Final = "moving"
+GROUP: Final = "movers"
+TIMEOUT_S: Final = 60
+CONFIG: Final = """\
+clusters:
+  dc1: {dc1}
+  dc2: {dc2}
+flows:
+  - {{source: dc1, target: dc2, topics: {{include: ["{topic}"]}}, {often}}}
+  - {{source: dc2, target: dc1, topics: {{include: ["{topic}"]}}, {often}}}
+coordination: {{zookeeper: "{witness}", path: "/closing", session_timeout_ms: 4000}}
+failover: {{initial_active: dc1, drain_timeout_ms: 8000, group_drain_timeout_ms: 2000}}
+metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
+"""
+OFTEN: Final = "discovery_interval_ms: 300, group_offsets_interval_ms: 300"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Two sites with authorizers and the programs' configuration."""
+
+    dc1: SecuredKafka
+    dc2: SecuredKafka
+    file: Path
+    applications: Path
+    """The same, but as an ordinary user."""
+
+
+@contextmanager
+def stage(folder: Path, source: Kind, target: Kind, *, as_user: bool = False) -> Iterator[Stage]:
+    """Run both; our programs are dc1's super user, or `as_user` an ordinary one."""
+    with (
+        run_secured(folder, source, "dc1", _authorizer(source)) as dc1,
+        run_secured(folder, target, "dc2", _authorizer(target)) as dc2,
+        run_witness(folder / "witness") as witness,
+    ):
+        user = [site.section("SASL_PLAINTEXT") for site in (dc1, dc2)]
+        own = [f'{{bootstrap: "{site.cluster.bootstrap}"}}' for site in (dc1, dc2)]
+        files = folder / "dc.yaml", folder / "applications.yaml"
+        for file, sections in zip(
+            files, ([user[0], own[1]] if as_user else own, user), strict=True
+        ):
+            file.write_text(
+                CONFIG.format(
+                    dc1=sections[0], dc2=sections[1], topic=TOPIC, often=OFTEN, witness=witness
+                )
+            )
+        create_topic(dc1.cluster, TOPIC, 2)
+        yield Stage(dc1=dc1, dc2=dc2, file=files[0], applications=files[1])
+
+
+def _authorizer(kind: Kind) -> dict[str, str]:
+    return ZOOKEEPER_AUTHORIZER if kind.mode is Mode.ZOOKEEPER else KRAFT_AUTHORIZER
+
+
+def applications_may(site: Site, what: AclOperation) -> None:
+    give(site, USER, ResourceType.TOPIC, TOPIC, what)
+    give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
+
+
+def let_applications_in(at: Stage) -> None:
+    """They may all that a producer needs on both sites."""
+    for site in (at.dc1.cluster, at.dc2.cluster):
+        applications_may(site, AclOperation.ALL)
+        for name in ("dc1.offset-map.internal", "dc2.offset-map.internal"):
+            give(site, USER, ResourceType.TOPIC, name, AclOperation.READ)

@@ -1,0 +1,237 @@
+"""Applications that write while `failover` closes their site of Apache Kafka."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import pytest
+import trio
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from failover.client import SiteProducer
+from tests.failover.promoting import failover, finish
+from tests.interop.closing import (
+    GROUP,
+    TIMEOUT_S,
+    TOPIC,
+    Stage,
+    applications_may,
+    let_applications_in,
+    of_any_kind,
+    stage,
+)
+from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
+from tests.interop.sites import (
+    QUIET,
+    Site,
+    end_of,
+    read_committed,
+)
+from tests.interop.test_rights import give, held
+from tests.mirror.daemon import MirrorProcess, run_mirror, wait_until
+from tests.secured_cluster import USER
+from wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from wire.messages.end_txn import EndTxnRequest
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.net import open_cluster
+
+pytestmark = of_any_kind
+
+
+@dataclass(slots=True)
+class Writer:
+    """An application that writes numbers all the time."""
+
+    producer: SiteProducer
+    sent: int = 0
+    delivered: list[int] = field(default_factory=list)
+
+    def write_until(self, is_done: Callable[[], bool], at_least: int = 0) -> None:
+        """Write a number every other millisecond."""
+        deadline = monotonic() + TIMEOUT_S
+        least = self.sent + at_least
+        while not (is_done() and self.sent >= least):
+            assert monotonic() < deadline, f"{self.sent} sent, {len(self.delivered)} delivered"
+            number = self.sent
+            self.sent += 1
+
+            def told(error: KafkaError | None, _: Message, number: int = number) -> None:
+                assert error is None, error
+                self.delivered.append(number)
+
+            self.producer.produce(TOPIC, b"%d" % number, b"%d" % (number % 10), on_delivery=told)
+            self.producer.poll(0.002)
+
+
+def numbers_by_key(site: Site) -> dict[bytes | None, list[int]]:
+    found: dict[bytes | None, list[int]] = {}
+    for partition in range(2):
+        for _, key, value in read_committed(site, TOPIC, partition):
+            found.setdefault(key, []).append(int(value or b"-1"))
+    return found
+
+
+def each_once_in_order(count: int) -> dict[bytes | None, list[int]]:
+    return {b"%d" % key: list(range(key, count, 10)) for key in range(10)}
+
+
+def test_a_producer_without_the_right_to_write_hears_of_it(tmp_path: Path) -> None:
+    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at:
+        applications_may(at.dc1.cluster, AclOperation.DESCRIBE)
+        give(at.dc1.cluster, USER, ResourceType.TOPIC, "other", AclOperation.WRITE)
+        outcome: list[KafkaError | None] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            outcome.append(error)
+
+        with SiteProducer(at.applications, producer_config=QUIET) as producer:
+            for _ in range(3):
+                producer.produce(TOPIC, b"not mine", b"k", on_delivery=delivered)
+                assert producer.flush(TIMEOUT_S) == 0
+        refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        assert [error and error.code() for error in outcome] == [refused] * 3
+
+
+@contextmanager
+def writing(at: Stage, mirror: MirrorProcess) -> Iterator[Writer]:
+    """Let an application write; what it has given librdkafka leaves that up to a second later.
+
+    So some of it comes upon the fence.
+    """
+    for partition in range(2):
+        mirror.wait_state(TOPIC, "streaming", partition)
+    late = {**QUIET, "linger.ms": 1_000}
+    with SiteProducer(at.applications, producer_config=late) as producer:
+        writer = Writer(producer)
+        writer.write_until(lambda: True, at_least=500)
+        yield writer
+    assert sorted(writer.delivered) == list(range(writer.sent))
+
+
+def are_equal(at: Stage) -> bool:
+    return numbers_by_key(at.dc1.cluster) == numbers_by_key(at.dc2.cluster)
+
+
+def begun_anew(log: pytest.LogCaptureFixture, site: str) -> int:
+    """Return how often a producer looked up what has arrived at a site, and went on there."""
+    return sum(line.startswith(f"on {site}: ") for line in log.messages)
+
+
+def test_a_producer_goes_on_at_the_new_site_each_record_once_in_its_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "failover.client")
+    with stage(tmp_path, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+        let_applications_in(at)
+        with writing(at, mirror) as writer:
+            for site in ("dc2", "dc1"):
+                promotion = failover("promote", site, str(at.file))
+                writer.write_until(partial(has_ended, promotion), at_least=500)
+                assert finish(promotion).status == 0
+                assert writer.producer.flush(TIMEOUT_S) == 0
+                assert writer.producer.site == site
+                assert begun_anew(caplog, site) == 1
+                wait_until("the same on both sites", lambda: are_equal(at))
+        assert numbers_by_key(at.dc1.cluster) == each_once_in_order(writer.sent)
+
+
+def test_a_producer_goes_on_at_the_old_site_when_a_promotion_is_taken_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "failover.client")
+    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+        let_applications_in(at)
+        with writing(at, mirror) as writer:
+            os.kill(mirror.pid, signal.SIGSTOP)
+            try:
+                promotion = failover("promote", "dc2", str(at.file))
+                writer.write_until(partial(has_ended, promotion), at_least=500)
+            finally:
+                os.kill(mirror.pid, signal.SIGCONT)
+            ended = finish(promotion)
+            assert ended.status == 1, ended
+            assert writer.producer.flush(TIMEOUT_S) == 0
+            assert writer.producer.site == "dc1"
+            assert begun_anew(caplog, "dc1") == 1
+        assert numbers_by_key(at.dc1.cluster) == each_once_in_order(writer.sent)
+        wait_until("the same on both sites", lambda: are_equal(at))
+
+
+def has_ended(program: "subprocess.Popen[str]") -> bool:
+    return program.poll() is not None
+
+
+EMPTY: Final = "empty"
+
+
+async def begin_empty_transaction(site: Site) -> tuple[int, int]:
+    """Add a partition to a transaction that writes nothing; return its producer id and epoch."""
+    async with open_cluster(site.addresses, client_id=EMPTY) as cluster:
+        given = InitProducerIdRequest(transactional_id=EMPTY, transaction_timeout_ms=60_000)
+        producer = await cluster.request(given)
+        assert producer.error_code == 0
+        added = await cluster.request(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=EMPTY,
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.producer_epoch,
+                v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=(0, 1)),),
+            )
+        )
+        [topic] = added.results_by_topic_v3_and_below
+        assert all(each.partition_error_code == 0 for each in topic.results_by_partition)
+        return producer.producer_id, producer.producer_epoch
+
+
+async def end_empty_transaction(site: Site, producer_id: int, producer_epoch: int) -> None:
+    async with open_cluster(site.addresses, client_id=EMPTY) as cluster:
+        request = EndTxnRequest(
+            transactional_id=EMPTY,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            committed=False,
+        )
+        assert (await cluster.request(request)).error_code == 0
+
+
+def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path: Path) -> None:
+    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+        dc1 = at.dc1.cluster
+        let_applications_in(at)
+        transactional: Any = ResourceType  # the stubs do not know all of them
+        give(dc1, USER, transactional.TRANSACTIONAL_ID, "*", AclOperation.ALL)
+        for partition in range(2):
+            mirror.wait_state(TOPIC, "streaming", partition)
+        late = Producer(at.dc1.client("SASL_PLAINTEXT", transactional_id="late"))
+        late.init_transactions(TIMEOUT_S)
+        late.begin_transaction()
+        for number in range(10):
+            late.produce(TOPIC, b"%d" % number, b"k", 0)
+        assert late.flush(TIMEOUT_S) == 0
+        empty = trio.run(begin_empty_transaction, dc1)
+        member = Consumer(at.dc1.client("SASL_PLAINTEXT", group_id=GROUP))
+        member.subscribe([TOPIC])
+        wait_until("a member", lambda: member.poll(0.1) is None and bool(member.assignment()))
+        before = end_of(dc1, TOPIC, 1)
+        with failover("promote", "dc2", str(at.file)) as promotion:
+            wait_until("a fence", lambda: "User:*" in {who for who, _ in held(dc1, TOPIC)})
+            late.commit_transaction(TIMEOUT_S)
+            assert promotion.stdout is not None
+            assert any(line.startswith("drain  ") for line in promotion.stdout)
+            trio.run(end_empty_transaction, dc1, *empty)
+            assert promotion.wait(TIMEOUT_S) == 0, promotion.stdout.read()
+        member.close()
+        assert end_of(dc1, TOPIC, 1) == before + 1
+        values = [value for _, _, value in read_committed(at.dc2.cluster, TOPIC, 0)]
+        assert values == [b"%d" % number for number in range(10)]
