@@ -9,6 +9,7 @@ import trio
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
 from failover.site import LogUnavailable, Place, Site
+from wire.net import NetworkFault
 
 DRAIN_POLL_S: Final = 0.05
 
@@ -88,4 +89,23 @@ async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: i
     raise StepFailed(
         f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
         f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most})"
+    )
+
+
+async def open_transactions(source: Site, logs: SourceLogs) -> str:
+    """Return which open transaction holds a mirror of what is committed back, as words to add.
+
+    Empty where there is none, and where the source does not tell.
+    """
+    try:
+        stable = await source.stable_ends(logs.ends)
+    except NetworkFault:
+        return ""  # why the drain failed is known, only not so much of it
+    held = sorted(place for place, end in logs.ends.items() if stable[place] < end)
+    if not held:
+        return ""
+    topic, partition = held[0]
+    return (
+        f"; a transaction is open in {topic}-{partition} from {stable[held[0]]} on"
+        f" ({len(held)} partitions)"
     )

@@ -15,7 +15,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import trio
 
-from failover.drain import SourceLogs, missing, read_source_logs, wait_drained
+from failover.drain import (
+    SourceLogs,
+    missing,
+    open_transactions,
+    read_source_logs,
+    wait_drained,
+)
 from failover.execute import Outcome, StepFailed
 from failover.fence import (
     Fence,
@@ -269,7 +275,10 @@ class PromotionEffects:
     async def _drain(self, journal: Journal) -> Outcome:
         timeout_ms = self.limits.drain_timeout_ms
         logs = await read_source_logs(self.source, _places(journal), timeout_ms=timeout_ms)
-        records = await wait_drained(logs, self.follower, timeout_ms=timeout_ms)
+        try:
+            records = await wait_drained(logs, self.follower, timeout_ms=timeout_ms)
+        except StepFailed as late:
+            raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
         starts, ends = by_topic(logs.starts), by_topic(logs.ends)
         return Outcome(facts={"records": records, "starts": starts, "ends": ends})
 

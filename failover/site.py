@@ -8,6 +8,7 @@ from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import (
+    READ_COMMITTED,
     describe_groups,
     list_groups,
     list_offsets,
@@ -56,6 +57,10 @@ class Site:
     async def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""
         return await self._offsets(places, LATEST)
+
+    async def stable_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return where the first open transaction of these logs begins, or where they end."""
+        return await self._offsets(places, LATEST, READ_COMMITTED)
 
     async def starts(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return where these logs begin."""
@@ -109,11 +114,15 @@ class Site:
         described = await describe_groups(self.cluster, names)
         return {name: len(group.members) for name, group in sorted(described.items())}
 
-    async def _offsets(self, places: Iterable[Place], timestamp: int) -> dict[Place, int]:
+    async def _offsets(
+        self, places: Iterable[Place], timestamp: int, isolation_level: int = 0
+    ) -> dict[Place, int]:
         wanted = set(places)
         if not wanted:
             return {}
-        answers = await list_offsets(self.cluster, wanted, timestamp=timestamp)
+        answers = await list_offsets(
+            self.cluster, wanted, timestamp=timestamp, isolation_level=isolation_level
+        )
         found: dict[Place, int] = {}
         for place in sorted(wanted):
             answer = answers.get(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

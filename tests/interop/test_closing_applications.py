@@ -205,20 +205,41 @@ async def end_empty_transaction(site: Site, producer_id: int, producer_epoch: in
         assert (await cluster.request(request)).error_code == 0
 
 
+def open_transaction(at: Stage) -> Producer:
+    """Let an application write ten numbers and not commit them."""
+    transactional: Any = ResourceType  # the stubs do not know all of them
+    give(at.dc1.cluster, USER, transactional.TRANSACTIONAL_ID, "*", AclOperation.ALL)
+    producer = Producer(at.dc1.client("SASL_PLAINTEXT", transactional_id="late"))
+    producer.init_transactions(TIMEOUT_S)
+    producer.begin_transaction()
+    for number in range(10):
+        producer.produce(TOPIC, b"%d" % number, b"k", 0)
+    assert producer.flush(TIMEOUT_S) == 0
+    return producer
+
+
+def test_a_transaction_that_does_not_end_is_named_and_may_be_committed_afterwards(
+    tmp_path: Path,
+) -> None:
+    with stage(tmp_path, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+        let_applications_in(at)
+        for partition in range(2):
+            mirror.wait_state(TOPIC, "streaming", partition)
+        late = open_transaction(at)
+        ended = finish(failover("promote", "dc2", str(at.file)))
+        assert ended.status == 1, ended
+        assert f"; a transaction is open in {TOPIC}-0 from 0 on (1 partitions)" in ended.complaint
+        late.commit_transaction(TIMEOUT_S)
+        wait_until("ten", lambda: len(read_committed(at.dc2.cluster, TOPIC, 0)) == 10)
+
+
 def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path: Path) -> None:
     with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
         dc1 = at.dc1.cluster
         let_applications_in(at)
-        transactional: Any = ResourceType  # the stubs do not know all of them
-        give(dc1, USER, transactional.TRANSACTIONAL_ID, "*", AclOperation.ALL)
         for partition in range(2):
             mirror.wait_state(TOPIC, "streaming", partition)
-        late = Producer(at.dc1.client("SASL_PLAINTEXT", transactional_id="late"))
-        late.init_transactions(TIMEOUT_S)
-        late.begin_transaction()
-        for number in range(10):
-            late.produce(TOPIC, b"%d" % number, b"k", 0)
-        assert late.flush(TIMEOUT_S) == 0
+        late = open_transaction(at)
         empty = trio.run(begin_empty_transaction, dc1)
         member = Consumer(at.dc1.client("SASL_PLAINTEXT", group_id=GROUP))
         member.subscribe([TOPIC])
