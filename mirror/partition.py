@@ -92,6 +92,8 @@ class MirroredPartition:
 
     mirrored_bytes = 0
     """Of batches acknowledged since this worker took the partition."""
+    is_taken = False
+    """Whether the target has taken a batch of this attempt; until then it may not know us."""
 
     def __init__(
         self,
@@ -301,6 +303,7 @@ class MirroredPartition:
     def _abandon(self) -> None:
         """Forget what has not been sent; what was sent is still answered."""
         self.attempt += 1
+        self.is_taken = False
         if self.cursor is not None:
             self.left_at = self.offset_map.target_end
         self.replica = None
@@ -334,6 +337,7 @@ class MirroredPartition:
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""
         place, count, source_end, _, size, _, _ = forward
+        self.is_taken = True
         self.offset_map.reach(place + count)
         self.mirrored_bytes += size
         self.failures = 0

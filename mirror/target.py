@@ -3,6 +3,10 @@
 A request holds at most one batch of a partition (brokers refuse more) and as many partitions as
 are ready. Answers come in order. The first error of a partition stops it: what was sent behind is
 refused or lies at other offsets, and where to go on is read off the log once all is answered.
+
+The first batch of a partition goes alone, each time anew. A broker that has forgotten our producer
+id, as it does of old records when it restarts, takes any sequence; while it begins to lead it may
+refuse the first batches and take a later one, behind a gap that nobody could fill.
 """
 
 import logging
@@ -200,6 +204,9 @@ class _Line:
             if partition.queued_at != self._node:
                 continue  # its leader moved while it was in line here
             queue, topic, index = partition.queue, partition.target_topic, partition.index
+            if partition.sent_count and not partition.is_taken:
+                partition.queued_at = None  # settle() brings it back
+                continue
             if queue:
                 of_topic = items.get(topic)
                 if of_topic is None:
@@ -241,7 +248,10 @@ class _Line:
                     or base_offset != target_base + partition.shift
                 ) and not self._is_displaced(item, appended, now):
                     continue
+                is_first = not partition.is_taken
                 partition.acknowledged(forward, now)
+                if is_first and partition.queue and partition.queued_at is None:
+                    self.put(partition)
                 records += count
                 size += forward_bytes
                 arrivals[arrived_ms] += 1
