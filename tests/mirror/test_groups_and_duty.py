@@ -79,9 +79,10 @@ def test_positions_follow_their_groups(sites: Sites, tmp_path: Path) -> None:
         wait_committed(sites.dc2, "of-empty", "pos-empty", 0)
         commit_by_hand(sites.dc1, "late", "pos", 70)
         wait_committed(sites.dc2, "late", "pos", 70)
+        wait_until("late", lambda: state_of(mirror, "late", "pos") == "settled")
         line = mirror.group("late", "pos")
         assert line is not None
-        assert (line["state"], line["source_lag"], line["target_lag"]) == ("settled", 30, 30)
+        assert (line["source_lag"], line["target_lag"]) == (30, 30)
         commit_by_hand(sites.dc1, "late", "pos", 20)
         wait_committed(sites.dc2, "late", "pos", 20)
         commit_by_hand(sites.dc2, "late", "pos", 90)
@@ -131,9 +132,7 @@ def test_a_position_ahead_of_the_data_waits_at_the_data(sites: Sites, tmp_path: 
     commit_by_hand(sites.dc1, "eager", "ahead", 15)
     with run_mirror(configure(sites, tmp_path, "ahead")) as mirror:
         wait_committed(sites.dc2, "eager", "ahead", 10)
-        line = mirror.group("eager", "ahead")
-        assert line is not None
-        assert line["state"] == "waiting for data"
+        wait_until("eager", lambda: state_of(mirror, "eager", "ahead") == "waiting for data")
         produce(sites.dc1, "ahead", range(10, 30))
         wait_committed(sites.dc2, "eager", "ahead", 15)
 
@@ -285,7 +284,7 @@ def test_status_asks_the_daemon_and_without_one_looks_itself(sites: Sites, tmp_p
     file = configure(sites, tmp_path, "shown", 'groups: {include: ["readers"]}')
     with run_mirror(file) as mirror:
         mirror.wait_mirrored("shown", 10)
-        wait_until("readers", lambda: mirror.group("readers", "shown") is not None)
+        wait_until("readers", lambda: state_of(mirror, "readers", "shown") == "settled")
         asked = run_mirror_command("status", file)
         assert asked.returncode == 0
         assert "flow dc1->dc2: running for" in asked.stdout
