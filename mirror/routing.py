@@ -24,7 +24,7 @@ from wire.record_batch import (
     parse_header,
     rewrite,
 )
-from wire.record_batch.checksum import crc32c
+from wire.record_batch.checksum import crc32c, crc32c_with_head
 from wire.record_batch.header import (
     BEFORE_CRC,
     COMPRESSION_MASK,
@@ -240,7 +240,13 @@ class _Routing:
                 count,
             )
             records = view[position + HEADER_BYTES : stop]
-            before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc32c(records, crc32c(under_crc)))
+            crc = crc32c_with_head(
+                under_crc,
+                records,
+                instead_of=view[position + CRC_STARTS_AT : position + HEADER_BYTES],
+                crc=crc,
+            )
+            before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc)
             source += count
             size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
             forwards.append(

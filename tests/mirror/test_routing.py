@@ -21,6 +21,7 @@ from wire.record_batch import (
     rewrite,
     stamp_append_time,
 )
+from wire.record_batch.checksum import SHORT_BYTES
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
 LOOP_ID = 5000
@@ -110,6 +111,15 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
     assert [b"".join(forward.parts) for forward in routed.forwards] == expected
     assert routed.cursor == Cursor(base, target + base - source, source - target)
     arrived(routed, target)
+
+
+@pytest.mark.parametrize("shift", [0, -1], ids=["in a run", "behind a hole"])
+def test_the_checksum_of_a_long_batch_is_made_from_the_one_it_had(shift: int) -> None:
+    long = plain(0, range(1_000), is_transactional=True, producer_id=9)
+    assert len(long.data) > SHORT_BYTES
+    routed = run(long.data, Cursor(0, 0, shift))
+    assert len(routed.starts) == abs(shift)
+    assert arrived(routed) == list(long.records)
 
 
 def test_small_batches_that_came_together_go_on_as_one() -> None:

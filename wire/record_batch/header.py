@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from wire.compression import Compression
-from wire.record_batch.checksum import crc32c
+from wire.record_batch.checksum import crc32c, crc32c_with_head
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -221,8 +221,9 @@ def rewrite(  # noqa: PLR0913 - exactly the fields of the header that a forwarde
     partition_leader_epoch: int = -1,
     is_transactional: bool = False,
 ) -> tuple[bytes, memoryview]:
-    """Return a new header, CRC redone, and the untouched records of one whole, parsed batch.
+    """Return a new header and the untouched records of one whole, parsed batch.
 
+    Its checksum must hold: that of the result is made from it, without reading many records again.
     The delete horizon is dropped: it is the source cleaner's note of when to forget tombstones,
     and the target's log has its own.
     """
@@ -234,12 +235,14 @@ def rewrite(  # noqa: PLR0913 - exactly the fields of the header that a forwarde
         attributes, *fields[1:4], producer_id, producer_epoch, base_sequence, fields[7]
     )
     records = batch[HEADER_BYTES:]
+    crc = crc32c_with_head(
+        under_crc,
+        records,
+        instead_of=batch[CRC_STARTS_AT:HEADER_BYTES],
+        crc=_CRC.unpack_from(batch, _CRC_AT)[0],
+    )
     before_crc = BEFORE_CRC.pack(
-        base_offset,
-        len(batch) - LENGTH_STARTS_AT,
-        partition_leader_epoch,
-        MAGIC,
-        crc32c(records, crc32c(under_crc)),
+        base_offset, len(batch) - LENGTH_STARTS_AT, partition_leader_epoch, MAGIC, crc
     )
     return before_crc + under_crc, records
 
