@@ -21,6 +21,7 @@ from failover.journal import JournalUnreadable
 from failover.status import Status, read_status
 from failover.steps import PromotionState
 from runtime.config import Configuration
+from runtime.fault_note import FaultNote
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessGarbled
@@ -130,6 +131,7 @@ async def serve(
 
 async def _follow(configuration: Configuration, collector: StatusCollector) -> None:
     coordination = configuration.coordination
+    witness, fences = FaultNote("the witness"), FaultNote("fences")
     while True:
         try:
             async with open_zookeeper(
@@ -137,10 +139,13 @@ async def _follow(configuration: Configuration, collector: StatusCollector) -> N
             ) as zookeeper:
                 while True:
                     collector.status = await read_status(configuration, zookeeper)
-                    if find_wrong(collector.status) is not None:
-                        await close_breach(configuration, zookeeper)
+                    witness.clear()
+                    if find_wrong(collector.status) is None:
+                        fences.clear()
+                    else:
+                        await close_breach(configuration, zookeeper, fences)
                     await trio.sleep(ASK_EVERY_S)
         except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
             collector.status = None
-            _LOG.warning("the witness cannot be read: %s", error)
+            witness.note(f"cannot be read: {error}")
             await trio.sleep(ASK_EVERY_S)

@@ -18,6 +18,7 @@ from failover.snapshot import open_site
 from failover.status import Status, read_status
 from failover.steps import StepName, is_switched
 from runtime.config import Configuration
+from runtime.fault_note import FaultNote
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper
 from wire.net import Cluster, NetworkFault
@@ -79,10 +80,12 @@ def find_breach(status: Status) -> Breach | None:
     return None
 
 
-async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> None:
+async def close_breach(
+    configuration: Configuration, zookeeper: ZooKeeper, trouble: FaultNote
+) -> None:
     """Fence the idle site, or open the active one, if that is right while no promotion can act.
 
-    What stands in the way is logged; the next look tries again.
+    What stands in the way is noted; the next look tries again.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     try:
@@ -94,11 +97,12 @@ async def close_breach(configuration: Configuration, zookeeper: ZooKeeper) -> No
                 case StrayFence() as stray:
                     await lease.act(lambda: _lift(configuration, stray, lease))
                 case None:
-                    return
+                    pass
+        trouble.clear()
     except (LeaseHeld, LeaseLost) as error:
         _LOG.info("fences are not set right yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
-        _LOG.warning("fences could not be set right: %s", brief(error))
+        trouble.note(f"could not be set right: {brief(error)}")
 
 
 async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:

@@ -6,9 +6,9 @@ from typing import Final
 import trio
 
 from mirror.acls import rights_to_give
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
+from runtime.fault_note import FaultNote
 from runtime.flow_section import AclSync
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused

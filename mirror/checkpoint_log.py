@@ -3,7 +3,6 @@
 from typing import Final, TypeAlias
 
 from mirror.admin import ensure_topic
-from mirror.fault_note import FaultNote
 from mirror.odd_records import OddRecords
 from mirror.tail_reader import TailReader
 from offset_translation import checkpoint
@@ -11,6 +10,7 @@ from offset_translation.binary import MalformedRecord
 from offset_translation.checkpoint import Checkpoint
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
+from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, TypeAlias
 import trio
 
 from mirror.checkpoint_log import CheckpointLog, Place
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.group_agenda import ACTIVE_LOOK_MS, FAULT_LOOK_MS, WAITING_LOOK_MS, Agenda, Due
 from mirror.group_offsets import GroupReader
@@ -34,6 +33,7 @@ from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import GroupOffset

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import trio
 
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.partition import MirroredPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import LATEST, list_offsets

@@ -17,7 +17,6 @@ import trio
 from mirror.acl_sync import AclWatch
 from mirror.checkpoints import GroupSync
 from mirror.elsewhere import Elsewhere
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.loops import LoopWatch
@@ -37,6 +36,7 @@ from mirror.trimming import MapTrimmer
 from offset_translation.map_records import map_topic_name
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
+from runtime.fault_note import FaultNote
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5

@@ -14,10 +14,10 @@ from typing import Final
 import trio
 
 from mirror.committed import Aborted, CommittedFilter
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.source_groups import OFFSETS_TOPIC, Held, SourceGroups
+from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body, version_for
 from wire.messages.fetch import FetchRequest

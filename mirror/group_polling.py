@@ -9,10 +9,10 @@ from typing import Final
 
 import trio
 
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.source_groups import SourceGroups
+from runtime.fault_note import FaultNote
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import fetch_offsets_of, list_groups
 

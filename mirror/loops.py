@@ -8,11 +8,11 @@ from typing import Final
 
 import trio
 
-from mirror.fault_note import FaultNote
 from mirror.flow_state import NO_PRODUCER_ID, FlowState
 from mirror.links import Links
 from mirror.tail_reader import TailReader, topic_exists
 from offset_translation.map_records import map_topic_name
+from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 3.0

@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.admin import ensure_topic
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from offset_translation import heartbeat, offset_sync
@@ -18,6 +17,7 @@ from offset_translation.heartbeat import Heartbeat
 from offset_translation.map_records import TopicPartition
 from offset_translation.offset_sync import syncs_since
 from runtime.clock import wall_ms
+from runtime.fault_note import FaultNote
 from runtime.flow_section import OffsetSyncs
 from runtime.topic_names import HEARTBEATS
 from wire.errors import ErrorCode

@@ -9,11 +9,11 @@ from typing import Final
 
 import trio
 
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from offset_translation.map_records import Reached, TopicPartition, reached, run_start
+from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 0.2

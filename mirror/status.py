@@ -10,11 +10,11 @@ from mirror.checkpoint_log import Place
 from mirror.checkpoints import GroupStatus
 from mirror.duty import Role
 from mirror.engine import Engine
-from mirror.fault_note import FaultNote
 from mirror.flow import FlowRunner
 from mirror.partition import MirroredPartition
 from mirror.partition_state import ADVICE
 from mirror.progress import Speed
+from runtime.fault_note import FaultNote
 
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
 NOT_RUNNING: Final = "not running"

@@ -13,7 +13,6 @@ from mirror.admin import (
     reset_configs,
     topic_configs,
 )
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics
 from mirror.links import Links
@@ -39,6 +38,7 @@ from mirror.topic_plan import (
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView

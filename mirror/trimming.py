@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 import trio
 
-from mirror.fault_note import FaultNote
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
@@ -21,6 +20,7 @@ from offset_translation.map_records import (
     trimmed,
     withdrawal,
 )
+from runtime.fault_note import FaultNote
 from wire.net.errors import NetworkFault
 
 _LOG = logging.getLogger(__name__)

@@ -16,6 +16,8 @@ from spark_audit.bounds import PartitionBounds, SeenEnd, Snapshot
 from spark_audit.seals import TopicPartition
 
 FORMAT_VERSION: Final = 1
+_LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, behind which no time has a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +116,18 @@ def decode(text: str) -> Memory:
                 (str(topic), int(partition)): Earlier(
                     source_topic_id=UUID(topic_id),
                     source_stop=int(source_stop),
-                    target=SeenEnd(stop=int(stop), at_ms=int(at_ms)),
+                    target=SeenEnd(stop=int(stop), at_ms=_time(at_ms)),
                     promotion=None if promotion is None else int(promotion),
                 )
                 for topic, partition, topic_id, source_stop, stop, at_ms, promotion in rows
             }
             for flow, rows in document["flows"].items()
         }
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not what an audit keeps: {error!r}") from error
+
+
+def _time(found: object) -> int:
+    if not isinstance(found, int) or not 0 <= found <= _LAST_MS:
+        raise ValueError(f"{found!r} is no time in milliseconds")
+    return found

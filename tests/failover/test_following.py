@@ -61,4 +61,4 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
     with trio.move_on_after(5):
         await exporter._follow(load(file), collector)
     assert seen[:3] == [BACK, None, BACK]
-    assert f"the witness cannot be read: {fault}" in caplog.text
+    assert f"the witness: cannot be read: {fault}" in caplog.text

@@ -16,6 +16,7 @@ from failover.lease import Lease, LeaseLost
 from failover.status import SiteStatus, Status
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.config import Configuration, load
+from runtime.fault_note import FaultNote
 from runtime.witness import ActiveSite
 from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -128,7 +129,7 @@ async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
         monkeypatch.setattr(failover.guard, "read_status", read_status)
-        await close_breach(load(file), cast("ZooKeeper", None))
+        await close_breach(load(file), cast("ZooKeeper", None), FaultNote("fences"))
         assert fenced.topics == ()
 
 
@@ -152,5 +153,7 @@ async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
     monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
     monkeypatch.setattr(failover.guard, "read_status", read_status)
     configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
-    await close_breach(cast("Configuration", configuration), cast("ZooKeeper", None))
+    await close_breach(
+        cast("Configuration", configuration), cast("ZooKeeper", None), FaultNote("fences")
+    )
     assert begun == ["to close it"]

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from mirror.checkpoint_log import CheckpointLog
-from mirror.fault_note import FaultNote
 from mirror.measurements import FlowMeasurements
 from mirror.odd_records import OddRecords
 from mirror.tail_reader import TailReader, TopicUnreadable
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
+from runtime.fault_note import FaultNote
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_group_sources import Stored, damaged, fetched
 from tests.mirror.test_policies import CONFIG

@@ -1,5 +1,6 @@
 """What an audit knows of earlier ones: where the target's logs ended."""
 
+import json
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,6 +15,8 @@ from spark_audit.seals import Seal
 PLACE = ("orders", 0)
 FLOW = "dc1->dc2"
 NIGHT_MS = 24 * 3_600_000
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999."""
 
 
 def log(stop: int, topic_id: int = 1) -> LogBounds:
@@ -96,11 +99,12 @@ def test_an_audit_of_some_topics_leaves_the_others_as_they_were() -> None:
 
 
 OFFSETS = st.integers(0, 2**63 - 1)
+TIMES = st.integers(0, LAST_MS)
 EARLIER = st.builds(
     Earlier,
     source_topic_id=st.uuids(),
     source_stop=OFFSETS,
-    target=st.builds(SeenEnd, stop=OFFSETS, at_ms=OFFSETS),
+    target=st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
     promotion=st.none() | st.integers(1, 9),
 )
 PLACES = st.tuples(st.text(max_size=5), st.integers(0, 9))
@@ -108,7 +112,9 @@ PLACES = st.tuples(st.text(max_size=5), st.integers(0, 9))
 
 @given(st.dictionaries(st.text(max_size=5), st.dictionaries(PLACES, EARLIER, max_size=3)))
 def test_what_is_kept_comes_back(memory: Memory) -> None:
-    assert decode(encode(memory)) == memory
+    back = decode(encode(memory))
+    assert back == memory
+    assert all(one.target.words for places in back.values() for one in places.values())
 
 
 @pytest.mark.parametrize(
@@ -117,3 +123,10 @@ def test_what_is_kept_comes_back(memory: Memory) -> None:
 def test_what_no_audit_has_written_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(text)
+
+
+@pytest.mark.parametrize("at_ms", [-1, 10**30, LAST_MS + 1, "5", None, 1.5])
+def test_a_time_without_a_name_is_refused(at_ms: object) -> None:
+    row = ["t", 0, str(UUID(int=1)), 5, 5, at_ms, None]
+    with pytest.raises(ValueError, match="is no time in milliseconds"):
+        decode(json.dumps({"version": 1, "flows": {FLOW: [row]}}))

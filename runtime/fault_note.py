@@ -11,7 +11,7 @@ AGAIN_MS: Final = 60_000
 
 
 class FaultNote:
-    """What keeps one part of a flow from working at present, by whom it meets (a broker, a group).
+    """What keeps a part of a program from working now, by whom it meets (a broker, a group).
 
     The wording may change from try to try; that it goes on is the same fault.
     """
