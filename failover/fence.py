@@ -102,13 +102,16 @@ async def wait_holds(
 ) -> None:
     """Return once every partition is closed for everybody whom the fence does not let through.
 
-    Raises FenceDoesNotHold naming a partition after `timeout_s`, and NetworkFault.
+    Raises FenceDoesNotHold naming a partition when no more have closed for `timeout_s`, as a
+    ZooKeeper tells brokers of thousands of topics one by one; and NetworkFault.
     """
     look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
     left = dict.fromkeys(places, "does not tell")
-    with trio.move_on_after(timeout_s):
+    with trio.move_on_after(timeout_s) as patience:
         while left:
-            left = await look(cluster, tuple(left))
+            before, left = len(left), await look(cluster, tuple(left))
+            if len(left) < before:
+                patience.deadline = trio.current_time() + timeout_s
             if left:
                 await trio.sleep(VERIFY_AGAIN_S)
     if left:

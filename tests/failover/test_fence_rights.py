@@ -1,14 +1,18 @@
 """Closing topics by rights: what is given and taken, in which order, and when it holds."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+import failover.fence
+import failover.fence_rights
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
@@ -18,6 +22,7 @@ from failover.fence import (
     why_unfenceable,
 )
 from failover.fence_rights import changes
+from failover.site import Place
 from failover.steps import StepName
 from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, noting
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -61,13 +66,26 @@ async def test_a_fence_is_read_as_it_was_set_and_leaves_nothing_behind() -> None
         assert len(rights.log) == before
 
 
-async def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
+async def test_a_topic_is_closed_and_opened_by_one_request_of_its_entries() -> None:
     async with guarded() as (cluster, rights):
         await set_fence(cluster, FENCE)
         await set_fence(cluster, Fence())
-    closings = frozenset(map(closing, FENCE.topics))
-    notes = frozenset(noting(topic, Note(client=CLIENT)) for topic in FENCE.topics)
-    assert rights.log == [("give", notes), ("give", closings), ("take", closings), ("take", notes)]
+    entries = frozenset(
+        entry
+        for topic in FENCE.topics
+        for entry in (closing(topic), noting(topic, Note(client=CLIENT)))
+    )
+    assert rights.log == [("give", entries), ("take", entries)]
+
+
+def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
+    given_, taken = changes(set(), FENCE.topics, [CLIENT])
+    assert (len(given_), taken) == (4, [])
+    for place, right in enumerate(given_):
+        if noted(right) is None:
+            assert noting(right.topic, Note(client=CLIENT)) in given_[:place]
+    back = changes(set(given_), (), [CLIENT])
+    assert back == ([], sorted(given_, key=lambda one: (one.topic, noted(one) is not None)))
 
 
 async def test_half_a_fence_of_somebody_killed_is_none_and_is_taken_away() -> None:
@@ -98,6 +116,28 @@ async def test_a_fence_holds_once_the_last_broker_has_heard_of_it() -> None:
             await wait_holds(cluster, PLACES, timeout_s=0.2)
         rights.deaf.clear()
         await wait_holds(cluster, PLACES)
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize(("every_s", "is_waited_for"), [(8, True), (11, False)])
+async def test_a_fence_that_spreads_slowly_is_waited_for_while_it_spreads(
+    monkeypatch: pytest.MonkeyPatch, *, every_s: float, is_waited_for: bool
+) -> None:
+    began = trio.current_time()
+
+    async def no_settings(_: object) -> None:
+        return None
+
+    async def still_open(_: object, places: Sequence[Place]) -> dict[Place, str]:
+        closed = int((trio.current_time() - began) / every_s)
+        return {place: "is open" for place in places if place in PLACES[closed:]}
+
+    monkeypatch.setattr(failover.fence, "_read_settings", no_settings)
+    monkeypatch.setattr(failover.fence_rights, "still_open", still_open)
+    cluster = cast("Cluster", None)
+    with nullcontext() if is_waited_for else pytest.raises(FenceDoesNotHold, match="3 of 3"):
+        await wait_holds(cluster, PLACES, timeout_s=10)
+    assert trio.current_time() - began == pytest.approx(3 * every_s if is_waited_for else 10, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -169,30 +209,34 @@ def held_rights(draw: st.DrawFn) -> set[TopicRight]:
     return draw(st.sets(st.sampled_from(possible)))
 
 
-@given(held=held_rights(), topics=st.sets(st.sampled_from(TOPICS)), cut=st.integers(0, 3))
+@given(held=held_rights(), topics=st.sets(st.sampled_from(TOPICS)), cut=st.integers(0, 20))
 def test_from_wherever_somebody_was_killed_the_same_fence_is_reached(
     held: set[TopicRight], topics: set[str], cut: int
 ) -> None:
     killed = applied(held, topics, cut)
-    done = applied(killed, topics, 4)
+    done = applied(killed, topics)
     assert fenced(done).keys() == topics
     assert all({note.client for note in notes} == {CLIENT} for notes in fenced(done).values())
-    assert changes(done, topics, [CLIENT]) == ((set(), set()), (set(), set()))
+    assert changes(done, topics, [CLIENT]) == ([], [])
 
 
-@given(closed=st.sets(st.sampled_from(TOPICS)), topics=st.sets(st.sampled_from(TOPICS)))
+@given(
+    closed=st.sets(st.sampled_from(TOPICS)),
+    topics=st.sets(st.sampled_from(TOPICS)),
+    cuts=st.tuples(st.integers(0, 7), st.integers(0, 7)),
+)
 def test_a_fence_that_is_lifted_leaves_what_others_have_closed(
-    closed: set[str], topics: set[str]
+    closed: set[str], topics: set[str], cuts: tuple[int, int]
 ) -> None:
     before = {closing(topic) for topic in closed}
-    assert applied(applied(before, topics, 4), set(), 4) == before
+    half = applied(applied(before, topics, cuts[0]), topics)
+    assert applied(applied(half, set(), cuts[1]), set()) == before
 
 
-def applied(held: set[TopicRight], topics: set[str], steps: int) -> set[TopicRight]:
-    """What is held behind so many of the four requests."""
-    (notes, closings), (opened, stale) = changes(held, topics, [CLIENT])
+def applied(held: set[TopicRight], topics: set[str], steps: int | None = None) -> set[TopicRight]:
+    """What is held behind so many of all entries given and taken, or behind all."""
+    given_, taken = changes(held, topics, [CLIENT])
     found = set(held)
-    requests = [(notes, ()), (closings, ()), ((), opened), ((), stale)]
-    for given_, taken in requests[:steps]:
-        found = (found | set(given_)) - set(taken)
+    for right in [*given_, *taken][:steps]:
+        found ^= {right}
     return found

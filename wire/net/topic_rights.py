@@ -1,6 +1,6 @@
 """Rights to topics (ACLs): who may do what, as the brokers keep it (KIP-290)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,9 +90,12 @@ async def topic_rights(
     }
 
 
-async def give_rights(cluster: Cluster, rights: Iterable[TopicRight]) -> None:
-    """Add entries; those that are there stay. Raises RequestRefused and NetworkFault."""
-    for some in _in_parts(sorted(rights)):
+async def give_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
+    """Add entries in this order; those that are there stay.
+
+    Raises RequestRefused and NetworkFault.
+    """
+    for some in _in_parts(rights):
         request = CreateAclsRequest(
             creations=tuple(
                 AclCreation(
@@ -114,9 +117,12 @@ async def give_rights(cluster: Cluster, rights: Iterable[TopicRight]) -> None:
                 raise RequestRefused(what, code_of(result.error_code))
 
 
-async def take_rights(cluster: Cluster, rights: Iterable[TopicRight]) -> None:
-    """Remove entries, those that are there. Raises RequestRefused and NetworkFault."""
-    for some in _in_parts(sorted(rights)):
+async def take_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
+    """Remove entries in this order, those that are there.
+
+    Raises RequestRefused and NetworkFault.
+    """
+    for some in _in_parts(rights):
         request = DeleteAclsRequest(
             filters=tuple(
                 DeleteAclsFilter(
