@@ -27,6 +27,7 @@ of_any_kind = pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 3.9 to 4
 TOPIC: Final = "moving"
 GROUP: Final = "movers"
 TIMEOUT_S: Final = 60
+SESSION_MS: Final = 4_000
 CONFIG: Final = """\
 clusters:
   dc1: {dc1}
@@ -34,7 +35,7 @@ clusters:
 flows:
   - {{source: dc1, target: dc2, topics: {{include: ["{topic}"]}}, {often}}}
   - {{source: dc2, target: dc1, topics: {{include: ["{topic}"]}}, {often}}}
-coordination: {{zookeeper: "{witness}", path: "/closing", session_timeout_ms: 4000}}
+coordination: {{zookeeper: "{witness}", path: "/closing", session_timeout_ms: {session_ms}}}
 failover: {{initial_active: dc1, drain_timeout_ms: 8000, group_drain_timeout_ms: 2000}}
 metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
 """
@@ -53,7 +54,14 @@ class Stage:
 
 
 @contextmanager
-def stage(folder: Path, source: Kind, target: Kind, *, as_user: bool = False) -> Iterator[Stage]:
+def stage(
+    folder: Path,
+    source: Kind,
+    target: Kind,
+    *,
+    as_user: bool = False,
+    session_ms: int = SESSION_MS,
+) -> Iterator[Stage]:
     """Run both; our programs are dc1's super user, or `as_user` an ordinary one."""
     with (
         run_secured(folder, source, "dc1", _authorizer(source)) as dc1,
@@ -68,7 +76,12 @@ def stage(folder: Path, source: Kind, target: Kind, *, as_user: bool = False) ->
         ):
             file.write_text(
                 CONFIG.format(
-                    dc1=sections[0], dc2=sections[1], topic=TOPIC, often=OFTEN, witness=witness
+                    dc1=sections[0],
+                    dc2=sections[1],
+                    topic=TOPIC,
+                    often=OFTEN,
+                    witness=witness,
+                    session_ms=session_ms,
                 )
             )
         create_topic(dc1.cluster, TOPIC, 2)

@@ -150,7 +150,9 @@ def test_a_producer_goes_on_at_the_old_site_when_a_promotion_is_taken_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "failover.client")
-    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+    # A session that outlives the drain: without a mirror it would be over before the next batch.
+    both = stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT, session_ms=20_000)
+    with both as at, run_mirror(at.file) as mirror:
         let_applications_in(at)
         with writing(at, mirror) as writer:
             os.kill(mirror.pid, signal.SIGSTOP)
