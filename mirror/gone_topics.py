@@ -13,10 +13,10 @@ from typing import Final
 from mirror.admin import TopicRefused, delete_topic
 from mirror.flow_state import FlowState
 from mirror.links import Links
+from mirror.log_ends import read_target_ends
 from mirror.map_log import MapLog
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
-from mirror.positioning import read_target_ends
 from mirror.start_position import LogEnds
 from offset_translation.map_records import TopicPartition
 from wire.errors import ErrorCode

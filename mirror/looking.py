@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from mirror.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
 from mirror.links import Links
+from mirror.log_ends import Ends, read_target_ends
 from mirror.observe import read_map, read_map_of, source_ends
-from mirror.positioning import Ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.tail_reader import TailReader, topic_exists
 from mirror.target_side import target_positions

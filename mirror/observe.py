@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from mirror.checkpoint_log import Place
 from mirror.links import Links
-from mirror.positioning import Ends, read_ends, read_target_ends
+from mirror.log_ends import Ends, read_ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from mirror.tail_reader import TailReader, topic_exists

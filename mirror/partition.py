@@ -92,6 +92,8 @@ class MirroredPartition:
 
     mirrored_bytes = 0
     """Of batches acknowledged since this worker took the partition."""
+    is_anchored = False
+    """Whether the source has been seen to hold the last mirrored record, and not left since."""
     is_taken = False
     """Whether the target has taken a batch of this attempt; until then it may not know us."""
 

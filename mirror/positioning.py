@@ -6,14 +6,16 @@ was sent has been answered.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import trio
 
+from mirror.anchors import find_rewritten
 from mirror.flow_state import FlowState
 from mirror.links import Links
+from mirror.log_ends import Ends, read_ends, read_target_ends
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
@@ -42,11 +44,8 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
-from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
-from wire.net.cluster import Cluster
 from wire.net.errors import AuthenticationFailed, NetworkFault
-from wire.net.operations import list_offsets
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,8 +57,6 @@ ALONG: Final = 1_000
 DUE: Final = frozenset(
     {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
 )
-
-Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
 
 
 class _Tried(NamedTuple):
@@ -84,6 +81,8 @@ class Found(NamedTuple):
     target: Ends
     tails: Tails
     """Of targets that others write to as well."""
+    rewritten: Mapping[TopicPartition, Stop]
+    """Where one site's log is not what was mirrored from it or to it."""
 
 
 class Positioning:
@@ -142,7 +141,14 @@ class Positioning:
                 if one.is_current and self._is_odd(one.partition, source, target)
             ]
             tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
-            found = Found(source=source, target=target, tails=tails)
+            doubtful = [
+                one.partition
+                for one in tries
+                if one.is_current and self._is_doubtful(one.partition)
+            ]
+            producer = self._map_log.producer
+            rewritten = await find_rewritten(self._links, doubtful, source, target, producer)
+            found = Found(source=source, target=target, tails=tails, rewritten=rewritten)
             for first in range(0, len(tries), TOGETHER):
                 await self._begin(tries[first : first + TOGETHER], found)
         except NetworkFault as fault:
@@ -192,6 +198,7 @@ class Positioning:
                 partition.offset_map.advance(ends.end)
                 partition.offset_map.reach(decision.target)
                 partition.new_runs.clear()
+                partition.is_anchored = True
                 _note_left_out(partition, decision)
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
@@ -226,6 +233,12 @@ class Positioning:
         has_grown = partition.left_at not in {None, there.end}
         was_refused = partition.refused_since_ms is not None
         return has_too_much or has_grown or partition.is_target_new or was_refused
+
+    def _is_doubtful(self, partition: MirroredPartition) -> bool:
+        """Whether what was mirrored is to be looked for on the source, if the target is ours."""
+        key = (partition.topic, partition.index)
+        is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
+        return is_alone and not partition.is_anchored
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found
@@ -267,6 +280,9 @@ class Positioning:
             if isinstance(tail, TailGarbled):
                 yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
                 continue
+            if key in found.rewritten:
+                yield one, found.rewritten[key]
+                continue
             seen = Situation(
                 offset_map=partition.offset_map,
                 source=source_ends,
@@ -306,33 +322,6 @@ class Positioning:
         ends = source[partition.topic, partition.index]
         if isinstance(ends, LogEnds):
             partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
-
-
-async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
-    """Return both ends of each log, or why a leader would not say; raises NetworkFault."""
-    wanted = set(where)
-    starts = await list_offsets(cluster, wanted, -2)
-    ends = await list_offsets(cluster, wanted, -1)
-    answer: Ends = {}
-    for key in wanted:
-        start, end = starts[key], ends[key]
-        if isinstance(start, ErrorCode):
-            answer[key] = start
-        elif isinstance(end, ErrorCode):
-            answer[key] = end
-        else:
-            answer[key] = LogEnds(start=start, end=end)
-    for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
-        cluster.forget(topic)
-    return answer
-
-
-async def read_target_ends(
-    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
-) -> Ends:
-    """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
-    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
-    return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
 
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:

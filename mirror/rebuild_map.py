@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 from mirror.admin import ensure_topic
 from mirror.committed import Aborted, CommittedFilter
 from mirror.links import Links, open_links
+from mirror.log_ends import Ends, read_target_ends
 from mirror.map_log import MAP_SETTINGS
 from mirror.observe import read_map, read_map_of, source_ends
 from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
-from mirror.positioning import Ends, read_target_ends
 from mirror.routing import SEQUENCES
 from mirror.start_position import LogEnds
 from mirror.status_command import workers_of

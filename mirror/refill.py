@@ -11,9 +11,9 @@ from typing import Final
 
 from mirror.admin import delete_topic
 from mirror.links import Links, open_links
+from mirror.log_ends import Ends, read_target_ends
 from mirror.observe import read_map, source_ends
 from mirror.position_commands import DONE, LookFailed
-from mirror.positioning import Ends, read_target_ends
 from mirror.rebuild_map import refuse_beside_a_daemon
 from mirror.start_position import LogEnds
 from mirror.tail_reader import topic_exists

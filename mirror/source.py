@@ -351,6 +351,7 @@ class SourceFetcher:
         for one in asked:
             if one.partition.attempt != one.attempt:
                 continue
+            one.partition.is_anchored = False
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 self._flow.stop(
                     one.partition, PartitionState.NOT_AUTHORISED, f"source: {error.name}", now
@@ -364,6 +365,7 @@ class SourceFetcher:
         now = now_ms()
         for one in asked:
             if one.partition.attempt == one.attempt and one.partition.is_flowing:
+                one.partition.is_anchored = False
                 self._flow.fail(one.partition, f"source broker {self._node}", fault, now)
         self._flow.refresh.wake()
 

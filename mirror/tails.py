@@ -16,7 +16,7 @@ from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
 from wire.net.operations import read_partition
-from wire.record_batch import CorruptBatch
+from wire.record_batch import BatchHeader, CorruptBatch
 
 AT_ONCE: Final = 8
 
@@ -91,18 +91,27 @@ async def _strangers(
     except CorruptBatch as fault:
         return f"the last batch on the target is damaged: {fault}"
     for header in headers:
-        at, sequence = header.base_offset, header.base_sequence
+        at = header.base_offset
         if header.is_control or at < begin:
             continue
         if header.producer_id not in state.producer_ids:
             return f"the batch at target offset {at} is no mirror's: somebody else writes there"
         is_ours = state.producer is not None and header.producer_id == state.producer.producer_id
-        if is_ours and place_if_expected(offset_map, at, sequence) is None:
-            return (
-                f"the mirror's batch at target offset {at} has sequence {sequence}: "
-                "somebody else has written before it"
-            )
+        if is_ours and (displaced := sequence_fault(offset_map, header)):
+            return displaced
     return None
+
+
+def sequence_fault(offset_map: OffsetMap, header: BatchHeader) -> str | None:
+    """Return what the sequence of a batch of ours tells of others, None if nothing."""
+    at, sequence = header.base_offset, header.base_sequence
+    _, begin = _first(offset_map)
+    if at < begin or place_if_expected(offset_map, at, sequence) is not None:
+        return None
+    return (
+        f"the mirror's batch at target offset {at} has sequence {sequence}: "
+        "somebody else has written before it"
+    )
 
 
 async def _read(

@@ -12,9 +12,9 @@ from typing import Final
 
 from mirror.connect_offsets import last_mirrored, offsets_topic
 from mirror.links import Links, open_links
+from mirror.log_ends import Ends, read_ends, read_target_ends
 from mirror.observe import read_map, source_ends
 from mirror.position_commands import DONE, NOT_ALL, LookFailed, pick_flow
-from mirror.positioning import Ends, read_ends, read_target_ends
 from mirror.rebuild_map import (
     LEFT,
     MapRecord,

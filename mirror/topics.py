@@ -361,6 +361,7 @@ class Discovery:
         """Follow moved leaders; what is on its way to an old one must be settled first."""
         now = now_ms()
         moved = partition.target_leader not in {-1, target_leader}
+        partition.is_anchored &= partition.source_leader == source_leader
         partition.source_leader = source_leader
         partition.target_leader = target_leader
         if partition.is_flowing and moved:

@@ -9,9 +9,9 @@ import trio
 
 from mirror.flow_state import FlowState
 from mirror.links import Links
+from mirror.log_ends import Ends, read_ends, read_target_ends
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
-from mirror.positioning import Ends, read_ends, read_target_ends
 from mirror.start_position import LogEnds
 from offset_translation.map_records import (
     PieceStartKey,

@@ -11,8 +11,8 @@ import pytest
 
 from mirror import looking
 from mirror.group_rows import Exactness
+from mirror.log_ends import Ends
 from mirror.looking import look, look_at_group
-from mirror.positioning import Ends
 from mirror.start_position import LogEnds
 from offset_translation.map_records import MapState, piece_start
 from runtime.flow_section import PatternSet

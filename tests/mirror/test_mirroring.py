@@ -1,6 +1,8 @@
 """`mirror run` between two bundled clusters: every byte, once, in order, whatever is killed."""
 
+import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate
+from tests.clusters import RunningCluster
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -308,17 +311,50 @@ def test_a_source_that_has_lost_what_was_mirrored_stops_its_partition_alone(
     append_batches(sites.dc1, "back", [batch(n * 4, 4) for n in range(3)])
     with run_mirror(configure(sites, tmp_path, "back")) as mirror:
         mirror.wait_mirrored("back", 12)
-        sites.dc1.stop()
-        [segment] = sites.dc1.data.rglob("back-0/*.log")
-        last, _ = list(iterate_batches(segment.read_bytes()))[-1]
-        with segment.open("r+b") as log:
-            log.truncate(segment.stat().st_size - last.batch_bytes)
-        sites.dc1.start()
+        cut_last_batch(sites.dc1, "back-0")
         line = mirror.wait_state("back", "source went back")
         assert "source ends at 8, but offsets up to 11 were mirrored" in line["reason"]
         produce(sites.dc1, "back", range(5), 1)
         mirror.wait_mirrored("back", 5, 1)
     assert sum(one.header.record_count for one in read_batches(sites.dc2, "back")) == 12
+
+
+def test_a_source_that_was_cut_and_has_grown_again_stops_its_partition_alone(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "regrown", 2)
+    append_batches(sites.dc1, "regrown", [batch(n * 4, 4) for n in range(3)])
+    produce(sites.dc1, "regrown", range(3), 1)
+    file = configure(sites, tmp_path, "regrown")
+    with run_mirror(file) as mirror:
+        mirror.wait_mirrored("regrown", 12)
+        mirror.wait_mirrored("regrown", 3, 1)
+        os.kill(mirror.pid, signal.SIGSTOP)
+        try:
+            cut_last_batch(sites.dc1, "regrown-0")
+            append_batches(sites.dc1, "regrown", [batch(n * 4, 4) for n in (7, 8, 9)])
+        finally:
+            os.kill(mirror.pid, signal.SIGCONT)
+        line = mirror.wait_state("regrown", "source went back")
+        assert "source offset 11 holds another record than was mirrored" in line["reason"]
+        produce(sites.dc1, "regrown", range(3, 5), 1)
+        mirror.wait_mirrored("regrown", 5, 1)
+        assert mirror.stop() == 0
+    with run_mirror(file, "again") as mirror:
+        line = mirror.wait_state("regrown", "source went back")
+        assert "source offset 11 holds another record than was mirrored" in line["reason"]
+        mirror.wait_mirrored("regrown", 5, 1)
+    assert sum(one.header.record_count for one in read_batches(sites.dc2, "regrown")) == 12
+
+
+def cut_last_batch(cluster: RunningCluster, folder: str) -> None:
+    """Let the cluster lose the last batch of a partition while it is down."""
+    cluster.stop()
+    [segment] = cluster.data.rglob(f"{folder}/*.log")
+    last, _ = list(iterate_batches(segment.read_bytes()))[-1]
+    with segment.open("r+b") as log:
+        log.truncate(segment.stat().st_size - last.batch_bytes)
+    cluster.start()
 
 
 def test_a_target_that_holds_other_data_is_not_written(sites: Sites, tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
             source={place: LogEnds(start=0, end=2 * MANY)},
             target={place: LogEnds(start=0, end=10)},
             tails={},
+            rewritten={},
         )
         positioning = Positioning(stage.flow, stage.links, stage.map_log)
         await positioning._begin([_Tried(partition, partition.attempt)], found)

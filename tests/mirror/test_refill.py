@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from mirror.log_ends import Ends
 from mirror.position_commands import LookFailed
-from mirror.positioning import Ends
 from mirror.refill import flows_of, still_there
 from mirror.start_position import LogEnds
 from offset_translation.map_records import MapState, piece_start

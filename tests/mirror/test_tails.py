@@ -137,6 +137,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
                 source={place: LogEnds(start=source_start, end=9)},
                 target={place: LogEnds(start=0, end=4)},
                 tails={place: tail},
+                rewritten={},
             )
             partition.move(PartitionState.POSITIONING, 0)
             tried = _Tried(partition, partition.attempt)

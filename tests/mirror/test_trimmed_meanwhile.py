@@ -9,11 +9,11 @@ import pytest
 
 from mirror import trimming
 from mirror.flow_state import FlowState
+from mirror.log_ends import Ends
 from mirror.map_log import MapRecord
 from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
-from mirror.positioning import Ends
 from mirror.routing import Cursor
 from mirror.start_position import LogEnds
 from mirror.trimming import MapTrimmer

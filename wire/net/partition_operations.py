@@ -240,6 +240,9 @@ def read_partition(
 class PartitionReader:
     """The iterator of `read_partition`; may be left at any batch."""
 
+    fetch_bytes = FETCH_BYTES
+    """At a time, about; one whole batch at the least."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -305,12 +308,12 @@ class PartitionReader:
         if topic_id == ZERO_UUID:
             version = min(version, LAST_FETCH_BY_NAME)
         asked = FetchPartition(
-            partition=partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES
+            partition=partition, fetch_offset=self.position, partition_max_bytes=self.fetch_bytes
         )
         request = FetchRequest(
             max_wait_ms=FETCH_WAIT_MS,
             min_bytes=1,
-            max_bytes=FETCH_BYTES,
+            max_bytes=self.fetch_bytes,
             isolation_level=self._isolation_level,
             topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(asked,)),),
         )

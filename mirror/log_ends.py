@@ -1,0 +1,40 @@
+"""Both ends of logs, as their leaders tell them."""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from mirror.start_position import LogEnds
+from offset_translation.map_records import TopicPartition
+from runtime.topic_names import TopicNames
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.operations import list_offsets
+
+Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
+
+
+async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
+    """Return both ends of each log, or why a leader would not say; raises NetworkFault."""
+    wanted = set(where)
+    starts = await list_offsets(cluster, wanted, -2)
+    ends = await list_offsets(cluster, wanted, -1)
+    answer: Ends = {}
+    for key in wanted:
+        start, end = starts[key], ends[key]
+        if isinstance(start, ErrorCode):
+            answer[key] = start
+        elif isinstance(end, ErrorCode):
+            answer[key] = end
+        else:
+            answer[key] = LogEnds(start=start, end=end)
+    for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
+        cluster.forget(topic)
+    return answer
+
+
+async def read_target_ends(
+    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
+) -> Ends:
+    """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
+    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
