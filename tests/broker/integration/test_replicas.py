@@ -27,7 +27,7 @@ from wire.messages.alter_partition_reassignments import (
 )
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wire.net import open_cluster
+from wire.net import BrokerUnreachable, RequestRefused, open_cluster
 from wire.schema import Request
 
 pytestmark = pytest.mark.integration
@@ -71,9 +71,16 @@ def replicas_of(admin: AdminClient, topic: str) -> tuple[int, list[int], list[in
 
 
 def ask_controller(cluster: RunningCluster, request: Request[R]) -> R:
+    """Ask as a client does: a broker may go on naming the controller that was just killed."""
+
     async def ask() -> R:
         async with open_cluster(cluster.addresses, client_id="test") as connected:
-            return await connected.request_controller(request)
+            with trio.fail_after(60):
+                while True:
+                    try:
+                        return await connected.request_controller(request)
+                    except (BrokerUnreachable, RequestRefused):
+                        await trio.sleep(0.1)
 
     return trio.run(ask)
 
