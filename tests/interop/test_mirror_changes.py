@@ -56,6 +56,32 @@ def test_new_partitions_are_grown_and_filled(sites: Sites, tmp_path: Path) -> No
         )
 
 
+def test_a_source_that_was_cut_and_has_grown_again_is_noticed(sites: Sites, tmp_path: Path) -> None:
+    create_topic(sites.dc1, "regrown")
+    append_batches(sites.dc1, "regrown", [numbered(n) for n in (0, 1)])
+    file = sites.configure(tmp_path, "regrown")
+    with run_mirror(file) as mirror:
+        mirror.wait_mirrored("regrown", 2)
+        assert mirror.stop() == 0
+    sites.dc1.kill()
+    [segment] = sites.dc1.data.rglob("regrown-0/*.log")
+    with segment.open("r+b") as log:
+        log.truncate(len(numbered(0)))
+    sites.dc1.start()
+    append_batches(sites.dc1, "regrown", [numbered(n) for n in (8, 9)])
+    with run_mirror(file, "again") as mirror:
+        line = mirror.wait_state("regrown", "source went back")
+        assert "source offset 1 holds another record than was mirrored" in line["reason"]
+        assert mirror.stop() == 0
+    assert [value for _, _, value in read_committed(sites.dc2, "regrown")] == [b"0", b"1"]
+
+
+def numbered(number: int) -> bytes:
+    """Return a batch of one record."""
+    value = b"%d" % number
+    return build_batch([Record(offset=0, timestamp_ms=1_000, key=b"k", value=value)])
+
+
 def test_records_larger_than_the_default_limit_pass(sites: Sites, tmp_path: Path) -> None:
     create_topic(sites.dc1, "large", max_message_bytes="6000000")
     value = bytes(range(256)) * 16_000

@@ -4,13 +4,15 @@ with run_kafka(tmp_path, KAFKA_4_KRAFT, brokers=3) as cluster:
     Producer({"bootstrap.servers": cluster.bootstrap})
 """
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -19,7 +21,7 @@ from kazoo.client import KazooClient
 
 from runtime.ports import free_port
 from tests.interop.peers.broker_settings import HOST, Seat, broker_settings
-from tests.interop.peers.child import Child, start_child
+from tests.interop.peers.child import PAUSE_S, Child, pause, start_child
 from tests.interop.peers.faults import PeerFailed
 from tests.interop.peers.java_program import QUICK_START, JavaProgram
 from tests.interop.peers.kinds import Kind, Mode
@@ -137,13 +139,25 @@ class KafkaCluster:
             self.kill()
 
     def kill(self) -> None:
-        """End every process of the cluster by SIGKILL, ZooKeeper included: the site is lost."""
+        """End every process of the cluster by SIGKILL, ZooKeeper included: the site is lost.
+
+        ZooKeeper's Java is a child of what is killed, and ends a moment after that.
+        """
         for child in self._brokers.values():
             child.kill()
         self._brokers.clear()
         if self._zookeeper is not None:
             self._zookeeper.kill()
             self._zookeeper = None
+            self._wait_nobody_serves(self._zookeeper_port)
+
+    def _wait_nobody_serves(self, port: int) -> None:
+        deadline = monotonic() + STOP_TIMEOUT_S
+        with suppress(ConnectionRefusedError):
+            while monotonic() < deadline:
+                socket.create_connection((HOST, port), timeout=STOP_TIMEOUT_S).close()
+                pause(PAUSE_S)
+            raise PeerFailed(f"ZooKeeper of {self.name} was killed and serves on port {port}")
 
     def restart(self) -> None:
         """Start again on the same data and ports; ends what still runs."""
