@@ -1,7 +1,8 @@
 """Interop runs: only when asked for, a row of the matrix for each test, named reasons.
 
 A peer that cannot be had or does not start makes its rows `not run: reason`; everything else goes
-on. `python -m tests.interop` makes an exit status of it.
+on. One that ran and does not come back is a failure. `python -m tests.interop` makes an exit status
+of it.
 """
 
 from collections.abc import Generator, Iterator
@@ -28,9 +29,9 @@ from tests.interop.peers import (
     KINDS,
     KafkaCluster,
     Kind,
-    PeerFailed,
     PeerUnavailable,
     run_kafka,
+    why_not_run,
 )
 from tests.interop.selection import is_quick
 from tests.interop.sites import PAIRS, Pair, Sites, run_sites
@@ -85,7 +86,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    fault = _peer_fault(call)
+    fault = why_not_run(None if call.excinfo is None else call.excinfo.value)
     if fault is not None:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), item.location[1] or 0, f"{NOT_RUN}{fault}")
@@ -137,13 +138,6 @@ def sites(
 def _is_quick(item: pytest.Item) -> bool:
     name = getattr(item, "originalname", item.name)
     return is_quick(item.path.name, name, getattr(getattr(item, "callspec", None), "params", {}))
-
-
-def _peer_fault(call: pytest.CallInfo[None]) -> PeerFailed | PeerUnavailable | None:
-    fault = None if call.excinfo is None else call.excinfo.value
-    while isinstance(fault, BaseExceptionGroup) and len(fault.exceptions) == 1:
-        fault = fault.exceptions[0]
-    return fault if isinstance(fault, PeerFailed | PeerUnavailable) else None
 
 
 def _outcome(report: pytest.TestReport, fault: Exception | None) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.interop.__main__ import BROKEN, NOT_TOLD, SHOWN, told, verdict
 from tests.interop.matrix import PASSED, Row, read_rows, write_rows
+from tests.interop.peers import PeerFailed, PeerLost, why_not_run
 from tests.interop.selection import QUICK_CASES, QUICK_FILES, QUICK_PAIR, is_quick
 from tests.interop.sites import PAIRS
 
@@ -35,6 +36,16 @@ def test_a_failure_weighs_more_than_what_is_unknown(
     pytest_status: int, rows: list[Row], status: int
 ) -> None:
     assert verdict(pytest_status, rows) == status
+
+
+def test_a_peer_that_never_came_up_is_no_failure_and_one_that_was_lost_is() -> None:
+    failed, lost = PeerFailed("no port"), PeerLost("no log")
+    assert why_not_run(failed) is failed
+    assert why_not_run(ExceptionGroup("a nursery", [failed])) is failed
+    assert why_not_run(lost) is None
+    assert why_not_run(ExceptionGroup("a nursery", [lost])) is None
+    assert why_not_run(AssertionError()) is None
+    assert why_not_run(None) is None
 
 
 def test_every_reason_is_told_once_with_its_rows() -> None:

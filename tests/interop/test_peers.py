@@ -9,6 +9,7 @@ from tests.interop.peers import (
     KAFKA_4_KRAFT,
     NEWEST_4,
     PeerFailed,
+    PeerLost,
     PeerUnavailable,
     Site,
     run_kafka,
@@ -93,6 +94,14 @@ def test_a_mirror_maker_without_clusters_ends_and_is_named(tmp_path: Path) -> No
             target=Site(alias="dc2", bootstrap="no-such-host.invalid:2"),
         ):
             pass
+
+
+def test_a_broker_that_ran_and_does_not_come_back_is_lost(tmp_path: Path) -> None:
+    with run_kafka(tmp_path, KAFKA_4_KRAFT) as cluster:
+        cluster.kill()
+        (cluster.log_folder(0) / "meta.properties").write_text("node.id=7\n")
+        with pytest.raises(PeerLost, match="node ID not found"):
+            cluster.start()
 
 
 def test_a_killed_cluster_is_gone_and_comes_back_with_its_data(tmp_path: Path) -> None:

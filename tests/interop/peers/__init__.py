@@ -6,7 +6,7 @@ Jars come from Maven Central through Maven; java and disk and memory are asked f
 not to be had raises PeerUnavailable, what does not run PeerFailed.
 """
 
-from tests.interop.peers.faults import PeerFailed, PeerUnavailable
+from tests.interop.peers.faults import PeerFailed, PeerLost, PeerUnavailable, why_not_run
 from tests.interop.peers.java_program import FULL_SPEED, QUICK_START
 from tests.interop.peers.kafka import KafkaCluster, run_kafka
 from tests.interop.peers.kinds import (
@@ -46,10 +46,12 @@ __all__ = [
     "MirrorMaker",
     "Mode",
     "PeerFailed",
+    "PeerLost",
     "PeerUnavailable",
     "Site",
     "ToolFailed",
     "run_kafka",
     "run_mirror_maker",
     "run_tool",
+    "why_not_run",
 ]

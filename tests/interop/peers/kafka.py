@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 from runtime.ports import free_port
 from tests.interop.peers.broker_settings import HOST, Seat, broker_settings
 from tests.interop.peers.child import PAUSE_S, Child, pause, start_child
-from tests.interop.peers.faults import PeerFailed
+from tests.interop.peers.faults import PeerFailed, PeerLost
 from tests.interop.peers.java_program import QUICK_START, JavaProgram
 from tests.interop.peers.kinds import Kind, Mode
 from tests.interop.peers.resources import require_disk, require_memory
@@ -64,6 +64,7 @@ class KafkaCluster:
     _zookeeper_port: int = 0
     _zookeeper: Child | None = None
     _brokers: dict[int, Child] = field(default_factory=dict)
+    _has_run: bool = False
 
     @property
     def bootstrap(self) -> str:
@@ -96,7 +97,10 @@ class KafkaCluster:
         return self.data / f"broker-{broker}" / "logs"
 
     def start(self) -> None:
-        """Start the cluster and wait until it is ready. Raises PeerUnavailable or PeerFailed."""
+        """Start the cluster and wait until it is ready.
+
+        Raises PeerUnavailable or PeerFailed; PeerLost when it has been ready before.
+        """
         self.data.mkdir(parents=True, exist_ok=True)
         require_memory(RESIDENT_MB * self.broker_count)
         require_disk(self.data, DISK_MB)
@@ -116,9 +120,12 @@ class KafkaCluster:
             for child in self._brokers.values():
                 child.wait_until(partial(self._says_started, child), timeout_s=START_TIMEOUT_S)
                 child.wait_until(self._knows_all_brokers, timeout_s=START_TIMEOUT_S)
-        except BaseException:
+        except BaseException as fault:
             self.kill()
+            if self._has_run and isinstance(fault, PeerFailed):
+                raise PeerLost(str(fault)) from fault
             raise
+        self._has_run = True
 
     def stop(self) -> None:
         """End the cluster in order and wait until it is gone; PeerFailed if it had to be killed.

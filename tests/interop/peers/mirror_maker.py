@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.peers.child import Child, start_child
-from tests.interop.peers.faults import PeerFailed
+from tests.interop.peers.faults import PeerFailed, PeerLost
 from tests.interop.peers.java_program import QUICK_START, JavaProgram
 from tests.interop.peers.resources import require_memory
 
@@ -72,6 +72,7 @@ class MirrorMaker:
     heap_mb: int = HEAP_MB
     jvm_options: tuple[str, ...] = QUICK_START
     _child: Child | None = None
+    _has_run: bool = False
 
     @property
     def pid(self) -> int:
@@ -95,7 +96,7 @@ class MirrorMaker:
     def start(self) -> None:
         """Start and wait until it says so; its connectors come up a little later.
 
-        Raises PeerUnavailable or PeerFailed.
+        Raises PeerUnavailable or PeerFailed; PeerLost when it has come up before.
         """
         require_memory(RESIDENT_MB)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -114,9 +115,12 @@ class MirrorMaker:
         )
         try:
             child.wait_until(lambda: STARTED in child.said(), timeout_s=START_TIMEOUT_S)
-        except PeerFailed:
+        except PeerFailed as fault:
             self.kill()
+            if self._has_run:
+                raise PeerLost(str(fault)) from fault
             raise
+        self._has_run = True
 
     def stop(self) -> None:
         """End it as SIGTERM does and wait until it is gone."""
