@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.protocol.states import WatchedEvent
 
 from failover.client import SiteConsumer, SiteProducer
 from failover.journal import Journal, decode_journal
+from failover.steps import StepName
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.commands import run_failover_command
 from tests.failover.sites import (
@@ -156,9 +159,9 @@ class WitnessView:
 
 
 @contextmanager
-def open_witness(sites: Sites, path: str) -> Iterator[WitnessView]:
+def open_witness(hosts: str, path: str) -> Iterator[WitnessView]:
     """Look into the witness."""
-    client = KazooClient(hosts=sites.witness)
+    client = KazooClient(hosts=hosts)
     client.start()
     try:
         yield WitnessView(client, WitnessPaths(root=path))
@@ -173,3 +176,33 @@ def wait_mirroring(file: Path, seconds: float = 20) -> None:
     while "process" not in tell("plan", "dc2", str(file)).output:
         assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
         pause(0.2)
+
+
+def end_lease(witness: WitnessView) -> None:
+    """Take a dead controller's lease away, as the end of its session does some seconds later."""
+    if witness.client.exists(witness.paths.lease):
+        witness.client.delete(witness.paths.lease)
+
+
+def kill_at(
+    witness: WitnessView, program: "subprocess.Popen[str]", step: StepName, epoch: int = 1
+) -> bool:
+    """Kill the controller as soon as the journal of this epoch says that the step has begun.
+
+    Returns False when the program was faster.
+    """
+    client, path, written = witness.client, witness.paths.journal(epoch), Event()
+
+    def note(_: WatchedEvent) -> None:
+        written.set()
+
+    deadline = monotonic() + 120
+    while program.poll() is None and monotonic() < deadline:
+        written.clear()
+        if client.exists(path, note) and step in decode_journal(client.get(path)[0]).step_states:
+            break
+        written.wait(0.05)
+    was_running = program.poll() is None
+    program.kill()
+    program.communicate()
+    return was_running

@@ -128,7 +128,7 @@ def test_to_dc2_and_back_and_over_again_reads_every_record_once(
             read[group] += go_on_reading(sites.dc1, group, topic, written - len(read[group]))
         assert wait_same_logs(sites, topic, written) == list(range(written))
     assert read == {group: list(range(written)) for group in read}
-    with open_witness(sites, "/p-failback") as witness:
+    with open_witness(sites.witness, "/p-failback") as witness:
         assert witness.active() == ActiveSite(site="dc1", epoch=4)
 
 

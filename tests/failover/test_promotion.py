@@ -4,17 +4,13 @@ import json
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
-from threading import Event
 from time import monotonic
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kazoo.protocol.states import WatchedEvent
 
 from failover.client import SiteConsumer, SiteProducer
-from failover.journal import decode_journal
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName
 from runtime.config import load
 from runtime.witness import ActiveSite
@@ -23,9 +19,10 @@ from tests.failover.promoting import (
     PARTITIONS,
     Application,
     Ended,
-    WitnessView,
+    end_lease,
     failover,
     finish,
+    kill_at,
     numbers_in_order_per_partition,
     open_witness,
     run_mirror,
@@ -75,7 +72,7 @@ def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
     assert sorted(numbers_in_order_per_partition(sites, topic)) == list(range(application.sent))
     assert re.search(r"^dc2 is active \(epoch 1\), RTO \d+\.\d\d s$", ended.output, re.MULTILINE)
     assert "group    g-planned: planned-0@" in ended.output
-    with open_witness(sites, "/p-planned") as witness:
+    with open_witness(sites.witness, "/p-planned") as witness:
         [journal] = witness.journals()
         assert witness.active() == ActiveSite(site="dc2", epoch=1)
     assert journal.state is PromotionState.DONE
@@ -133,7 +130,7 @@ def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) 
         assert ended.status == 2
         assert ended.complaint.startswith(f"failover: {complaint}")
         assert "\n" not in ended.complaint
-    with open_witness(sites, "/p-refused") as witness:
+    with open_witness(sites.witness, "/p-refused") as witness:
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
         assert not witness.client.exists(witness.paths.journals)
 
@@ -145,7 +142,7 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
     create_topic(sites.dc1, "killed")
     produce(sites.dc1, "killed", range(100))
     file = sites.configure(tmp_path, "/p-killed", "killed")
-    with run_mirror(file), open_witness(sites, "/p-killed") as witness:
+    with run_mirror(file), open_witness(sites.witness, "/p-killed") as witness:
         wait_mirroring(file)
         killed: list[StepName] = []
         for step in ORDER[PromotionKind.PLANNED]:
@@ -162,38 +159,10 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
     assert values_of(read_all(sites.dc2, "killed")) == list(range(100))
 
 
-def end_lease(witness: WitnessView) -> None:
-    """Take a dead controller's lease away, as the end of its session does some seconds later."""
-    if witness.client.exists(witness.paths.lease):
-        witness.client.delete(witness.paths.lease)
-
-
 def keep_sessions(file: Path) -> None:
     """Let the witness wait for a daemon that is stopped for as long as the test may take."""
     text = file.read_text()
     file.write_text(text.replace("session_timeout_ms: 4000", "session_timeout_ms: 60000"))
-
-
-def kill_at(witness: WitnessView, program: "subprocess.Popen[str]", step: StepName) -> bool:
-    """Kill the controller as soon as its journal says that the step has begun.
-
-    Returns False when the program was faster.
-    """
-    client, path, written = witness.client, witness.paths.journal(1), Event()
-
-    def note(_: WatchedEvent) -> None:
-        written.set()
-
-    deadline = monotonic() + 120
-    while program.poll() is None and monotonic() < deadline:
-        written.clear()
-        if client.exists(path, note) and step in decode_journal(client.get(path)[0]).step_states:
-            break
-        written.wait(0.05)
-    was_running = program.poll() is None
-    program.kill()
-    program.communicate()
-    return was_running
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -214,7 +183,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(
         wait_mirroring(file)
         application.work_until(producer, consumer, lambda: len(application.read) > 2_000)
         if begun:
-            with open_witness(sites, path) as witness:
+            with open_witness(sites.witness, path) as witness:
                 kill_at(witness, failover("promote", "dc2", str(file)), StepName.FENCE)
         else:
             os.kill(daemon.pid, signal.SIGSTOP)  # so that dc1 acknowledges what dc2 never sees
@@ -239,7 +208,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(
     assert len(on_dc2) == len(set(on_dc2)), "nothing is there twice"
     if not begun:
         check_returned_site_is_closed(sites, file, topic)
-    with open_witness(sites, path) as witness:
+    with open_witness(sites.witness, path) as witness:
         *earlier, journal = witness.journals()
     assert [found.state for found in earlier] == [PromotionState.ROLLED_BACK] * begun
     mirrored_to = {ends.partition: ends.mirrored_source_end for ends in journal.partitions}
@@ -282,7 +251,7 @@ def test_a_promotion_is_taken_back_when_the_mirror_cannot_drain(
     file = sites.configure(tmp_path, "/p-undrained", topic)
     file.write_text(file.read_text().replace("drain_timeout_ms: 20000", "drain_timeout_ms: 500"))
     keep_sessions(file)
-    with run_mirror(file) as daemon, open_witness(sites, "/p-undrained") as witness:
+    with run_mirror(file) as daemon, open_witness(sites.witness, "/p-undrained") as witness:
         wait_mirroring(file)
         produce(sites.dc1, topic, range(10))
         wait_length(sites.dc2, topic, 10)
@@ -342,7 +311,7 @@ def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
     produce(sites.dc1, topic, range(10))
     file = sites.configure(tmp_path, "/p-aborted", topic)
     keep_sessions(file)
-    with run_mirror(file) as daemon, open_witness(sites, "/p-aborted") as witness:
+    with run_mirror(file) as daemon, open_witness(sites.witness, "/p-aborted") as witness:
         wait_mirroring(file)
         wait_length(sites.dc2, topic, 10)
         os.kill(daemon.pid, signal.SIGSTOP)

@@ -48,6 +48,7 @@ class Stage:
 
     dc1: SecuredKafka
     dc2: SecuredKafka
+    witness: str
     file: Path
     applications: Path
     """The same, but as an ordinary user."""
@@ -85,7 +86,7 @@ def stage(
                 )
             )
         create_topic(dc1.cluster, TOPIC, 2)
-        yield Stage(dc1=dc1, dc2=dc2, file=files[0], applications=files[1])
+        yield Stage(dc1=dc1, dc2=dc2, witness=witness, file=files[0], applications=files[1])
 
 
 def _authorizer(kind: Kind) -> dict[str, str]:

@@ -194,7 +194,7 @@ def test_what_was_acknowledged_and_mirrored_is_there_once_and_read_once(
             )
             application.catch_up(producer, consumer)
             on_dc2 = numbers_in_order_per_partition(like_bundled, "events")
-    with open_witness(like_bundled, f"/{tmp_path.name}") as witness:
+    with open_witness(like_bundled.witness, f"/{tmp_path.name}") as witness:
         [journal] = witness.journals()
     mirrored_to = {ends.partition: ends.mirrored_source_end for ends in journal.partitions}
     lost = {
