@@ -5,25 +5,24 @@ v2: PRODUCER_FENCED may be answered (KIP-588)
 v3: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, string
+from wire.schema import int16, int32, int64, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AddPartitionsToTxnPartitionResult:
     partition_index: int32
     partition_error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AddPartitionsToTxnTopicResult:
     name: string
     results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AddPartitionsToTxnResponse:
     """One error code for each partition."""
 
@@ -35,13 +34,13 @@ class AddPartitionsToTxnResponse:
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AddPartitionsToTxnTopic:
     name: string
     partitions: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AddPartitionsToTxnRequest:
     """One transaction's partitions. Later versions are spoken among brokers."""
 

@@ -4,13 +4,12 @@ v1: throttled responses are answered before the pause (KIP-219)
 v2: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int8, int16, int32, nullable_string, string
+from wire.schema import boolean, int8, int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterConfigsResourceResponse:
     error_code: int16
     error_message: nullable_string = None
@@ -18,7 +17,7 @@ class AlterConfigsResourceResponse:
     resource_name: string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterConfigsResponse:
     """The outcome for each resource."""
 
@@ -30,20 +29,20 @@ class AlterConfigsResponse:
     responses: tuple[AlterConfigsResourceResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterConfigsAlterableConfig:
     name: string
     value: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterConfigsResource:
     resource_type: int8
     resource_name: string
     configs: tuple[AlterConfigsAlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterConfigsRequest:
     """All settings a resource shall have; what is left out falls back to its default."""
 

@@ -6,13 +6,12 @@ v3: request new_isr_with_epochs; request without new_isr (KIP-903)
 All versions are flexible.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, int64, since, until, uuid
+from wire.schema import int8, int16, int32, int64, message, since, until, uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionPartitionResult:
     partition_index: int32
     error_code: int16
@@ -23,13 +22,13 @@ class AlterPartitionPartitionResult:
     partition_epoch: int32 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionTopicResult:
     topic_id: uuid
     partitions: tuple[AlterPartitionPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionResponse:
     """The state of each partition as it is now, or why it did not change."""
 
@@ -42,13 +41,13 @@ class AlterPartitionResponse:
     topics: tuple[AlterPartitionTopicResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionBrokerState:
     broker_id: int32
     broker_epoch: int64 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionPartition:
     partition_index: int32
     leader_epoch: int32
@@ -58,13 +57,13 @@ class AlterPartitionPartition:
     partition_epoch: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionTopic:
     topic_id: uuid
     partitions: tuple[AlterPartitionPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionRequest:
     """The in-sync replicas that a leader wants, each checked against what it knew."""
 

@@ -1,25 +1,24 @@
 """AlterPartitionReassignments, key 45, v0: move partitions to other brokers (KIP-455). Flexible."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, nullable_string, string
+from wire.schema import int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReassignablePartitionResponse:
     partition_index: int32
     error_code: int16
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReassignableTopicResponse:
     name: string
     partitions: tuple[ReassignablePartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionReassignmentsResponse:
     """What was begun, cancelled or refused, by partition."""
 
@@ -33,19 +32,19 @@ class AlterPartitionReassignmentsResponse:
     responses: tuple[ReassignableTopicResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReassignablePartition:
     partition_index: int32
     replicas: tuple[int32, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReassignableTopic:
     name: string
     partitions: tuple[ReassignablePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterPartitionReassignmentsRequest:
     """The brokers that shall hold each partition; null cancels a move that is under way."""
 

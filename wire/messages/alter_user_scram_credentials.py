@@ -3,13 +3,12 @@
 The salted password travels, not the password; a mechanism is 1 for SHA-256 and 2 for SHA-512.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import bytes_, int8, int16, int32, nullable_string, string
+from wire.schema import bytes_, int8, int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterUserScramCredentialsResult:
     """What became of one user."""
 
@@ -18,7 +17,7 @@ class AlterUserScramCredentialsResult:
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterUserScramCredentialsResponse:
     """One result for each user."""
 
@@ -30,7 +29,7 @@ class AlterUserScramCredentialsResponse:
     results: tuple[AlterUserScramCredentialsResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ScramCredentialDeletion:
     """A credential to remove."""
 
@@ -38,7 +37,7 @@ class ScramCredentialDeletion:
     mechanism: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ScramCredentialUpsertion:
     """A credential to set."""
 
@@ -49,7 +48,7 @@ class ScramCredentialUpsertion:
     salted_password: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AlterUserScramCredentialsRequest:
     """All changes of a user are made at once, or none."""
 

@@ -7,34 +7,33 @@ v3: request client_software_name, client_software_version; response supported_fe
 v4: supported features may start at version 0
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, int64, since, string, tagged
+from wire.schema import boolean, int16, int32, int64, message, since, string, tagged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ApiVersion:
     api_key: int16
     min_version: int16
     max_version: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SupportedFeatureKey:
     name: string
     min_version: int16
     max_version: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FinalizedFeatureKey:
     name: string
     max_version_level: int16
     min_version_level: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ApiVersionsResponse:
     """Every API served, by key. Its header has no tagged fields in any version (KIP-511)."""
 
@@ -55,7 +54,7 @@ class ApiVersionsResponse:
     zk_migration_ready: boolean = tagged(3, since=3, default=False, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ApiVersionsRequest:
     """Asked first on a connection; also tells who the client is."""
 

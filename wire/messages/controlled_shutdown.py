@@ -4,19 +4,18 @@ v2: request broker_epoch (KIP-380)
 v3: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, since, string
+from wire.schema import int16, int32, int64, message, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class RemainingPartition:
     topic_name: string
     partition_index: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ControlledShutdownResponse:
     """What it still leads."""
 
@@ -28,7 +27,7 @@ class ControlledShutdownResponse:
     remaining_partitions: tuple[RemainingPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ControlledShutdownRequest:
     """The broker that wants to leave."""
 

@@ -5,19 +5,18 @@ v2: flexible
 v3: user resources (KIP-373)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, since, string
+from wire.schema import int8, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AclCreationResult:
     error_code: int16
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreateAclsResponse:
     """The outcome for each entry, in order."""
 
@@ -29,7 +28,7 @@ class CreateAclsResponse:
     results: tuple[AclCreationResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AclCreation:
     resource_type: int8
     resource_name: string
@@ -40,7 +39,7 @@ class AclCreation:
     permission_type: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreateAclsRequest:
     """The entries."""
 

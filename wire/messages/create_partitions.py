@@ -5,20 +5,19 @@ v2: flexible
 v3: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, nullable_string, string
+from wire.schema import boolean, int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatePartitionsTopicResult:
     name: string
     error_code: int16
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatePartitionsResponse:
     """The outcome for each topic."""
 
@@ -30,19 +29,19 @@ class CreatePartitionsResponse:
     results: tuple[CreatePartitionsTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatePartitionsAssignment:
     broker_ids: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatePartitionsTopic:
     name: string
     count: int32
     assignments: tuple[CreatePartitionsAssignment, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatePartitionsRequest:
     """New totals, with assignments for the added partitions if wanted."""
 

@@ -10,14 +10,24 @@ v6: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v7: response topic_id (KIP-516)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
-from wire.schema import boolean, int8, int16, int32, nullable_string, since, string, tagged, uuid
+from wire.schema import (
+    boolean,
+    int8,
+    int16,
+    int32,
+    message,
+    nullable_string,
+    since,
+    string,
+    tagged,
+    uuid,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatableTopicConfigs:
     name: string
     value: nullable_string = None
@@ -26,7 +36,7 @@ class CreatableTopicConfigs:
     is_sensitive: boolean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatableTopicResult:
     name: string
     topic_id: uuid = since(7, default=ZERO_UUID, ignorable=True)
@@ -38,7 +48,7 @@ class CreatableTopicResult:
     configs: tuple[CreatableTopicConfigs, ...] | None = since(5, default=(), ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreateTopicsResponse:
     """The outcome for each topic."""
 
@@ -50,19 +60,19 @@ class CreateTopicsResponse:
     topics: tuple[CreatableTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatableReplicaAssignment:
     partition_index: int32
     broker_ids: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatableTopicConfig:
     name: string
     value: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreatableTopic:
     name: string
     num_partitions: int32
@@ -71,7 +81,7 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CreateTopicsRequest:
     """Topics with counts or assignments; answered by the controller only."""
 

@@ -5,13 +5,12 @@ v2: flexible
 v3: user resources (KIP-373)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, since, string
+from wire.schema import int8, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteAclsMatchingAcl:
     error_code: int16
     error_message: nullable_string = None
@@ -24,14 +23,14 @@ class DeleteAclsMatchingAcl:
     permission_type: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteAclsFilterResult:
     error_code: int16
     error_message: nullable_string = None
     matching_acls: tuple[DeleteAclsMatchingAcl, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteAclsResponse:
     """What was removed by each filter, in order."""
 
@@ -43,7 +42,7 @@ class DeleteAclsResponse:
     filter_results: tuple[DeleteAclsFilterResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteAclsFilter:
     resource_type_filter: int8
     resource_name_filter: nullable_string = None
@@ -54,7 +53,7 @@ class DeleteAclsFilter:
     permission_type: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteAclsRequest:
     """The filters."""
 

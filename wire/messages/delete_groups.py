@@ -4,19 +4,18 @@ v1: throttled responses are answered before the pause (KIP-219)
 v2: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, string
+from wire.schema import int16, int32, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeletableGroupResult:
     group_id: string
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteGroupsResponse:
     """The outcome for each group."""
 
@@ -28,7 +27,7 @@ class DeleteGroupsResponse:
     results: tuple[DeletableGroupResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteGroupsRequest:
     """Groups by id."""
 

@@ -4,26 +4,25 @@ v1: throttled responses are answered before the pause (KIP-219)
 v2: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, string
+from wire.schema import int16, int32, int64, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsPartitionResult:
     partition_index: int32
     low_watermark: int64
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsTopicResult:
     name: string
     partitions: tuple[DeleteRecordsPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsResponse:
     """The new start of each log."""
 
@@ -35,19 +34,19 @@ class DeleteRecordsResponse:
     topics: tuple[DeleteRecordsTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsPartition:
     partition_index: int32
     offset: int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsTopic:
     name: string
     partitions: tuple[DeleteRecordsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteRecordsRequest:
     """Offsets before which records are dropped; -1 for the high watermark."""
 

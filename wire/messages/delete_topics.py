@@ -8,14 +8,23 @@ v5: response error_message (KIP-599)
 v6: request topics; request without topic_names; response topic_id (KIP-516)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
-from wire.schema import int16, int32, nullable_since, nullable_string, since, string, until, uuid
+from wire.schema import (
+    int16,
+    int32,
+    message,
+    nullable_since,
+    nullable_string,
+    since,
+    string,
+    until,
+    uuid,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeletableTopicResult:
     name: nullable_string = nullable_since(6, default="")
     topic_id: uuid = since(6, default=ZERO_UUID, ignorable=True)
@@ -23,7 +32,7 @@ class DeletableTopicResult:
     error_message: nullable_string = since(5, default=None, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteTopicsResponse:
     """The outcome for each topic."""
 
@@ -35,13 +44,13 @@ class DeleteTopicsResponse:
     responses: tuple[DeletableTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteTopicState:
     name: nullable_string = None
     topic_id: uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DeleteTopicsRequest:
     """Topics by name, from v6 on by name or id; answered by the controller only."""
 

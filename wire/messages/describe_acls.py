@@ -5,13 +5,12 @@ v2: flexible
 v3: user resources (KIP-373)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, since, string
+from wire.schema import int8, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AclDescription:
     principal: string
     host: string
@@ -19,7 +18,7 @@ class AclDescription:
     permission_type: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeAclsResource:
     resource_type: int8
     resource_name: string
@@ -27,7 +26,7 @@ class DescribeAclsResource:
     acls: tuple[AclDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeAclsResponse:
     """Entries by resource."""
 
@@ -41,7 +40,7 @@ class DescribeAclsResponse:
     resources: tuple[DescribeAclsResource, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeAclsRequest:
     """A filter; null matches anything."""
 

@@ -3,13 +3,12 @@
 v1: request endpoint_type; response endpoint_type (KIP-919)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int8, int16, int32, nullable_string, since, string
+from wire.schema import boolean, int8, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeClusterBroker:
     broker_id: int32
     host: string
@@ -17,7 +16,7 @@ class DescribeClusterBroker:
     rack: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeClusterResponse:
     """The brokers that are alive."""
 
@@ -35,7 +34,7 @@ class DescribeClusterResponse:
     cluster_authorized_operations: int32 = -(2**31)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeClusterRequest:
     """Endpoint type 1 asks for brokers, 2 for controllers (KIP-700)."""
 

@@ -7,20 +7,19 @@ v3: request include_documentation; response config_type, documentation (KIP-569)
 v4: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int8, int16, int32, nullable_string, since, string, until
+from wire.schema import boolean, int8, int16, int32, message, nullable_string, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsSynonym:
     name: string
     value: nullable_string = None
     source: int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsResourceResult:
     name: string
     value: nullable_string = None
@@ -33,7 +32,7 @@ class DescribeConfigsResourceResult:
     documentation: nullable_string = since(3, default=None, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsResult:
     error_code: int16
     error_message: nullable_string = None
@@ -42,7 +41,7 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsResponse:
     """Values and where they come from."""
 
@@ -54,14 +53,14 @@ class DescribeConfigsResponse:
     results: tuple[DescribeConfigsResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsResource:
     resource_type: int8
     resource_name: string
     configuration_keys: tuple[string, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeConfigsRequest:
     """Resources, each with the keys wanted or null for all."""
 

@@ -7,13 +7,12 @@ v4: response group_instance_id (KIP-345)
 v5: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, bytes_, int16, int32, nullable_string, since, string
+from wire.schema import boolean, bytes_, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribedGroupMember:
     member_id: string
     group_instance_id: nullable_string = since(4, default=None, ignorable=True)
@@ -23,7 +22,7 @@ class DescribedGroupMember:
     member_assignment: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribedGroup:
     error_code: int16
     group_id: string
@@ -34,7 +33,7 @@ class DescribedGroup:
     authorized_operations: int32 = since(3, default=-(2**31))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeGroupsResponse:
     """One entry for each group asked for; an unknown one is in state Dead."""
 
@@ -46,7 +45,7 @@ class DescribeGroupsResponse:
     groups: tuple[DescribedGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeGroupsRequest:
     """Groups by id."""
 

@@ -5,13 +5,12 @@ v3: response error_code
 v4: response total_bytes and usable_bytes (KIP-827)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, int64, since, string
+from wire.schema import boolean, int16, int32, int64, message, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeLogDirsPartition:
     partition_index: int32
     partition_size: int64
@@ -19,13 +18,13 @@ class DescribeLogDirsPartition:
     is_future_key: boolean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeLogDirsTopic:
     name: string
     partitions: tuple[DescribeLogDirsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeLogDirsResult:
     error_code: int16
     log_dir: string
@@ -34,7 +33,7 @@ class DescribeLogDirsResult:
     usable_bytes: int64 = since(4, default=-1, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeLogDirsResponse:
     """Sizes in bytes; a lag is the log's end minus the high watermark."""
 
@@ -47,13 +46,13 @@ class DescribeLogDirsResponse:
     results: tuple[DescribeLogDirsResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribableLogDirTopic:
     topic: string
     partitions: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeLogDirsRequest:
     """The partitions of interest; None for all."""
 

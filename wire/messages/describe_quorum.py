@@ -5,13 +5,12 @@ v1: response last_fetch_timestamp, last_caught_up_timestamp (KIP-836)
 Version 2 adds names that nothing here asks for. The leader says its present time of itself.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, since, string
+from wire.schema import int16, int32, int64, message, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class QuorumReplica:
     """Times are the leader's, in milliseconds; -1 is unknown."""
 
@@ -21,7 +20,7 @@ class QuorumReplica:
     last_caught_up_timestamp: int64 = since(1, default=-1, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class QuorumPartition:
     partition_index: int32
     error_code: int16
@@ -32,13 +31,13 @@ class QuorumPartition:
     observers: tuple[QuorumReplica, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class QuorumTopic:
     topic_name: string
     partitions: tuple[QuorumPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeQuorumResponse:
     """The quorum of each partition asked for; there is one."""
 
@@ -50,18 +49,18 @@ class DescribeQuorumResponse:
     topics: tuple[QuorumTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeQuorumRequestPartition:
     partition_index: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeQuorumRequestTopic:
     topic_name: string
     partitions: tuple[DescribeQuorumRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeQuorumRequest:
     """Of `__cluster_metadata`, partition 0 (KIP-595)."""
 

@@ -1,12 +1,11 @@
 """DescribeUserScramCredentials, key 50, v0: who has which credentials, without them (KIP-554)."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, string
+from wire.schema import int8, int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CredentialInfo:
     """One credential of a user."""
 
@@ -14,7 +13,7 @@ class CredentialInfo:
     iterations: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeUserScramCredentialsResult:
     """One user's credentials."""
 
@@ -24,7 +23,7 @@ class DescribeUserScramCredentialsResult:
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeUserScramCredentialsResponse:
     """One result for each user."""
 
@@ -38,14 +37,14 @@ class DescribeUserScramCredentialsResponse:
     results: tuple[DescribeUserScramCredentialsResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UserName:
     """A user asked about."""
 
     name: string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DescribeUserScramCredentialsRequest:
     """None, or no user, asks about all."""
 

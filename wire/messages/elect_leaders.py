@@ -4,26 +4,25 @@ v1: request election_type; response error_code (KIP-460)
 v2: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, since, string
+from wire.schema import int8, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ElectLeadersPartitionResult:
     partition_id: int32
     error_code: int16
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReplicaElectionResult:
     topic: string
     partition_result: tuple[ElectLeadersPartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ElectLeadersResponse:
     """The outcome for each partition; when all were asked for, of those that needed one."""
 
@@ -36,13 +35,13 @@ class ElectLeadersResponse:
     replica_election_results: tuple[ReplicaElectionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ElectLeadersTopicPartitions:
     topic: string
     partitions: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ElectLeadersRequest:
     """The partitions; null for all. `election_type` 0 is preferred, 1 unclean."""
 

@@ -6,13 +6,12 @@ v3: flexible
 v4: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, int64, string
+from wire.schema import boolean, int16, int32, int64, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class EndTxnResponse:
     """Whether it is durable; markers are written afterwards."""
 
@@ -24,7 +23,7 @@ class EndTxnResponse:
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class EndTxnRequest:
     """The decision."""
 

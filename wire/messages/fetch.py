@@ -22,7 +22,6 @@ v16: response node_endpoints (KIP-951)
 v17: request replica_directory_id (KIP-853)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
@@ -31,6 +30,7 @@ from wire.schema import (
     int16,
     int32,
     int64,
+    message,
     nullable_string,
     records_,
     since,
@@ -41,31 +41,31 @@ from wire.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchEpochEndOffset:
     epoch: int32 = -1
     end_offset: int64 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchLeaderIdAndEpoch:
     leader_id: int32 = -1
     leader_epoch: int32 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SnapshotId:
     end_offset: int64 = -1
     epoch: int32 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AbortedTransaction:
     producer_id: int64
     first_offset: int64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchPartitionData:
     partition_index: int32
     error_code: int16
@@ -82,14 +82,14 @@ class FetchPartitionData:
     records: records_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchableTopicResponse:
     topic: string = until(12, default="", ignorable=True)
     topic_id: uuid = since(13, default=ZERO_UUID, ignorable=True)
     partitions: tuple[FetchPartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchNodeEndpoint:
     node_id: int32
     host: string
@@ -97,7 +97,7 @@ class FetchNodeEndpoint:
     rack: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchResponse:
     """Batches, which may begin before the position asked for and be cut off at the end."""
 
@@ -112,13 +112,13 @@ class FetchResponse:
     node_endpoints: tuple[FetchNodeEndpoint, ...] = tagged(0, since=16, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ReplicaState:
     replica_id: int32 = -1
     replica_epoch: int64 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchPartition:
     partition: int32
     current_leader_epoch: int32 = since(9, default=-1, ignorable=True)
@@ -129,21 +129,21 @@ class FetchPartition:
     replica_directory_id: uuid = tagged(0, since=17, default=ZERO_UUID, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchTopic:
     topic: string = until(12, default="", ignorable=True)
     topic_id: uuid = since(13, default=ZERO_UUID, ignorable=True)
     partitions: tuple[FetchPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ForgottenTopic:
     topic: string = until(12, default="", ignorable=True)
     topic_id: uuid = since(13, default=ZERO_UUID, ignorable=True)
     partitions: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FetchRequest:
     """Positions to read from; a follower names itself, a consumer does not."""
 

@@ -9,13 +9,12 @@ v5: TRANSACTION_ABORTABLE may be answered (KIP-890)
 v6: key type 2 for share groups (KIP-932)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, nullable_string, since, string, until
+from wire.schema import int8, int16, int32, message, nullable_string, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class Coordinator:
     key: string
     node_id: int32
@@ -25,7 +24,7 @@ class Coordinator:
     error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FindCoordinatorResponse:
     """The coordinator of each key."""
 
@@ -42,7 +41,7 @@ class FindCoordinatorResponse:
     coordinators: tuple[Coordinator, ...] = since(4, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FindCoordinatorRequest:
     """Keys of one kind: 0 for groups, 1 for transactional ids."""
 

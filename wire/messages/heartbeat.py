@@ -6,13 +6,12 @@ v3: request group_instance_id (KIP-345)
 v4: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, nullable_string, since, string
+from wire.schema import int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class HeartbeatResponse:
     """Tells of a rebalance by its error code."""
 
@@ -24,7 +23,7 @@ class HeartbeatResponse:
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class HeartbeatRequest:
     """Sent by every member, several times per session timeout."""
 

@@ -3,13 +3,12 @@
 v1: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int8, int16, int32, nullable_string, string
+from wire.schema import boolean, int8, int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsResourceResponse:
     error_code: int16
     error_message: nullable_string = None
@@ -17,7 +16,7 @@ class IncrementalAlterConfigsResourceResponse:
     resource_name: string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsResponse:
     """The outcome for each resource."""
 
@@ -29,21 +28,21 @@ class IncrementalAlterConfigsResponse:
     responses: tuple[IncrementalAlterConfigsResourceResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsAlterableConfig:
     name: string
     config_operation: int8
     value: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsResource:
     resource_type: int8
     resource_name: string
     configs: tuple[IncrementalAlterConfigsAlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class IncrementalAlterConfigsRequest:
     """Operations on settings: 0 set, 1 delete, 2 append, 3 subtract (KIP-339)."""
 

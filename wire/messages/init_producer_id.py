@@ -7,13 +7,12 @@ v4: PRODUCER_FENCED may be answered (KIP-588)
 v5: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, nullable_string, since
+from wire.schema import int16, int32, int64, message, nullable_string, since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class InitProducerIdResponse:
     """The id and epoch to produce with."""
 
@@ -27,7 +26,7 @@ class InitProducerIdResponse:
     producer_epoch: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class InitProducerIdRequest:
     """Transactional id, or null for an idempotent producer."""
 

@@ -11,7 +11,6 @@ v8: request reason (KIP-800)
 v9: response skip_assignment (KIP-814)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.schema import (
@@ -19,6 +18,7 @@ from wire.schema import (
     bytes_,
     int16,
     int32,
+    message,
     nullable_since,
     nullable_string,
     since,
@@ -26,14 +26,14 @@ from wire.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JoinGroupResponseMember:
     member_id: string
     group_instance_id: nullable_string = since(5, default=None, ignorable=True)
     metadata: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JoinGroupResponse:
     """The generation; its leader gets all members."""
 
@@ -52,13 +52,13 @@ class JoinGroupResponse:
     members: tuple[JoinGroupResponseMember, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JoinGroupRequestProtocol:
     name: string
     metadata: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JoinGroupRequest:
     """One member, with what it understands."""
 

@@ -11,27 +11,26 @@ v6: request leader_recovery_state (KIP-704)
 v7: request is_kraft_controller (KIP-866)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
-from wire.schema import boolean, int8, int16, int32, int64, since, string, until, uuid
+from wire.schema import boolean, int8, int16, int32, int64, message, since, string, until, uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrPartitionError:
     topic_name: string = until(4, default="", ignorable=True)
     partition_index: int32
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrTopicError:
     topic_id: uuid
     partition_errors: tuple[LeaderAndIsrPartitionError, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrResponse:
     """The outcome for each partition."""
 
@@ -44,7 +43,7 @@ class LeaderAndIsrResponse:
     topics: tuple[LeaderAndIsrTopicError, ...] = since(5, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrPartitionState:
     topic_name: string = until(1, default="", ignorable=True)
     partition_index: int32
@@ -60,21 +59,21 @@ class LeaderAndIsrPartitionState:
     leader_recovery_state: int8 = since(6, default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrTopicState:
     topic_name: string
     topic_id: uuid = since(5, default=ZERO_UUID, ignorable=True)
     partition_states: tuple[LeaderAndIsrPartitionState, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrLiveLeader:
     broker_id: int32
     host_name: string
     port: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaderAndIsrRequest:
     """State of partitions that the broker holds."""
 

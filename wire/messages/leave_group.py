@@ -7,20 +7,19 @@ v4: flexible
 v5: request reason (KIP-800)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, nullable_string, since, string, until
+from wire.schema import int16, int32, message, nullable_string, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MemberResponse:
     member_id: string
     group_instance_id: nullable_string = None
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaveGroupResponse:
     """The outcome for each member."""
 
@@ -33,14 +32,14 @@ class LeaveGroupResponse:
     members: tuple[MemberResponse, ...] = since(3, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MemberIdentity:
     member_id: string
     group_instance_id: nullable_string = None
     reason: nullable_string = since(5, default=None, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LeaveGroupRequest:
     """One member, or from v3 on several."""
 

@@ -7,13 +7,12 @@ v4: request states_filter; response group_state (KIP-518)
 v5: request types_filter; response group_type (KIP-848)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, since, string
+from wire.schema import int16, int32, message, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListedGroup:
     group_id: string
     protocol_type: string
@@ -21,7 +20,7 @@ class ListedGroup:
     group_type: string = since(5, default="", ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListGroupsResponse:
     """The groups of one broker."""
 
@@ -34,7 +33,7 @@ class ListGroupsResponse:
     groups: tuple[ListedGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListGroupsRequest:
     """Filters, both empty for all groups."""
 

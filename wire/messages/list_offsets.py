@@ -12,13 +12,12 @@ v8: time -4 asks for the local log start (KIP-405)
 v9: time -5 asks for the last tiered offset (KIP-1005)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int8, int16, int32, int64, since, string, until
+from wire.schema import int8, int16, int32, int64, message, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsPartitionResponse:
     partition_index: int32
     error_code: int16
@@ -28,13 +27,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int32 = since(4, default=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsTopicResponse:
     name: string
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsResponse:
     """One offset for each partition."""
 
@@ -46,7 +45,7 @@ class ListOffsetsResponse:
     topics: tuple[ListOffsetsTopicResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsPartition:
     partition_index: int32
     current_leader_epoch: int32 = since(4, default=-1, ignorable=True)
@@ -54,13 +53,13 @@ class ListOffsetsPartition:
     max_num_offsets: int32 = until(0, default=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsTopic:
     name: string
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListOffsetsRequest:
     """Times in milliseconds, or -1 for the end and -2 for the start of a log."""
 

@@ -1,12 +1,11 @@
 """ListPartitionReassignments, key 46, v0: which moves are under way (KIP-455). Flexible."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, nullable_string, string
+from wire.schema import int16, int32, message, nullable_string, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OngoingPartitionReassignment:
     partition_index: int32
     replicas: tuple[int32, ...]
@@ -14,13 +13,13 @@ class OngoingPartitionReassignment:
     removing_replicas: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OngoingTopicReassignment:
     name: string
     partitions: tuple[OngoingPartitionReassignment, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListPartitionReassignmentsResponse:
     """Each partition that is on the move."""
 
@@ -34,13 +33,13 @@ class ListPartitionReassignmentsResponse:
     topics: tuple[OngoingTopicReassignment, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListPartitionReassignmentsTopics:
     name: string
     partition_indexes: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ListPartitionReassignmentsRequest:
     """The partitions asked about; null for all."""
 

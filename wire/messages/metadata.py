@@ -16,14 +16,23 @@ v11: request without include_cluster_authorized_operations; response without
 v12: topics may be asked for by id (KIP-516)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
-from wire.schema import boolean, int16, int32, nullable_since, nullable_string, since, string, uuid
+from wire.schema import (
+    boolean,
+    int16,
+    int32,
+    message,
+    nullable_since,
+    nullable_string,
+    since,
+    string,
+    uuid,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataResponseBroker:
     node_id: int32
     host: string
@@ -31,7 +40,7 @@ class MetadataResponseBroker:
     rack: nullable_string = since(1, default=None, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataResponsePartition:
     error_code: int16
     partition_index: int32
@@ -42,7 +51,7 @@ class MetadataResponsePartition:
     offline_replicas: tuple[int32, ...] = since(5, default=(), ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataResponseTopic:
     error_code: int16
     name: nullable_string = nullable_since(12, default="")
@@ -52,7 +61,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int32 = since(8, default=-(2**31))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataResponse:
     """The cluster as one broker sees it."""
 
@@ -68,13 +77,13 @@ class MetadataResponse:
     cluster_authorized_operations: int32 = since(8, until=10, default=-(2**31))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataRequestTopic:
     topic_id: uuid = since(10, default=ZERO_UUID, ignorable=True)
     name: nullable_string = nullable_since(10, default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class MetadataRequest:
     """Ask for some topics or, with null (an empty list in v0), for all."""
 

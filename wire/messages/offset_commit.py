@@ -12,25 +12,24 @@ v8: flexible
 v9: errors of the new group protocol may be answered (KIP-848)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, nullable_string, since, string
+from wire.schema import int16, int32, int64, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitResponsePartition:
     partition_index: int32
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitResponseTopic:
     name: string
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitResponse:
     """One error code for each partition."""
 
@@ -42,7 +41,7 @@ class OffsetCommitResponse:
     topics: tuple[OffsetCommitResponseTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitRequestPartition:
     partition_index: int32
     committed_offset: int64
@@ -51,13 +50,13 @@ class OffsetCommitRequestPartition:
     committed_metadata: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitRequestTopic:
     name: string
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetCommitRequest:
     """Positions; generation -1 with an empty member is a commit from outside the group."""
 

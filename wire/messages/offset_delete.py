@@ -1,24 +1,23 @@
 """OffsetDelete, key 47, v0-0: forget positions of a group for topics it is not subscribed to."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import NEVER_FLEXIBLE, int16, int32, string
+from wire.schema import NEVER_FLEXIBLE, int16, int32, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteResponsePartition:
     partition_index: int32
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteResponseTopic:
     name: string
     partitions: tuple[OffsetDeleteResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteResponse:
     """The outcome for each partition."""
 
@@ -31,18 +30,18 @@ class OffsetDeleteResponse:
     topics: tuple[OffsetDeleteResponseTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteRequestPartition:
     partition_index: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteRequestTopic:
     name: string
     partitions: tuple[OffsetDeleteRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetDeleteRequest:
     """Partitions of one group (KIP-496)."""
 

@@ -12,13 +12,12 @@ v8: request groups; request without group_id, topics; response groups; response 
 v9: request member_id, member_epoch (KIP-848)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, int64, nullable_string, since, string, until
+from wire.schema import boolean, int16, int32, int64, message, nullable_string, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponsePartition:
     partition_index: int32
     committed_offset: int64
@@ -27,13 +26,13 @@ class OffsetFetchResponsePartition:
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponseTopic:
     name: string
     partitions: tuple[OffsetFetchResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponsePartitions:
     partition_index: int32
     committed_offset: int64
@@ -42,20 +41,20 @@ class OffsetFetchResponsePartitions:
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponseTopics:
     name: string
     partitions: tuple[OffsetFetchResponsePartitions, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponseGroup:
     group_id: string
     topics: tuple[OffsetFetchResponseTopics, ...]
     error_code: int16 = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchResponse:
     """Positions; -1 where nothing is stored."""
 
@@ -69,19 +68,19 @@ class OffsetFetchResponse:
     groups: tuple[OffsetFetchResponseGroup, ...] = since(8, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchRequestTopic:
     name: string
     partition_indexes: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchRequestTopics:
     name: string
     partition_indexes: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchRequestGroup:
     group_id: string
     member_id: nullable_string = since(9, default=None, ignorable=True)
@@ -89,7 +88,7 @@ class OffsetFetchRequestGroup:
     topics: tuple[OffsetFetchRequestTopics, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetFetchRequest:
     """Partitions of one group, from v8 on of several; null for all of them."""
 

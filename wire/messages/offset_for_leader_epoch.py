@@ -6,13 +6,12 @@ v3: request replica_id (KIP-320)
 v4: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, since, string
+from wire.schema import int16, int32, int64, message, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderEpochEpochEndOffset:
     error_code: int16
     partition: int32
@@ -20,13 +19,13 @@ class OffsetForLeaderEpochEpochEndOffset:
     end_offset: int64 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderTopicResult:
     topic: string
     partitions: tuple[OffsetForLeaderEpochEpochEndOffset, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderEpochResponse:
     """End offset of the largest epoch not above the one asked for."""
 
@@ -38,20 +37,20 @@ class OffsetForLeaderEpochResponse:
     topics: tuple[OffsetForLeaderTopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderPartition:
     partition: int32
     current_leader_epoch: int32 = since(2, default=-1, ignorable=True)
     leader_epoch: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderTopic:
     topic: string
     partitions: tuple[OffsetForLeaderPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OffsetForLeaderEpochRequest:
     """Epochs, of followers or consumers that check for divergence."""
 

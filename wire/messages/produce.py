@@ -13,25 +13,34 @@ v10: response current_leader, node_endpoints (KIP-951)
 v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, nullable_string, records_, since, string, tagged
+from wire.schema import (
+    int16,
+    int32,
+    int64,
+    message,
+    nullable_string,
+    records_,
+    since,
+    string,
+    tagged,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class BatchIndexAndErrorMessage:
     batch_index: int32
     batch_index_error_message: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ProduceLeaderIdAndEpoch:
     leader_id: int32 = -1
     leader_epoch: int32 = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class PartitionProduceResponse:
     index: int32
     error_code: int16
@@ -43,13 +52,13 @@ class PartitionProduceResponse:
     current_leader: ProduceLeaderIdAndEpoch = tagged(0, since=10, default=ProduceLeaderIdAndEpoch())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TopicProduceResponse:
     name: string
     partition_responses: tuple[PartitionProduceResponse, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ProduceNodeEndpoint:
     node_id: int32
     host: string
@@ -57,7 +66,7 @@ class ProduceNodeEndpoint:
     rack: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ProduceResponse:
     """Where each partition's batch went."""
 
@@ -70,19 +79,19 @@ class ProduceResponse:
     node_endpoints: tuple[ProduceNodeEndpoint, ...] = tagged(0, since=10, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class PartitionProduceData:
     index: int32
     records: records_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TopicProduceData:
     name: string
     partition_data: tuple[PartitionProduceData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ProduceRequest:
     """Batches for some partitions, one each; with `acks` 0 nothing is answered."""
 

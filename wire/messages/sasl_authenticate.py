@@ -4,13 +4,12 @@ v1: response session_lifetime_ms (KIP-368)
 v2: flexible
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import bytes_, int16, int64, nullable_string, since
+from wire.schema import bytes_, int16, int64, message, nullable_string, since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SaslAuthenticateResponse:
     """Bytes of the mechanism, and how long the session may last."""
 
@@ -24,7 +23,7 @@ class SaslAuthenticateResponse:
     session_lifetime_ms: int64 = since(1, default=0, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SaslAuthenticateRequest:
     """Bytes of the mechanism."""
 

@@ -3,13 +3,12 @@
 v1: authentication follows in SaslAuthenticate (KIP-152)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import NEVER_FLEXIBLE, int16, string
+from wire.schema import NEVER_FLEXIBLE, int16, message, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SaslHandshakeResponse:
     """The mechanisms enabled."""
 
@@ -21,7 +20,7 @@ class SaslHandshakeResponse:
     mechanisms: tuple[string, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SaslHandshakeRequest:
     """The mechanism wanted."""
 

@@ -7,20 +7,19 @@ v3: request topic_states; request without delete_partitions, topics (KIP-570)
 v4: request is_kraft_controller (KIP-866)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import boolean, int16, int32, int64, since, string, until
+from wire.schema import boolean, int16, int32, int64, message, since, string, until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaPartitionError:
     topic_name: string
     partition_index: int32
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaResponse:
     """The outcome for each partition."""
 
@@ -32,32 +31,32 @@ class StopReplicaResponse:
     partition_errors: tuple[StopReplicaPartitionError, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaPartitionV0:
     topic_name: string
     partition_index: int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaTopicV1:
     name: string
     partition_indexes: tuple[int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaPartitionState:
     partition_index: int32
     leader_epoch: int32 = -1
     delete_partition: boolean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaTopicState:
     topic_name: string
     partition_states: tuple[StopReplicaPartitionState, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class StopReplicaRequest:
     """Replicas to stop; `topic_states` from v3 on."""
 

@@ -7,13 +7,12 @@ v4: flexible
 v5: request protocol_type, protocol_name; response protocol_type, protocol_name (KIP-559)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import bytes_, int16, int32, nullable_string, since, string
+from wire.schema import bytes_, int16, int32, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SyncGroupResponse:
     """The assignment of one member."""
 
@@ -28,13 +27,13 @@ class SyncGroupResponse:
     assignment: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SyncGroupRequestAssignment:
     member_id: string
     assignment: bytes_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SyncGroupRequest:
     """Assignments from the leader, none from the others."""
 

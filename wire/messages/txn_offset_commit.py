@@ -6,25 +6,24 @@ v3: request generation_id, member_id, group_instance_id; flexible (KIP-447)
 v4: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from wire.schema import int16, int32, int64, nullable_string, since, string
+from wire.schema import int16, int32, int64, message, nullable_string, since, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitResponsePartition:
     partition_index: int32
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitResponseTopic:
     name: string
     partitions: tuple[TxnOffsetCommitResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitResponse:
     """One error code for each partition."""
 
@@ -36,7 +35,7 @@ class TxnOffsetCommitResponse:
     topics: tuple[TxnOffsetCommitResponseTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitRequestPartition:
     partition_index: int32
     committed_offset: int64
@@ -44,13 +43,13 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: nullable_string = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitRequestTopic:
     name: string
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TxnOffsetCommitRequest:
     """Positions that count once the transaction commits."""
 

@@ -12,7 +12,6 @@ v7: request topic_id (KIP-516)
 v8: request is_kraft_controller, type (KIP-866)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.primitives import ZERO_UUID
@@ -22,6 +21,7 @@ from wire.schema import (
     int16,
     int32,
     int64,
+    message,
     nullable_string,
     since,
     string,
@@ -31,7 +31,7 @@ from wire.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataResponse:
     """Whether it was taken in."""
 
@@ -42,7 +42,7 @@ class UpdateMetadataResponse:
     error_code: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataPartitionState:
     topic_name: string = until(4, default="", ignorable=True)
     partition_index: int32
@@ -55,14 +55,14 @@ class UpdateMetadataPartitionState:
     offline_replicas: tuple[int32, ...] = since(4, default=(), ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataTopicState:
     topic_name: string
     topic_id: uuid = since(7, default=ZERO_UUID, ignorable=True)
     partition_states: tuple[UpdateMetadataPartitionState, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataEndpoint:
     port: int32
     host: string
@@ -70,7 +70,7 @@ class UpdateMetadataEndpoint:
     security_protocol: int16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataBroker:
     id: int32
     v0_host: string = until(0, default="", ignorable=True)
@@ -79,7 +79,7 @@ class UpdateMetadataBroker:
     rack: nullable_string = since(2, default=None, ignorable=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UpdateMetadataRequest:
     """Changed partitions and all brokers that are alive."""
 

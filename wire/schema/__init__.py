@@ -1,5 +1,6 @@
 """Messages as annotated dataclasses: the vocabulary they are written in, and their codec."""
 
+from wire.schema.declaring import message
 from wire.schema.decoding import TooManyElements, decode, decode_prefix
 from wire.schema.encoding import Piece, Unencodable, encode, encode_parts, merge, pieces
 from wire.schema.plan import UnsupportedVersion
@@ -53,6 +54,7 @@ __all__ = [
     "int32",
     "int64",
     "merge",
+    "message",
     "nullable_bytes",
     "nullable_since",
     "nullable_string",

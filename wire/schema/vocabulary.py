@@ -1,6 +1,6 @@
 """The words a message is written in: annotations for types, field specifiers for versions.
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
+    @message
     class HeartbeatRequest:
         group_id: string
         generation_id: int32
