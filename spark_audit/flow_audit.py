@@ -22,7 +22,6 @@ from spark_audit.compare import (
     originals,
     strangers,
 )
-from spark_audit.data_source import scanned
 from spark_audit.explain import (
     explain_by_holes,
     holes_before_start,
@@ -31,7 +30,9 @@ from spark_audit.explain import (
     judge_holes,
     recognise_rewritten,
 )
+from spark_audit.frames import local_frame
 from spark_audit.outcomes import Kind
+from spark_audit.reading import scanned
 from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.scan_rows import RowKind
 from spark_audit.seals import CannotTell
@@ -48,7 +49,7 @@ class FlowFrames:
 
 
 Scan: TypeAlias = Callable[[SparkSession, Sequence[ScanTask]], DataFrame]
-"""Reads logs: `data_source.scanned`."""
+"""Reads logs: `reading.scanned`."""
 
 
 @contextmanager
@@ -61,10 +62,10 @@ def audit_flow(
     computed.
     """
     run = _Run(spark=spark, scan=scan, kept=[])
-    bounds = spark.createDataFrame(list(snapshot.rows()), BOUNDS)
+    bounds = local_frame(spark, snapshot.rows(), BOUNDS)
     ranges = run.read(planner.ranges())
     marked = mark_waiting(differing_windows(ranges), bounds).collect()
-    waiting = spark.createDataFrame([row for row in marked if row.waits], _MARKED)
+    waiting = local_frame(spark, (row for row in marked if row.waits), _MARKED)
     differing = [row for row in marked if not row.waits]
     judged = judge_holes(holes_of(ranges), bounds)
     if differing:
@@ -110,7 +111,7 @@ class _Run:
         self, planner: Planner, bounds: DataFrame, differing: Sequence[Row]
     ) -> DataFrame:
         """Read the records of the windows, and what else explains them, and judge them."""
-        windows = self.spark.createDataFrame([tuple(row)[:-1] for row in differing], WINDOWS)
+        windows = local_frame(self.spark, (tuple(row)[:-1] for row in differing), WINDOWS)
         records = self.read(planner.records(_named(row) for row in differing))
         found = self._originals(planner, strangers(records))
         outcomes = self.keep(align_records(records, windows, found, bounds))

@@ -1,9 +1,8 @@
 """Which stretches of which logs are read, and for what: one Spark task each. Pure."""
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from spark_audit.bounds import PartitionBounds, Snapshot
@@ -25,8 +24,8 @@ class ScanTask:
     With `wants_ranges` the rows are ranges, and reading goes on behind `stop`, up to `log_stop`,
     until the last one is whole; else they are records. Holes and failures come with both.
 
-    Where brokers want credentials, `configuration` is the file that has them: Spark shows the
-    options of a data source to whoever looks at its plans.
+    Where brokers want credentials, `configuration` is the file that has them: the way of a task to
+    its worker leads through a file of Spark's.
     """
 
     cluster: str
@@ -123,45 +122,3 @@ class Planner:
                 starts_log=split_start == first,
                 configuration=self._configuration,
             )
-
-
-def encode_tasks(tasks: Sequence[ScanTask]) -> str:
-    """Return the tasks as JSON: an option of a Spark data source is a string."""
-    return json.dumps([_encoded(task) for task in tasks])
-
-
-def decode_tasks(text: str) -> list[ScanTask]:
-    """Return what `encode_tasks` was given."""
-    return [_decoded(task) for task in json.loads(text)]
-
-
-def _encoded(task: ScanTask) -> Sequence[Any]:
-    place = task.place
-    return (
-        task.cluster,
-        task.bootstrap,
-        task.topic_id.hex,
-        (place.side.value, place.topic, place.partition, place.window),
-        (task.start, task.stop, task.log_stop),
-        task.wants_ranges,
-        task.starts_log,
-        task.configuration,
-    )
-
-
-def _decoded(task: Sequence[Any]) -> ScanTask:
-    cluster, bootstrap, topic_id, place, offsets, wants_ranges, starts_log, configuration = task
-    side, topic, partition, window = place
-    start, stop, log_stop = offsets
-    return ScanTask(
-        cluster=cluster,
-        bootstrap=tuple((host, port) for host, port in bootstrap),
-        topic_id=UUID(topic_id),
-        place=ScanPlace(side=Side(side), topic=topic, partition=partition, window=window),
-        start=start,
-        stop=stop,
-        log_stop=log_stop,
-        wants_ranges=wants_ranges,
-        starts_log=starts_log,
-        configuration=configuration,
-    )

@@ -38,9 +38,9 @@ class Result:
         self.folder = folder
 
     def append(self, findings: DataFrame, summary: DataFrame) -> None:
-        """Compute and add one flow's frames, each as one file."""
+        """Compute and add one flow's frames, each as a file for each of its partitions: one."""
         for name, frame in ((FINDINGS, findings), (SUMMARY, summary)):
-            frame.coalesce(1).write.mode("append").parquet(str(self.folder / name))
+            frame.write.mode("append").parquet(str(self.folder / name))
 
     def summary(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows of the summary."""

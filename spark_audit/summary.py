@@ -1,4 +1,7 @@
-"""Numbers per partition, and the list of findings, out of what was judged: DataFrame steps."""
+"""Numbers per partition, and the list of findings, out of what was judged: DataFrame steps.
+
+Both end in one partition, which becomes one file.
+"""
 
 from typing import Final
 
@@ -31,7 +34,8 @@ def findings(judged: DataFrame) -> DataFrame:
     """Return what is a finding, in the order in which people look for it."""
     return (
         judged.where(f.col("kind").isin([kind.value for kind in FINDINGS]))
-        .orderBy(*PARTITION, f.coalesce("source_offset", "target_offset"), "kind")
+        .repartition(1)
+        .sortWithinPartitions(*PARTITION, f.coalesce("source_offset", "target_offset"), "kind")
         .select(
             *PARTITION,
             "kind",
@@ -73,7 +77,8 @@ def partition_summary(
         bounds.join(read, on=PARTITION, how="left")
         .join(counted, on=PARTITION, how="left")
         .join(tails, on=PARTITION, how="left")
-        .orderBy(*PARTITION)
+        .repartition(1)
+        .sortWithinPartitions(*PARTITION)
         .select(
             *PARTITION,
             *_BOUNDS,

@@ -1,4 +1,4 @@
-"""Logs in memory, and a stand-in for the data source that reads them as the real one reads Kafka.
+"""Logs in memory, and a stand-in for the reading that reads them as the real one reads Kafka.
 
 Everything behind the Fetch answer is the real code; only the network is left out.
 """
