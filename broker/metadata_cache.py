@@ -7,6 +7,8 @@ from uuid import UUID
 
 import trio
 
+from wire.errors import ErrorCode
+
 NO_LEADER = -1
 
 
@@ -84,6 +86,18 @@ class MetadataCache:
         view = self._topics.get(topic)
         partition = None if view is None else view.partitions.get(index)
         return None if partition is None else self.brokers.get(partition.leader)
+
+    def why_not_led(self, topic: str, index: int) -> ErrorCode:
+        """Return what a client hears that asks for a partition which is not led here.
+
+        Before its controller has spoken a broker knows of no topic, and cannot say that there is
+        none: others may have named it as the leader already.
+        """
+        view = self._topics.get(topic)
+        is_known = view is not None and index in view.partitions
+        if is_known or not self.brokers:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def set_brokers(self, controller_id: int, brokers: Iterable[BrokerEndpoint]) -> None:
         """Replace the live brokers: every announcement names all of them, and ends with this."""

@@ -119,13 +119,7 @@ class BrokerNode:
         self._announced_failures = 0
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
-        partition = self.partitions.led(topic, index)
-        if partition is not None:
-            return partition
-        view = self.metadata.topic(topic)
-        if view is None or index not in view.partitions:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self.partitions.led(topic, index) or self.metadata.why_not_led(topic, index)
 
     async def is_registered_as(self, broker_epoch: int) -> bool:
         return await self._registration.is_present(broker_epoch)

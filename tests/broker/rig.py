@@ -111,13 +111,7 @@ class LoneNode:
         assert self.partitions.take(leadership(index, leader=leader, epoch=epoch)) is ErrorCode.NONE
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
-        partition = self.partitions.led(topic, index)
-        if partition is not None:
-            return partition
-        known = self.metadata.topic(topic)
-        if known is None or index not in known.partitions:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self.partitions.led(topic, index) or self.metadata.why_not_led(topic, index)
 
     async def is_registered_as(self, broker_epoch: int) -> bool:
         return broker_epoch == -1 or broker_epoch >= self.registered_epoch

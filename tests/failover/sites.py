@@ -158,8 +158,7 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
             **QUIET,
         }
     )
-    place = TopicPartition(topic, partition)
-    start, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
+    start, end = _ends(consumer, TopicPartition(topic, partition))
     consumer.assign([TopicPartition(topic, partition, start)])
     found: list[Message] = []
     deadline = monotonic() + READ_TIMEOUT_S
@@ -168,6 +167,20 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
         found += [message for message in consumer.consume(500, 0.02) if message.error() is None]
     consumer.close()
     return found
+
+
+def _ends(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """Ask on while a leader that others know of has not heard of it: librdkafka does not."""
+    deadline = monotonic() + READ_TIMEOUT_S
+    while True:
+        try:
+            start, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
+        except KafkaException as error:
+            if code_of(error) != KafkaError.NOT_LEADER_FOR_PARTITION or monotonic() > deadline:
+                raise
+        else:
+            return start, end
+        pause(0.1)
 
 
 def read_what_is_there(cluster: RunningCluster, topic: str) -> list[Message]:
