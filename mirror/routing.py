@@ -240,12 +240,8 @@ class _Routing:
                 count,
             )
             records = view[position + HEADER_BYTES : stop]
-            crc = crc32c_with_head(
-                under_crc,
-                records,
-                instead_of=view[position + CRC_STARTS_AT : position + HEADER_BYTES],
-                crc=crc,
-            )
+            old_head = view[position + CRC_STARTS_AT : position + HEADER_BYTES]
+            crc = crc32c_with_head(under_crc, records, instead_of=old_head, crc=crc)
             before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc)
             source += count
             size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
