@@ -19,6 +19,7 @@ from mirror.start_position import LogEnds, Stop
 from mirror.tails import sequence_fault
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from offset_translation.offset_map import OffsetMap
+from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import read_partition
@@ -28,6 +29,15 @@ AT_ONCE: Final = 64
 """From afar each takes a round trip or two, and thousands may be due together."""
 ONE_BATCH_BYTES: Final = 1
 """A broker sends one whole batch at the least."""
+UNTOLD: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.CORRUPT_MESSAGE,
+    }
+)
+"""Refusals that stay: we may not read there, it was deleted meanwhile, it is damaged. After any
+other the same question may have an answer, and nothing may be mirrored before it has."""
 
 
 class Anchor(NamedTuple):
@@ -77,13 +87,14 @@ async def find_rewritten(
     source: Ends,
     target: Ends,
     producer: MirrorProducer,
-) -> Mapping[TopicPartition, Stop]:
+) -> Mapping[TopicPartition, Stop | RequestRefused]:
     """Return why to stop where the source holds another record; raises NetworkFault.
 
     ``partitions`` are written by mirrors alone. What cannot be compared, because it was compacted,
-    is not of this producer, or we may not read it, is not wrong.
+    is not of this producer, or we may not read it, is not wrong. What a broker has refused for now
+    is to be looked at again before the partition goes on.
     """
-    found: dict[TopicPartition, Stop] = {}
+    found: dict[TopicPartition, Stop | RequestRefused] = {}
     faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(AT_ONCE)
 
@@ -91,6 +102,8 @@ async def find_rewritten(
         async with limit:
             try:
                 stop = await _compare(links, partition, anchor, producer)
+            except RequestRefused as refused:
+                found[partition.topic, partition.index] = refused
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
             else:
@@ -134,7 +147,10 @@ async def _compare(
 
 
 async def _held(cluster: Cluster, place: TopicPartition, offset: int) -> Held | None:
-    """Return what lies there, None if it was compacted, is damaged, or may not be read."""
+    """Return what lies there, None if it was compacted, is damaged, or may not be read.
+
+    Raises NetworkFault, of which RequestRefused is one.
+    """
     reader = read_partition(cluster, *place, offset, offset + 1)
     reader.fetch_bytes = ONE_BATCH_BYTES
     try:
@@ -146,6 +162,9 @@ async def _held(cluster: Cluster, place: TopicPartition, offset: int) -> Held | 
             for record in iterate_records(batch):
                 if record.offset == offset:
                     return Held(header, record)
-    except (RequestRefused, CorruptBatch):
-        pass
+    except CorruptBatch:
+        return None
+    except RequestRefused as refused:
+        if refused.code not in UNTOLD:
+            raise
     return None

@@ -45,7 +45,7 @@ from offset_translation.tail import Tail, TailGarbled
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from wire.errors import ErrorCode
-from wire.net.errors import AuthenticationFailed, NetworkFault
+from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,8 +81,8 @@ class Found(NamedTuple):
     target: Ends
     tails: Tails
     """Of targets that others write to as well."""
-    rewritten: Mapping[TopicPartition, Stop]
-    """Where one site's log is not what was mirrored from it or to it."""
+    rewritten: Mapping[TopicPartition, Stop | RequestRefused]
+    """Where one site's log is not what was mirrored from it or to it, or would not be read."""
 
 
 class Positioning:
@@ -280,8 +280,13 @@ class Positioning:
             if isinstance(tail, TailGarbled):
                 yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
                 continue
-            if key in found.rewritten:
-                yield one, found.rewritten[key]
+            rewritten = found.rewritten.get(key)
+            if isinstance(rewritten, RequestRefused):
+                self._postpone(partition, rewritten)
+                self._flow.refresh.wake()
+                continue
+            if rewritten is not None:
+                yield one, rewritten
                 continue
             seen = Situation(
                 offset_map=partition.offset_map,

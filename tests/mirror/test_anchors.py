@@ -6,13 +6,18 @@ from uuid import UUID
 import pytest
 
 from mirror.anchors import Anchor, anchor_of, find_rewritten
+from mirror.flow_state import FlowState
 from mirror.log_ends import Ends
+from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.positioning import Found, Positioning, _Tried
 from mirror.start_position import LogEnds, Stop
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeCluster
+from tests.mirror.test_policies import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.compression import Compression
 from wire.errors import ErrorCode
@@ -23,7 +28,7 @@ from wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
-from wire.net import NetworkFault
+from wire.net import NetworkFault, RequestRefused
 from wire.record_batch import Record, build_batch, stamp_append_time
 
 OURS = 7
@@ -51,7 +56,7 @@ async def found(
     *,
     target: bytes | None = None,
     change: Callable[[FakeCluster, FakeCluster], None] = lambda _, __: None,
-) -> Mapping[TopicPartition, Stop] | NetworkFault:
+) -> Mapping[TopicPartition, Stop | RequestRefused] | NetworkFault:
     """Compare offset 11 of the source with 5 of the target, both in the middle of a batch."""
     async with two_fakes() as (dc1, dc2, links):
         put(dc1, source, 12)
@@ -119,6 +124,7 @@ async def test_another_record_at_its_offset_is_found(changed: dict[str, object])
     assert isinstance(told, Mapping)
     assert told.keys() == {("orders", 0)}
     stop = told["orders", 0]
+    assert isinstance(stop, Stop)
     assert stop.state is PartitionState.SOURCE_WENT_BACK
     assert stop.reason.startswith("source offset 11 holds another record than was mirrored")
 
@@ -127,6 +133,7 @@ async def test_where_others_have_written_before_it_the_target_is_at_fault() -> N
     told = await found(of_source(value=b"written since"), target=of_target(sequence=2))
     assert isinstance(told, Mapping)
     stop = told["orders", 0]
+    assert isinstance(stop, Stop)
     assert stop.state is PartitionState.TARGET_DIVERGED
     assert "batch at target offset 3 has sequence 2: somebody else has written" in stop.reason
 
@@ -152,24 +159,71 @@ async def test_what_cannot_be_compared_is_not_wrong() -> None:
     assert await found(bytes(damaged)) == {}
 
 
-async def test_a_mirror_without_the_right_to_read_its_copy_goes_on() -> None:
+def refusing(code: ErrorCode) -> Callable[[FakeCluster, FakeCluster], None]:
+    """Let the target refuse to be read."""
+
     async def refuse(_: RequestHeader, request: FetchRequest) -> FetchResponse:
         [topic] = request.topics
         refused = FetchPartitionData(
-            partition_index=0,
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            high_watermark=-1,
-            records=b"",
+            partition_index=0, error_code=code, high_watermark=-1, records=b""
         )
         answer = FetchableTopicResponse(
             topic=topic.topic, topic_id=topic.topic_id, partitions=(refused,)
         )
         return FetchResponse(responses=(answer,))
 
-    def take_the_right(_: FakeCluster, dc2: FakeCluster) -> None:
+    def change(_: FakeCluster, dc2: FakeCluster) -> None:
         dc2.brokers[0].scripts[FetchRequest.API_KEY] = refuse
 
-    assert await found(of_source(value=b"written since"), change=take_the_right) == {}
+    return change
+
+
+async def test_a_mirror_without_the_right_to_read_its_copy_goes_on() -> None:
+    may_not = refusing(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert await found(of_source(value=b"written since"), change=may_not) == {}
+
+
+async def test_a_log_that_is_refused_for_now_does_not_count_as_looked_at() -> None:
+    told = await found(
+        of_source(value=b"written since"), change=refusing(ErrorCode.UNKNOWN_SERVER_ERROR)
+    )
+    assert isinstance(told, Mapping)
+    refused = told["orders", 0]
+    assert isinstance(refused, RequestRefused)
+    assert refused.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() -> None:
+    producer = MirrorProducer(producer_id=OURS, producer_epoch=0)
+    partitions = [
+        MirroredPartition("orders", index, topic_id=UUID(int=1), offset_map=a_map(), now_ms=0)
+        for index in range(2)
+    ]
+    places = [("orders", 0), ("orders", 1)]
+    refused = RequestRefused("fetch of orders-0 at 5", ErrorCode.UNKNOWN_SERVER_ERROR)
+    async with two_fakes() as (_, dc2, links):
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log._writer = producer
+        flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
+        for partition in partitions:
+            partition.move(PartitionState.POSITIONING, 0)
+        here, there = ENDS
+        await Positioning(flow, links, map_log)._begin(
+            [_Tried(partition, partition.attempt) for partition in partitions],
+            Found(
+                source=dict.fromkeys(places, here),
+                target=dict.fromkeys(places, there),
+                tails={},
+                rewritten={places[0]: refused},
+            ),
+        )
+    waiting, flowing = partitions
+    assert waiting.state is PartitionState.WAITING
+    assert "UNKNOWN_SERVER_ERROR" in waiting.status.reason
+    assert not waiting.is_anchored
+    assert flowing.state is PartitionState.STREAMING
+    assert flowing.is_anchored
 
 
 async def test_a_site_out_of_reach_is_a_fault_of_the_network() -> None:
