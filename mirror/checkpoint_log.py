@@ -72,6 +72,11 @@ class CheckpointLog:
         if topic is not None:
             self.applied[one.group, topic, one.partition] = one
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._unwritten) or self._is_gone
+
     def note(self, place: Place, one: Checkpoint) -> None:
         """Take what has just been committed; ``write`` makes it durable."""
         self.applied[place] = one

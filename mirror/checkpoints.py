@@ -122,7 +122,9 @@ class GroupSync:
                     await self.groups.news.wait(interval_s)
                 await trio.sleep(interval_s)
                 if self._flow.is_fetching:
-                    await self._apply(self._due())
+                    due = self._due()
+                    if due or self.groups.forgotten or self._log.is_behind:
+                        await self._apply(due)
 
     @property
     def origin(self) -> str:

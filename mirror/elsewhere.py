@@ -17,6 +17,8 @@ from wire.net.errors import NetworkFault
 from wire.net.operations import LATEST, list_offsets
 
 LOOK_S: Final = 0.2
+ALONE_LOOK_S: Final = 1.0
+"""While there is no partition of another worker."""
 REST: Final = 10
 """Between looks, this many times as long as a look takes."""
 
@@ -36,7 +38,8 @@ class Elsewhere:
         while True:
             began_s = trio.current_time()
             await self.look()
-            await trio.sleep(max(LOOK_S, REST * (trio.current_time() - began_s)))
+            least_s = LOOK_S if self._flow.elsewhere else ALONE_LOOK_S
+            await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
 
     async def look(self) -> None:
         """Read how far the others are, and the source; what cannot be had is told as a fault."""

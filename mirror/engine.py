@@ -40,7 +40,8 @@ from runtime.fault_note import FaultNote
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5
-LOOK_S: Final = 0.2
+LOOK_S: Final = 1.0
+"""Who moves a partition's leader wakes us before."""
 
 
 class Engine:

@@ -83,7 +83,7 @@ class Agenda:
             end = source_end(place)
             for group in [g for g, offset in waiting.items() if end is not None and offset <= end]:
                 due.setdefault(group, set()).add(place)
-        for place in [place for place in mirrored if place in self._unmirrored]:
+        for place in self._unmirrored.keys() & mirrored if self._unmirrored else ():
             for group in self._unmirrored.pop(place):
                 due.setdefault(group, set()).add(place)
         return due, self._of_round(now_ms, groups)

@@ -16,7 +16,7 @@ from runtime.fault_note import FaultNote
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import fetch_offsets_of, list_groups
 
-LOOK_S: Final = 0.2
+LOOK_S: Final = 1.0
 WITHOUT_POSITIONS: Final = frozenset({"share"})
 """Group types (KIP-848's ListGroups v5) that keep their progress elsewhere (KIP-932)."""
 

@@ -27,6 +27,8 @@ class Obedience:
         self._flow = flow
         self._path = path
         self._policy = f"the policy of {flow}"
+        self._applied: tuple[object, ...] = ()
+        """The flow, its settings and the orders that its partitions were brought in line with."""
 
     def see(self, node: Node | None) -> None:
         """Take the node over; raises WitnessGarbled."""
@@ -51,7 +53,10 @@ class Obedience:
         A restart is taken out by who leads once every worker has said that it is done
         (``is_obeyed``): a daemon that ends before leaves it to the next.
         """
-        apply_pauses(flow, self.orders)
+        present = flow, flow.config, self.orders
+        if list(map(id, present)) != list(map(id, self._applied)):
+            apply_pauses(flow, self.orders)
+            self._applied = present
         await self._forward(flow, zookeeper)
         await self._pass_over_begun(flow, zookeeper)
         if not self.orders.restarts or not is_placed:
@@ -150,7 +155,7 @@ class Obedience:
 
 
 def apply_pauses(flow: FlowState, orders: Orders) -> None:
-    """Bring the partitions in line with the pauses."""
+    """Bring the partitions in line with the pauses; those to come, positioning does."""
     flow.orders = orders
     now = now_ms()
     for (topic, index), partition in flow.partitions.items():

@@ -50,6 +50,8 @@ from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
 _LOG = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.1
+REST_LOOK_S: Final = 1.0
+"""Nothing waits for a place: whoever makes something wait wakes us."""
 TOGETHER: Final = 300
 """So many partitions begin in one write of the map: each takes a handful of records."""
 ALONG: Final = 1_000
@@ -57,6 +59,8 @@ ALONG: Final = 1_000
 DUE: Final = frozenset(
     {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
 )
+
+UNPLACED: Final = DUE | {PartitionState.POSITIONING}
 
 
 class _Tried(NamedTuple):
@@ -105,7 +109,12 @@ class Positioning:
                     for partition in together:
                         partition.move(PartitionState.POSITIONING, now_ms())
                     nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
-                await self._flow.position_more.wait(LOOK_S)
+                await self._flow.position_more.wait(self._rest_s())
+
+    def _rest_s(self) -> float:
+        """Return how long to the next look: soon while something may be due by then."""
+        partitions = self._flow.partitions.values()
+        return LOOK_S if any(one.state in UNPLACED for one in partitions) else REST_LOOK_S
 
     def _due(self) -> Iterable[list[MirroredPartition]]:
         if not self._flow.is_fetching:

@@ -30,11 +30,9 @@ class ReachedKeeper:
         self.fault = FaultNote(f"{flow.config.name}: places reached")
 
     async def run(self) -> None:
-        """Keep them for ever."""
-        while True:
+        """Keep them for ever, where others write."""
+        while self._flow.config.is_active_active:
             await trio.sleep(INTERVAL_S)
-            if not self._flow.config.is_active_active:
-                continue
             try:
                 await self.write()
             except NetworkFault as fault:

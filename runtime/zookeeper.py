@@ -315,9 +315,11 @@ class ZooKeeper:
         ephemerals are long gone and somebody else may have taken over.
         """
         while True:
-            await trio.sleep(0.1)
-            suspended_ms = (trio.current_time() - self._suspended_since) * 1000
-            if suspended_ms >= self._session_timeout_ms:
+            changed = self._state_changed
+            lost_at = self._suspended_since + self._session_timeout_ms / 1000
+            with trio.move_on_at(lost_at) as limit:
+                await changed.wait()
+            if limit.cancelled_caught and not changed.is_set():
                 self._enter(SessionState.LOST)
 
 

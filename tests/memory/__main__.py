@@ -1,7 +1,8 @@
 """`python -m tests.memory [--partitions N ...]`: what a mirror of so many partitions has in memory.
 
 A backlog in all partitions fills the mirror's buffers; its peak counts. Exit status: 0 it stays
-below the limits, 1 it does not.
+below the limits, 1 it does not. What it costs the processor afterwards, with nothing to mirror, is
+told beside it.
 """
 
 import argparse
@@ -29,6 +30,8 @@ from wire.net import NetworkFault, open_cluster
 EACH: Final = 250
 """Partitions of one topic at most."""
 REST_S: Final = 5.0
+AT_REST_S: Final = 10.0
+"""So long it is looked at behind that: what it does without work, it does every few seconds."""
 LOOK_S: Final = 1.0
 
 
@@ -70,13 +73,16 @@ def _watch(stage: Stage, topics: Sequence[str], workload: Workload, *, limit_s: 
     try:
         trio.run(_wait_mirrored, stage, topics, workload, limit_s)
         trio.run(trio.sleep, REST_S)
-        _, rest_bytes = cpu_and_memory(mirror.pid)
+        began_s, _ = cpu_and_memory(mirror.pid)
+        trio.run(trio.sleep, AT_REST_S)
+        ended_s, rest_bytes = cpu_and_memory(mirror.pid)
         return Footprint(
             partitions=workload.partitions * len(topics),
             mirrored_bytes=workload.value_bytes * len(topics),
             buffer_bytes=_buffers(stage, names.source),
             most_bytes=_peak(mirror),
             rest_bytes=rest_bytes,
+            rest_load=(ended_s - began_s) / AT_REST_S,
         )
     finally:
         mirror.kill()

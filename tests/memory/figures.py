@@ -22,6 +22,8 @@ class Footprint:
     """What the flow may hold by its configuration: produced and unanswered, and one fetch."""
     most_bytes: int
     rest_bytes: int
+    rest_load: float
+    """Processor time per time, with nothing left to mirror."""
 
     @property
     def limit_bytes(self) -> int:
@@ -40,7 +42,8 @@ class Footprint:
         verdict = "reached" if self.is_reached else "NOT reached"
         return (
             f"{self.partitions} partitions, {_mb(self.mirrored_bytes)} mirrored: "
-            f"{_mb(self.most_bytes)} at most, {_mb(self.rest_bytes)} at rest; "
+            f"{_mb(self.most_bytes)} at most, {_mb(self.rest_bytes)} at rest, which takes "
+            f"{self.rest_load:.1%} of a processor; "
             f"limit {_mb(self.limit_bytes)} with {_mb(self.buffer_bytes)} of buffers: {verdict}"
         )
 

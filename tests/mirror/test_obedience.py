@@ -8,6 +8,8 @@ import pytest
 from mirror.flow_state import FlowState
 from mirror.obedience import Obedience
 from mirror.orders import How, Orders, Restart, Scope
+from mirror.partition_state import PartitionState
+from runtime.flow_section import PatternSet
 from runtime.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.test_policies import flow_with
 
@@ -57,6 +59,27 @@ async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
         await put(zookeeper, restart(at_ms=2))
         await look(obedience, flow, zookeeper)
         assert flow.to_begin_anew == {"t"}
+
+
+async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resume(
+    empty_zookeeper: str,
+) -> None:
+    flow, partition = flow_with()
+    obedience, mirrored = Obedience(FLOW, PATH), flow.config
+    nothing = PatternSet(include=(), exclude=())
+    async with session_of(empty_zookeeper) as zookeeper:
+        seen = []
+        for config in (mirrored, replace(mirrored, topics=nothing), mirrored):
+            flow.take_config(config)
+            for _ in range(2):
+                await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+                seen.append(partition.state)
+    flowing, paused, waits = (
+        PartitionState.CATCHING_UP,
+        PartitionState.PAUSED,
+        PartitionState.WAITING,
+    )
+    assert seen == [flowing, flowing, paused, paused, waits, waits]
 
 
 async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
