@@ -10,6 +10,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 import failover.fence
 import failover.fence_rights
@@ -118,10 +119,13 @@ async def test_a_fence_holds_once_the_last_broker_has_heard_of_it() -> None:
         await wait_holds(cluster, PLACES)
 
 
-@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize(("every_s", "is_waited_for"), [(8, True), (11, False)])
 async def test_a_fence_that_spreads_slowly_is_waited_for_while_it_spreads(
-    monkeypatch: pytest.MonkeyPatch, *, every_s: float, is_waited_for: bool
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,  # noqa: ARG001
+    *,
+    every_s: float,
+    is_waited_for: bool,
 ) -> None:
     began = trio.current_time()
 
