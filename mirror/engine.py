@@ -174,7 +174,7 @@ class Engine:
         while True:
             for partition in self.flow.partitions.values():
                 if partition.ask_leader_again(now_ms()):
-                    self.flow.fetch_more.wake()
+                    self.flow.fetch_anew()
                 node = partition.fetched_from
                 if node >= 0 and node not in self._fetched_from:
                     self._fetched_from.add(node)

@@ -46,7 +46,8 @@ class FetchSession:
         """Begin without a session."""
         self._session_id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self._asked: dict[Place, Wanted] = {}
+        self._asked: dict[Place, Wanted | None] = {}
+        """As the broker knows it; None where it is to be told again."""
 
     def ask(self, wanted: Mapping[Place, Wanted]) -> Question:
         """Return how to ask for exactly these partitions, in this order where all are new."""
@@ -59,6 +60,28 @@ class FetchSession:
         for key, partition in asked.keys() - wanted.keys():
             forgotten.setdefault(key, []).append(partition)
         self._asked = dict(wanted)
+        return Question(Session(self._session_id, self._epoch), changed, forgotten)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker knows what it was asked for, as far as we know."""
+        return self._epoch != FIRST_EPOCH
+
+    def ask_some(self, looked: Mapping[Place, Wanted | None]) -> Question:
+        """Return how to ask for these from now on, None for not at all, and the others as before.
+
+        Only while the session is open.
+        """
+        changed: dict[TopicKey, list[Wanted]] = {}
+        forgotten: dict[TopicKey, list[int]] = {}
+        for (key, partition), one in looked.items():
+            if one is None:
+                if (key, partition) in self._asked:
+                    del self._asked[key, partition]
+                    forgotten.setdefault(key, []).append(partition)
+            elif self._asked.get((key, partition)) != one:
+                self._asked[key, partition] = one
+                changed.setdefault(key, []).append(one)
         return Question(Session(self._session_id, self._epoch), changed, forgotten)
 
     def answered(self, session_id: int) -> None:
@@ -79,4 +102,5 @@ class FetchSession:
 
     def say_again(self, place: Place) -> None:
         """Name the partition next time even if nothing changes: its answer was not used."""
-        self._asked.pop(place, None)
+        if place in self._asked:
+            self._asked[place] = None

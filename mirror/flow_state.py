@@ -94,7 +94,9 @@ class FlowState:
     is_fetching: bool = True
     """False while the flow drains or the witness is out of reach."""
     fetch_more: Wakeup = field(default_factory=Wakeup)
-    """Room in flight, a partition positioned: fetchers look again."""
+    """Room in flight: fetchers go on."""
+    changes: int = 0
+    """Grows with what others than fetchers change of what is to be fetched."""
     position_more: Wakeup = field(default_factory=Wakeup)
     """A partition is settled after an interruption, or discovered."""
     settled: Wakeup = field(default_factory=Wakeup)
@@ -201,8 +203,13 @@ class FlowState:
         if config.throttle != self.config.throttle:
             self.throttle = Throttle(config.throttle, now_ms(), self.portion)
         self.config = config
-        self.fetch_more.wake()
+        self.fetch_anew()
         self.refresh.wake()
+
+    def fetch_anew(self) -> None:
+        """A partition was positioned, its leader moved, or the like: fetchers look at all."""
+        self.changes += 1
+        self.fetch_more.wake()
 
     def take_portion(self, portion: Portion) -> None:
         """Throttle to another part of the rates."""

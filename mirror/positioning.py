@@ -214,7 +214,7 @@ class Positioning:
             else:
                 self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
-        self._flow.fetch_more.wake()
+        self._flow.fetch_anew()
 
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""

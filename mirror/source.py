@@ -2,15 +2,16 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import trio
 
+from mirror.asking import Asked, Asking, Looked, place_of
 from mirror.committed import Aborted
 from mirror.damage import behind_damage
-from mirror.fetch_session import SESSION_LOST, FetchSession, Place
+from mirror.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.flow_state import FlowState
 from mirror.lanes import Lane, lanes_for, measure_round_trip
 from mirror.links import Links
@@ -45,14 +46,6 @@ HEARD_EVERY_MS: Final = 1_000
 ONLY_LANE: Final = Lane()
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
-
-
-class _Asked(NamedTuple):
-    """A partition as it was when the request was made."""
-
-    partition: MirroredPartition
-    attempt: int
-    offset: int
 
 
 Take: TypeAlias = Callable[[MirroredPartition, Routed, int], None]
@@ -101,6 +94,9 @@ class SourceFetcher:
         self._forward = forward
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
+        self._asking = Asking(flow, node, lane)
+        self._tells_all = False
+        """Of what was looked at since the last request, not all is known any more."""
         self._named: set[int] = set()
         """Replicas that the broker has sent us to."""
         self._connection: Connection | None = None
@@ -111,57 +107,21 @@ class SourceFetcher:
     async def run(self) -> None:
         """Fetch for ever."""
         while True:
-            asked, is_complete = self._wanted()
-            if not asked:
+            may_ask = self._may_ask()
+            looked = self._asking.look() if may_ask else {}
+            if not may_ask or not self._asking.asked:
+                self._tells_all |= may_ask
                 await self._flow.fetch_more.wait(min(1.0, self._flow.throttled_s()))
                 continue
             try:
                 sent_s = trio.current_time()
-                answer = await self._fetch(asked, is_complete=is_complete)
-                if await self._take(asked, answer) < FULL_BYTES:
+                answer = await self._fetch(looked)
+                if await self._take(answer) < FULL_BYTES:
                     await trio.sleep_until(sent_s + GATHER_S)
             except NetworkFault as fault:
                 self._session.end()
-                self._fail(asked, fault)
+                self._fail(fault)
                 await trio.sleep(FAULT_PAUSE_S)
-
-    def _mine(self) -> Iterable[MirroredPartition]:
-        led = self._flow.fetched_from(self._node)
-        return led if self._lane.count == 1 else filter(self._lane.carries, led)
-
-    def _wanted(self) -> tuple[list[_Asked], bool]:
-        """Return what to ask for, and whether that is all that flows."""
-        flow = self._flow
-        if not flow.is_fetching or not flow.has_room:
-            return [], False
-        limit = flow.most_in_flight_bytes_each
-        if not flow.throttle.is_idle:
-            return self._within_throttle(limit), False
-        asked: list[_Asked] = []
-        is_complete = True
-        for partition in self._mine():
-            cursor = partition.cursor
-            if cursor is None or partition.is_announcing or partition.in_flight_bytes >= limit:
-                is_complete = False
-            else:
-                asked.append(_Asked(partition, partition.attempt, cursor.source))
-        # A broker serves partitions in the order asked until the answer is full.
-        asked.sort(key=lambda one: one.partition.in_flight_bytes)
-        return asked, is_complete
-
-    def _within_throttle(self, limit: int) -> list[_Asked]:
-        """Return what may be asked for while there are bytes to spend."""
-        flow, now = self._flow, now_ms()
-        if flow.throttle.wait_ms(None, now) > 0:
-            return []
-        return [
-            _Asked(partition, partition.attempt, partition.cursor.source)
-            for partition in self._mine()
-            if partition.cursor is not None
-            and not partition.is_announcing
-            and partition.in_flight_bytes < limit
-            and flow.throttle.wait_ms(partition.topic, now) <= 0
-        ]
 
     def _chunk_bytes(self) -> tuple[int, int]:
         """Return what to ask for at once, in all and of each partition.
@@ -175,8 +135,13 @@ class SourceFetcher:
         each = min(flow.most_in_flight_bytes_each, most)
         return most, max(config.partition_fetch_bytes, each)
 
-    async def _fetch(self, asked: Sequence[_Asked], *, is_complete: bool) -> Fetched:
-        """Ask for all of these, in words that say only what has changed; raises NetworkFault."""
+    def _may_ask(self) -> bool:
+        flow = self._flow
+        may_spend = flow.throttle.is_idle or flow.throttle.wait_ms(None, now_ms()) <= 0
+        return flow.is_fetching and flow.has_room and may_spend
+
+    async def _fetch(self, looked: Looked | None) -> Fetched:
+        """Ask for all, in words that say only what has changed; raises NetworkFault."""
         connection = await self._links.source_data.connection(self._node, self._lane.number)
         if connection is not self._connection:
             self._session.end()
@@ -188,27 +153,32 @@ class SourceFetcher:
         )
         most, each = self._chunk_bytes()
         limits = Limits(
-            MAX_WAIT_MS if is_complete else MAX_WAIT_WHEN_FULL_MS,
+            MAX_WAIT_MS if self._asking.is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
             min(throttle.chunk_bytes(None, most), room),
             config.isolation_level,
         )
-        question = self._session.ask(
-            {
-                _place(one): Wanted(
-                    one.partition.index,
-                    one.offset,
-                    throttle.chunk_bytes(one.partition.topic, each),
-                )
-                for one in asked
-            }
-        )
-        spoken = connection.version_of(FetchRequest)
-        version = version_for(spoken, (one.partition.topic_id for one in asked))
+        question = self._question(looked, each)
+        version = version_for(connection.version_of(FetchRequest), self._asking.topic_ids)
         body = request_body(version, limits, *question, config.client_rack or "")
         return await connection.ask(FetchRequest, version, [body], read_answer)
 
-    async def _take(self, asked: Sequence[_Asked], answer: Fetched) -> int:
+    def _question(self, looked: Looked | None, each: int) -> Question:
+        """Say what was looked at, or everything: where the broker does not know the rest."""
+        throttle = self._flow.throttle
+
+        def wish(one: Asked) -> Wanted:
+            partition = one.partition
+            size = throttle.chunk_bytes(partition.topic, each)
+            return Wanted(partition.index, one.offset, size)
+
+        if looked is None or self._tells_all or not self._session.is_open:
+            self._tells_all = False
+            asked = self._asking.asked
+            return self._session.ask({place: wish(one) for place, one in asked.items()})
+        return self._session.ask_some({place: one and wish(one) for place, one in looked.items()})
+
+    async def _take(self, answer: Fetched) -> int:
         """Route every partition's chunk; those with holes wait until the map has them.
 
         Return the bytes of records that came.
@@ -217,16 +187,16 @@ class SourceFetcher:
         if answer.error_code != ErrorCode.NONE:
             self._session.end()
             if answer.error_code not in SESSION_LOST:
-                self._refuse(asked, answer.error_code)
+                self._refuse(self._asking.asked.values(), answer.error_code)
             return 0
         self._session.answered(answer.session_id)
-        waiting: list[tuple[_Asked, Routed]] = []
+        waiting: list[tuple[Asked, Routed]] = []
         size = 0
         is_throttled = not self._flow.throttle.is_idle
         limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
-        for one, data in _found(asked, answer):
-            if one.partition.attempt != one.attempt or one.partition.is_announcing:
-                self._session.say_again(_place(one))
+        for one, data in self._asking.found(answer):
+            if not one.is_current or one.partition.is_announcing:
+                self._session.say_again(place_of(one.partition))
                 continue
             records = self._accept(one, data, arrived_ms)
             if not records:
@@ -236,7 +206,7 @@ class SourceFetcher:
                 self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
             routed = self._route(one.partition, data, records, arrived_ms, limit)
             if routed.starts:
-                one.partition.is_announcing = one.partition.attempt == one.attempt
+                one.partition.is_announcing = one.is_current
                 waiting.append((one, routed))
             else:
                 self._forward(one.partition, routed, arrived_ms)
@@ -244,33 +214,33 @@ class SourceFetcher:
             await self._forward_behind_holes(waiting, arrived_ms)
         if self._flow.strangers:
             await self._flow.meet()
-        self._note_heard(asked, arrived_ms)
+        self._note_heard(arrived_ms)
         return size
 
     async def _forward_behind_holes(
-        self, waiting: Sequence[tuple[_Asked, Routed]], arrived_ms: int
+        self, waiting: Sequence[tuple[Asked, Routed]], arrived_ms: int
     ) -> None:
         starts = [(one, start) for one, routed in waiting for start in routed.starts]
         for first in range(0, len(starts), RECORDS_A_WRITE):
             some = starts[first : first + RECORDS_A_WRITE]
             await self._map_log.write(partial(_announcements, some))
         for one, routed in waiting:
-            if one.partition.attempt == one.attempt:
+            if one.is_current:
                 one.partition.is_announcing = False
                 self._forward(one.partition, routed, arrived_ms)
                 one.partition.note_progress(now_ms())
 
-    def _note_heard(self, asked: Iterable[_Asked], arrived_ms: int) -> None:
+    def _note_heard(self, arrived_ms: int) -> None:
         """Take what a session's answers leave out for unchanged, every now and then."""
         self._answered_ms = arrived_ms
         if arrived_ms - self._noted_ms < HEARD_EVERY_MS:
             return
         self._noted_ms = arrived_ms
-        for one in asked:
-            if one.partition.attempt == one.attempt:
+        for one in self._asking.asked.values():
+            if one.is_current:
                 one.partition.heard_nothing_new(arrived_ms)
 
-    def _accept(self, one: _Asked, data: Found, now: int) -> memoryview | None:
+    def _accept(self, one: Asked, data: Found, now: int) -> memoryview | None:
         """Note what the source says of its end; return the records, if any came."""
         if data.error_code != ErrorCode.NONE:
             self._refuse([one], data.error_code)
@@ -287,7 +257,7 @@ class SourceFetcher:
             return self._flow.known_part(data.records)
         return data.records
 
-    def _read_from(self, one: _Asked, replica: int, now: int) -> None:
+    def _read_from(self, one: Asked, replica: int, now: int) -> None:
         """Let another fetcher go on: the leader has named a replica and sent no records."""
         if replica not in self._named:
             self._named.add(replica)
@@ -295,9 +265,9 @@ class SourceFetcher:
             told = "%s: source broker %d has replica %d fetched from, of rack %s"
             _LOG.info(told, name, self._node, replica, rack)
         one.partition.read_from(replica, now)
-        self._session.say_again(_place(one))
+        self._session.say_again(place_of(one.partition))
         self._flow.position_more.wake()
-        self._flow.fetch_more.wake()
+        self._flow.fetch_anew()
 
     def _route(
         self,
@@ -343,13 +313,13 @@ class SourceFetcher:
         else:
             self._flow.interrupt(partition, f"source: {fault}", now)
 
-    def _refuse(self, asked: Sequence[_Asked], code: int) -> None:
+    def _refuse(self, asked: Iterable[Asked], code: int) -> None:
         """Act on an error code: most pass by themselves; where to go on is worked out anew."""
         error = code_of(code)
         self._flow.measurements.fetch_errors[error.name] += 1
         now = now_ms()
         for one in asked:
-            if one.partition.attempt != one.attempt:
+            if not one.is_current:
                 continue
             one.partition.is_anchored = False
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -360,41 +330,20 @@ class SourceFetcher:
                 self._flow.interrupt(one.partition, f"source: {error.name}", now)
         self._flow.refresh.wake()
 
-    def _fail(self, asked: Sequence[_Asked], fault: NetworkFault) -> None:
+    def _fail(self, fault: NetworkFault) -> None:
         self._flow.measurements.fetch_errors[type(fault).__name__] += 1
         now = now_ms()
-        for one in asked:
-            if one.partition.attempt == one.attempt and one.partition.is_flowing:
+        for one in self._asking.asked.values():
+            if one.is_current and one.partition.is_flowing:
                 one.partition.is_anchored = False
                 self._flow.fail(one.partition, f"source broker {self._node}", fault, now)
         self._flow.refresh.wake()
 
 
-def _announcements(starts: Iterable[tuple[_Asked, PieceStart]]) -> list[MapRecord]:
+def _announcements(starts: Iterable[tuple[Asked, PieceStart]]) -> list[MapRecord]:
     """Return the piece starts of partitions that nothing has interrupted since."""
     return [
         piece_start(one.partition.topic, one.partition.index, source_start=s, target_start=t)
         for one, (s, t) in starts
-        if one.partition.attempt == one.attempt
+        if one.is_current
     ]
-
-
-def _place(one: _Asked) -> Place:
-    return (one.partition.topic, one.partition.topic_id), one.partition.index
-
-
-def _found(asked: Iterable[_Asked], answer: Fetched) -> Iterator[tuple[_Asked, Found]]:
-    """Yield what was found for each partition; since v13 topics travel by id."""
-    by_key: dict[object, dict[int, _Asked]] = {}
-    if answer.topics:
-        for one in asked:
-            name, topic_id = one.partition.topic, one.partition.topic_id
-            of_topic = by_key.get(name)
-            if of_topic is None:
-                of_topic = by_key[name] = by_key[topic_id] = {}
-            of_topic[one.partition.index] = one
-    for key, partitions in answer.topics:
-        of_topic = by_key.get(key, {})
-        for data in partitions:
-            if data.partition in of_topic:
-                yield of_topic[data.partition], data

@@ -130,7 +130,7 @@ class Discovery:
             there = self._names.on_target(topic.name)
             self._take(topic, None if target is None else target.topics.get(there))
         self._flow.position_more.wake()
-        self._flow.fetch_more.wake()
+        self._flow.fetch_anew()
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.

@@ -90,6 +90,18 @@ def test_an_answer_that_was_not_used_is_asked_for_again() -> None:
     assert session.ask(wanted).wanted == {key: [Wanted(0, 5, 9)]}
 
 
+def test_what_is_to_be_said_again_and_is_not_wanted_any_more_is_forgotten() -> None:
+    session, key = FetchSession(), TOPICS[0]
+    one, other = (Wanted(index, 5, 9) for index in range(2))
+    session.ask({(key, 0): one, (key, 1): other})
+    session.answered(4)
+    session.say_again((key, 0))
+    assert session.ask({(key, 1): other}) == Question(Session(4, 1), {}, {key: [0]})
+    session.answered(4)
+    session.say_again((key, 1))
+    assert session.ask_some({(key, 1): None}) == Question(Session(4, 2), {}, {key: [1]})
+
+
 def test_a_session_that_ends_is_named_once_more_to_be_dropped() -> None:
     session, wanted = FetchSession(), {(TOPICS[0], 0): Wanted(0, 5, 9)}
     session.ask(wanted)

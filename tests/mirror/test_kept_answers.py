@@ -26,13 +26,13 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     anything: Any = None
     map_log: Any = SlowMap()
     fetcher = SourceFetcher(1, flow, anything, map_log, forward)
-    asked, _ = fetcher._wanted()
+    fetcher._asking.look()
     partition.in_flight_bytes = 1
     partition.progress_ms = now_ms() - waits_ms
     pool, batch = BufferPool(), batch_at(0)
     frame = pool.take(len(batch))
     frame[:] = batch
-    await fetcher._take(asked, Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))
+    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))
     del frame
     assert len(kept[0].forwards) == 1
     assert _is_free(pool._buffers[0]) == (waits_ms > 0)

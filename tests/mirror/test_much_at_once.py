@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from mirror.asking import Asked
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.map_log import RECORDS_A_WRITE, MapLog
@@ -15,7 +16,7 @@ from mirror.partition_state import PartitionState
 from mirror.positioning import Found, Positioning, _Tried
 from mirror.reached import ReachedKeeper
 from mirror.routing import Cursor, Routed
-from mirror.source import SourceFetcher, _Asked
+from mirror.source import SourceFetcher
 from mirror.start_position import LogEnds
 from offset_translation.map_records import MirrorProducer, Reached, mirror_producer, reached
 from tests.doubles.fake_answers import ANSWERS
@@ -104,7 +105,7 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
             lambda _, routed, __: forwarded.append(routed),
         )
         routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
-        asked = _Asked(partition, partition.attempt, 0)
+        asked = Asked(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes([(asked, routed)], 0)
     assert forwarded == [routed]
     partition.offset_map.advance(MANY)

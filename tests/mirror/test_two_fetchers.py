@@ -69,19 +69,23 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     map_log: Any = SlowMap()
     links: Any = None
     before, after = (SourceFetcher(node, flow, links, map_log, forward) for node in (1, 2))
-    asked_before, _ = before._wanted()
+    before._asking.look()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(before._take, asked_before, answer(0, 5))
+        nursery.start_soon(before._take, answer(0, 5))
         await wait_all_tasks_blocked()
         partition.source_leader = 2
-        assert after._wanted() == ([], False)
+        after._asking.look()
+        assert not after._asking.asked
+        assert not after._asking.is_complete
         # What it was asked before, as if both had been asked at the same time.
-        await after._take(asked_before, answer(0, 5, 6))
+        after._asking.asked = before._asking.asked
+        after._asking._keys = before._asking._keys
+        await after._take(answer(0, 5, 6))
         assert forwarded == []
         map_log.may_write.set()
-    asked_after, _ = after._wanted()
-    assert [one.offset for one in asked_after] == [6]
-    await after._take(asked_after, answer(6))
+    after._asking.look()
+    assert [one.offset for one in after._asking.asked.values()] == [6]
+    await after._take(answer(6))
     assert forwarded == [0, 1, 2]
 
 
@@ -97,9 +101,10 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     )
     damaged = batch_at(1)[:-1] + b"\xff"
     records = memoryview(bytes(mirrored) + damaged)
-    asked, _ = fetcher._wanted()
-    await fetcher._take(asked, Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))
+    fetcher._asking.look()
+    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))
     assert partition.state is PartitionState.WAITING
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
-    assert [one.offset for one in fetcher._wanted()[0]] == [0]
+    fetcher._asking.look()
+    assert [one.offset for one in fetcher._asking.asked.values()] == [0]

@@ -55,7 +55,6 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 came.extend(partition.topic for _ in routed.forwards)
 
             fetcher = SourceFetcher(0, flow, links, map_log, forward)
-            asked, is_complete = fetcher._wanted()
-            answer = await fetcher._fetch(asked, is_complete=is_complete)
-            await fetcher._take(asked, answer)
+            answer = await fetcher._fetch(fetcher._asking.look())
+            await fetcher._take(answer)
     assert sorted(came) == ["a", "b"]
