@@ -2,7 +2,7 @@
 
 Of thousands of partitions a few move between two requests: those that something came of, and those
 that were held back. These are looked at; all are when somebody else has changed what is to be
-fetched (``FlowState.fetch_anew``), and every second in any case.
+fetched (``FlowState.fetch_anew``), and every few seconds in any case.
 A partition that has stopped meanwhile is at worst asked for in vain until then.
 """
 
@@ -19,7 +19,7 @@ from mirror.partition import MirroredPartition
 from runtime.clock import now_ms
 from wire.hot.fetch import Fetched, Found, TopicKey
 
-LOOK_S: Final = 1.0
+LOOK_S: Final = 5.0
 
 
 class Asked(NamedTuple):
