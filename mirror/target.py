@@ -24,7 +24,7 @@ from mirror.partition_state import PartitionState
 from mirror.routing import Forward
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
-from wire.hot.produce import Appended, Batch, read_answer, request_parts
+from wire.hot.produce import Appended, Batch, least_answer_bytes, read_answer, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault
 from wire.net.retries import code_of
@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 REQUEST_BYTES: Final = 4 * 1024 * 1024
 """A request is closed when it holds this much."""
-AT_ONCE_BYTES: Final = 1024 * 1024
+AT_ONCE_BYTES: Final = 4 * 1024 * 1024
 """Requests are composed until they hold this much together, and go to the socket in one call."""
 MAX_IN_FLIGHT_REQUESTS: Final = 2_000
 TIMEOUT_MS: Final = 30_000
@@ -65,13 +65,14 @@ _Items: TypeAlias = dict[str, dict[int, _Item]]
 class _Request:
     """One Produce under way, which the connection gives its answer."""
 
-    __slots__ = ("_items", "_line", "_version", "correlation_id", "deadline")
+    __slots__ = ("_items", "_line", "_version", "correlation_id", "deadline", "least_bytes")
 
     def __init__(self, line: "_Line", items: _Items, version: int) -> None:
         self._line = line
         self._items = items
         self._version = version
         self.correlation_id = 0
+        self.least_bytes = least_answer_bytes(items, version)
         self.deadline = 0.0
 
     def settle(self, frame: Buffer) -> None:

@@ -29,6 +29,8 @@ from wire.primitives import (
 from wire.schema import ApiMessage, Piece, Request, decode_prefix, merge, pieces
 
 SIZE_BYTES: Final = 4
+LEAST_ANSWER_BYTES: Final = 8
+"""The size and the correlation id."""
 API_VERSIONS_KEY: Final = 18
 _NO_TAGGED_FIELDS: Final = b"\x00"
 _START: Final = Struct(">hhi")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import trio
 
@@ -12,6 +13,8 @@ from wire.primitives import Buffer
 class MemoryTransport:
     """The client's end. Takes at most `room` bytes at once, if that is given."""
 
+    waits_for_least: ClassVar = True
+
     def __init__(
         self, outgoing: trio.MemorySendChannel[bytes], incoming: trio.MemoryReceiveChannel[bytes]
     ) -> None:
@@ -20,6 +23,8 @@ class MemoryTransport:
         self._held = b""
         self._closed = trio.Event()
         self.room: int | None = None
+        self.receptions = 0
+        """How many times bytes were waited for."""
 
     def send_now(self, parts: Sequence[Buffer]) -> int:
         if self._closed.is_set():
@@ -39,12 +44,13 @@ class MemoryTransport:
         if self._closed.is_set():
             raise trio.ClosedResourceError
 
-    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:  # noqa: ARG002
-        if not self._held:
+    async def receive_into(self, buffer: memoryview, least: int = 1) -> int:
+        self.receptions += 1
+        while len(self._held) < least:
             try:
-                self._held = await self._incoming.receive()
+                self._held += await self._incoming.receive()
             except trio.EndOfChannel:
-                return 0
+                break
         size = min(len(buffer), len(self._held))
         buffer[:size], self._held = self._held[:size], self._held[size:]
         return size

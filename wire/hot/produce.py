@@ -4,13 +4,13 @@ The layout is that of v9-11, which differ only in tagged fields of the answer. O
 answers that say more than where the batches went, are left to the schema codec.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
 from typing import Final, NamedTuple, TypeAlias
 
-from wire.headers import decode_response
+from wire.headers import LEAST_ANSWER_BYTES, decode_response
 from wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -88,6 +88,14 @@ def request_parts(
         before += _NO_TAGS
     parts.append(before + _NO_TAGS)
     return parts, total + len(parts[-1])
+
+
+def least_answer_bytes(topics: Mapping[str, Collection[object]], version: int) -> int:
+    """Return what the answer to a request for these partitions takes at least, with its size."""
+    if version not in BY_HAND:
+        return LEAST_ANSWER_BYTES
+    count = sum(len(partitions) for partitions in topics.values())
+    return LEAST_ANSWER_BYTES + count * _ANSWER.size
 
 
 def _message(topics: Mapping[str, Sequence[Batch]], acks: int, timeout_ms: int) -> ProduceRequest:

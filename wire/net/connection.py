@@ -43,10 +43,9 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
-_MANY_PENDING: Final = 8
-_GATHER_S: Final = 0.003
-"""With many requests unanswered, answers gather for so long: a wake-up for each costs more than
-all else that is done with it."""
+_MANY_PENDING: Final = 4
+"""With so many requests unanswered, half of the answers are waited for at once: a wake-up for each
+costs more than all else that is done with it, and the broker has the other half to go on with."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 
@@ -337,11 +336,16 @@ class Connection:
         finally:
             self.close(reason)
 
+    def _half_bytes(self) -> int:
+        """Return the least that half of the answers take together."""
+        half = islice(self._pending, len(self._pending) // 2)
+        return sum(awaiting.least_bytes for awaiting in half)
+
     async def _settle_answers(self) -> str:
         """Give each frame to the oldest pending request; return why that ended."""
         while True:
             if len(self._pending) >= _MANY_PENDING and self._frames.is_empty:
-                await trio.sleep(_GATHER_S)
+                await self._frames.gather(self._half_bytes())
             frame = await self._frames.receive()
             if frame is None:
                 return "closed by the broker"

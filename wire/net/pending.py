@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import trio
 
-from wire.headers import decode_response
+from wire.headers import LEAST_ANSWER_BYTES, decode_response
 from wire.net.errors import ConnectionClosed
 from wire.primitives import Buffer, MalformedMessage
 
@@ -28,6 +28,8 @@ class Awaiting(Protocol):
 
     correlation_id: int
     deadline: float
+    least_bytes: int
+    """No answer takes less, with its size. A reader may wait until that much has come."""
 
     def settle(self, frame: Buffer) -> None:
         """Take a whole answer, header included.
@@ -53,6 +55,7 @@ class Pending(Generic[R]):
         "_version",
         "correlation_id",
         "deadline",
+        "least_bytes",
         "sent_through",
     )
 
@@ -66,6 +69,7 @@ class Pending(Generic[R]):
         self._fault: ConnectionClosed | None = None
         self._settled: trio.Event | None = None
         self.correlation_id = 0
+        self.least_bytes = LEAST_ANSWER_BYTES
         self.deadline = deadline
         self.sent_through = 0
 

@@ -10,7 +10,7 @@ beginning with the same bytes, which is what `Connection` does; they are skipped
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -48,6 +48,7 @@ class TlsTransport:
         "_tls",
         "refusal",
     )
+    waits_for_least: ClassVar = False
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext, host: str) -> None:
         connected.settimeout(0)

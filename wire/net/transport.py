@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fcntl import ioctl
 from struct import Struct
 from termios import TIOCOUTQ
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 import trio
 
@@ -32,6 +32,9 @@ MAX_PARTS_AT_ONCE: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
 class Transport(Protocol):
     """A byte stream both ways. Faults are OSError; after `close`, trio.ClosedResourceError."""
 
+    waits_for_least: ClassVar[bool]
+    """Whether `receive_into` knows how much has come before it is read."""
+
     def send_now(self, parts: Sequence[Buffer]) -> int:
         """Hand over as many bytes as go without waiting, and return how many went: maybe 0."""
         ...
@@ -43,7 +46,7 @@ class Transport(Protocol):
     async def receive_into(self, buffer: memoryview, least: int = 1) -> int:
         """Wait for bytes, put them at the start of `buffer`, return how many; 0 at the end.
 
-        That there are `least` is waited for where the system can do so; fewer may come.
+        That there are `least` is waited for, if it `waits_for_least`; fewer may come all the same.
         """
         ...
 
@@ -60,6 +63,7 @@ class SocketTransport:
     """Plain TCP, on a socket that never blocks."""
 
     __slots__ = ("_closed", "_least", "_socket")
+    waits_for_least: ClassVar = True
 
     def __init__(self, connected: socket.socket) -> None:
         connected.settimeout(0)

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.message_strategies import messages
-from wire.headers import decode_response
-from wire.hot.produce import BY_HAND, Appended, Batch, read_answer, request_parts
+from wire.headers import LEAST_ANSWER_BYTES, SIZE_BYTES, decode_response
+from wire.hot.produce import (
+    BY_HAND,
+    Appended,
+    Batch,
+    least_answer_bytes,
+    read_answer,
+    request_parts,
+)
 from wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -75,6 +82,32 @@ def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.Data
         )
         for topic in expected.responses
     ]
+
+
+@pytest.mark.parametrize("version", FORWARDING)
+@given(wanted=topics(), says_more=st.booleans())
+def test_no_answer_is_shorter_than_the_least(
+    version: int, wanted: dict[str, list[Batch]], says_more: bool
+) -> None:
+    answer = ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=name,
+                partition_responses=tuple(
+                    PartitionProduceResponse(
+                        index=index,
+                        base_offset=-1,
+                        error_code=1,
+                        error_message="damaged" if says_more and version >= 8 else None,
+                    )
+                    for index, _, _ in batches
+                ),
+            )
+            for name, batches in wanted.items()
+        )
+    )
+    size = SIZE_BYTES + len(body(version, answer))
+    assert LEAST_ANSWER_BYTES <= least_answer_bytes(wanted, version) <= size
 
 
 @given(
