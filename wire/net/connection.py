@@ -10,10 +10,11 @@ a frame behind. A broker answers in the order in which it was asked (Kafka's rul
 that is overdue means that all behind it are: the connection is given up.
 """
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice
 from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -88,7 +89,7 @@ class Connection:
         self._versions: Mapping[int, range] = {ApiVersionsRequest.API_KEY: range(1)}
         self._next_correlation_id = 0
         self._pending: deque[Awaiting] = deque()
-        self._backlog: deque[memoryview] = deque()
+        self._backlog: deque[Piece] = deque()
         self._queued_bytes = 0
         self._sent_bytes = 0
         self._sent_more = trio.lowlevel.ParkingLot()
@@ -283,7 +284,11 @@ class Connection:
                 raise ConnectionClosed(f"{self.name}: {fault}") from fault
             self._sent_bytes += sent
         if sent < size:
-            self._backlog.extend(_left(parts, sent))
+            # Where older ones wait, nothing of these is gone, and the rest is 0.
+            whole, rest = _gone(parts, sent)
+            self._backlog.extend(islice(parts, whole, None))
+            if rest:
+                self._backlog[0] = memoryview(self._backlog[0])[rest:]
             self._has_backlog.set()
 
     def _require_right(self) -> None:
@@ -292,14 +297,12 @@ class Connection:
             self.close(NO_RIGHT)
             raise ConnectionClosed(f"{self.name}: {NO_RIGHT}")
 
-    def _drop_sent(self, sent: int) -> None:
-        while sent:
-            first = self._backlog[0]
-            if len(first) > sent:
-                self._backlog[0] = first[sent:]
-                return
-            sent -= len(first)
+    def _drop_sent(self, parts: Sequence[Piece], sent: int) -> None:
+        whole, rest = _gone(parts, sent)
+        for _ in range(whole):
             self._backlog.popleft()
+        if rest:
+            self._backlog[0] = memoryview(self._backlog[0])[rest:]
 
     async def _wait_sent(self, through: int) -> None:
         while self._sent_bytes < through:
@@ -314,9 +317,10 @@ class Connection:
                 while self._backlog:
                     await self._transport.wait_sendable()
                     self._require_right()
-                    sent = self._transport.send_now(list(islice(self._backlog, MAX_PARTS_AT_ONCE)))
+                    parts = list(islice(self._backlog, MAX_PARTS_AT_ONCE))
+                    sent = self._transport.send_now(parts)
                     self._sent_bytes += sent
-                    self._drop_sent(sent)
+                    self._drop_sent(parts, sent)
                     self._sent_more.unpark_all()
                 self._has_backlog = trio.Event()
         except (OSError, trio.ClosedResourceError, ConnectionClosed) as fault:
@@ -366,14 +370,11 @@ class Connection:
                 )
 
 
-def _left(parts: Sequence[Piece], sent: int) -> Iterator[memoryview]:
-    """Yield what of the parts lies behind the bytes sent."""
-    for part in parts:
-        if sent >= len(part):
-            sent -= len(part)
-        else:
-            yield memoryview(part)[sent:]
-            sent = 0
+def _gone(parts: Sequence[Piece], sent: int) -> tuple[int, int]:
+    """Return how many of the parts are sent as a whole, and the bytes of the next that are."""
+    ends = list(accumulate(map(len, parts)))
+    whole = bisect_right(ends, sent)
+    return whole, sent - (ends[whole - 1] if whole else 0)
 
 
 def _span(versions: range) -> str:
