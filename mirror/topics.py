@@ -354,18 +354,21 @@ class Discovery:
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
             is_new = target is not None and partition.meet_target(target.topic_id)
-            if is_new and partition.is_flowing:
+            if is_new and (partition.is_flowing or _is_positioning(partition)):
                 flow.interrupt(partition, MADE_AGAIN, now, at_once=True)
 
     def _lead(self, partition: MirroredPartition, source_leader: int, target_leader: int) -> None:
         """Follow moved leaders; what is on its way to an old one must be settled first."""
         now = now_ms()
         moved = partition.target_leader not in {-1, target_leader}
-        partition.is_anchored &= partition.source_leader == source_leader
+        is_same_source = partition.source_leader == source_leader
+        partition.is_anchored &= is_same_source
         partition.source_leader = source_leader
         partition.target_leader = target_leader
         if partition.is_flowing and moved:
             self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
+        elif _is_positioning(partition) and not is_same_source:
+            self._flow.interrupt(partition, "the source leader moved", now, at_once=True)
         if partition.state is PartitionState.DISCOVERING and target_leader < 0:
             refused = self._complaints.get(partition.target_topic)
             reason = "no leader on the target yet" if refused is None else str(refused)
@@ -373,6 +376,11 @@ class Discovery:
                 self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
             else:
                 partition.move(PartitionState.DISCOVERING, now, reason)
+
+
+def _is_positioning(partition: MirroredPartition) -> bool:
+    """Whether its place is being found, of what the clusters were before this look."""
+    return partition.state is PartitionState.POSITIONING
 
 
 def _exists(view: ClusterView, name: str) -> bool:

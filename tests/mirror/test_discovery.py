@@ -17,7 +17,7 @@ from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.positioning import Positioning
 from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
-from mirror.topics import HAS_OWN, Discovery
+from mirror.topics import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
@@ -205,3 +205,31 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         assert not list(positioning._due())
         map_log.state.topic_ids["orders"] = orders.topic_id
         assert [len(together) for together in positioning._due()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("moved", "reason"),
+    [("target", MADE_AGAIN), ("source", "the source leader moved"), ("neither", "")],
+)
+async def test_what_changes_while_a_place_is_found_has_it_found_again(
+    moved: str, reason: str
+) -> None:
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        flow.share = frozenset({("orders", 0)})
+        await looking.look()
+        partition = flow.partitions["orders", 0]
+        partition.move(PartitionState.POSITIONING, 0)
+        attempt = partition.attempt
+        if moved == "target":
+            copy.topic_id = UUID(int=8)
+        elif moved == "source":
+            orders.partitions[0].leader = 1
+        await looking.look()
+        assert partition.status.reason == reason
+        assert (partition.attempt == attempt) is (moved == "neither")
+        assert partition.is_target_new is (moved == "target")
+        due = Positioning(flow, looking._links, map_log)._due()
+        assert len(list(due)) == (moved != "neither")
