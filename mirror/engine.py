@@ -183,7 +183,7 @@ class Engine:
                     )
             await self.flow.position_more.wait(LOOK_S)
 
-    def _forward(self, partition: MirroredPartition, routed: Routed, arrived_ms: int) -> None:
+    def _forward(self, partition: MirroredPartition, routed: Routed) -> None:
         """Hand routed batches to the writer of the partition's target leader.
 
         While the flow drains, a fetch that was under way may still bring some: they come again.
@@ -191,7 +191,7 @@ class Engine:
         if not routed.forwards or not partition.is_flowing or not self.flow.is_fetching:
             return
         with self.flow.accounting(partition):
-            partition.enqueue(routed.forwards, arrived_ms)
+            partition.enqueue(routed.forwards)
         node = partition.target_leader
         writer = self._writers.get(node)
         if writer is None:

@@ -4,10 +4,9 @@ No I/O and no clock here: times are arguments, wall clock in milliseconds.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -46,7 +45,7 @@ ANOTHER_LOG: Final = frozenset(
 )
 """States in which the map may speak of other logs than are there."""
 
-_SIZE: Final[Callable[[Forward], int]] = attrgetter("size")
+_SIZE: Final[Callable[[Forward], int]] = itemgetter(Forward._fields.index("size"))
 
 
 @dataclass(slots=True)
@@ -119,8 +118,8 @@ class MirroredPartition:
         """(place, target offset) of runs that have shown and are not in the map topic yet."""
         self.attempt = 0
         """Grows with every interruption; answers to what was asked before are ignored."""
-        self.queue: deque[tuple[Forward, int]] = deque()
-        """Batches to send, each with the time at which it arrived."""
+        self.queue: deque[Forward] = deque()
+        """Batches to send."""
         self.queued_at: int | None = None
         """The target broker in whose line of ready partitions this one is."""
         self.in_flight_bytes = 0
@@ -311,7 +310,7 @@ class MirroredPartition:
         self.replica = None
         self.cursor = None
         self.is_announcing = False
-        self.in_flight_bytes -= sum(forward.size for forward, _ in self.queue)
+        self.in_flight_bytes -= sum(map(_SIZE, self.queue))
         self.queue.clear()
 
     def to_keep(self, records: memoryview, now_ms: int) -> memoryview:
@@ -322,11 +321,10 @@ class MirroredPartition:
         is_stuck = self.in_flight_bytes > 0 and now_ms - self.progress_ms > STUCK_MS
         return memoryview(bytes(records)) if is_stuck else records
 
-    def enqueue(self, forwards: Iterable[Forward], arrived_ms: int) -> None:
+    def enqueue(self, forwards: Sequence[Forward]) -> None:
         """Take batches to send."""
-        batches = list(forwards)
-        self.queue.extend(zip(batches, repeat(arrived_ms)))
-        self.in_flight_bytes += sum(map(_SIZE, batches))
+        self.queue.extend(forwards)
+        self.in_flight_bytes += sum(map(_SIZE, forwards))
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
         """Others have written before this batch, which lies further behind than was foretold."""
@@ -338,7 +336,7 @@ class MirroredPartition:
 
     def acknowledged(self, forward: Forward, now_ms: int) -> None:
         """The target holds this batch at the place foretold."""
-        place, count, source_end, _, size, _, _ = forward
+        place, count, source_end, _, size, _, _, _ = forward
         self.is_taken = True
         self.offset_map.reach(place + count)
         self.mirrored_bytes += size

@@ -8,6 +8,7 @@ gets the start of a new piece, to be durable before the data behind it is produc
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.committed import Aborted, CommittedFilter
@@ -24,14 +25,13 @@ from wire.record_batch import (
     parse_header,
     rewrite,
 )
-from wire.record_batch.checksum import crc32c, crc32c_with_head
+from wire.record_batch.checksum import SHORT_BYTES, crc32c, crc32c_with_head
 from wire.record_batch.header import (
     BEFORE_CRC,
     COMPRESSION_MASK,
     CONTROL,
     CRC_STARTS_AT,
     DELETE_HORIZON,
-    HEADER,
     HEADER_BYTES,
     LENGTH_STARTS_AT,
     LOG_APPEND_TIME,
@@ -52,6 +52,9 @@ JOINED_IN_COMPANY: Final = 4
 costs, which the batches of other partitions share."""
 JOINED_ALONE: Final = 32
 """The same where requests hold batches of a single partition."""
+
+_SEEN: Final = Struct(">qi4xbIhiqqq6xi")
+"""Of a batch's header what a forwarder looks at: neither leader epoch nor epoch and sequence."""
 
 PieceStart: TypeAlias = tuple[int, int]
 """(source offset, place): the target offset, less what others have written before it."""
@@ -81,6 +84,8 @@ class Forward(NamedTuple):
     parts: tuple[Piece, ...]
     joined: int = 1
     """Batches of the source in it."""
+    arrived_ms: int = 0
+    """When the chunk that it came with was fetched."""
 
 
 _forward: Final = tuple.__new__
@@ -107,7 +112,7 @@ class Routed:
     """Why the chunk could not be read further; what lies before it is complete."""
 
 
-def route(
+def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     chunk: Buffer | None,
     cursor: Cursor,
     *,
@@ -115,6 +120,7 @@ def route(
     producer: MirrorProducer,
     loop_ids: frozenset[int],
     join_records: int = JOINED_IN_COMPANY,
+    arrived_ms: int = 0,
 ) -> Routed:
     """Return what to produce and to announce for a chunk fetched at ``cursor.source``.
 
@@ -126,7 +132,7 @@ def route(
     either remembers the same first and last sequence, which only the same records have, or calls it
     out of order, and then the position is read off the target's end.
     """
-    routing = _Routing(cursor, producer, loop_ids, join_records)
+    routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
     if not chunk:
         return routing.finish()
     view = memoryview(chunk)
@@ -152,6 +158,7 @@ class _Routing:
     """What has been decided so far of one chunk; the cursor's fields are plain ones here."""
 
     __slots__ = (
+        "_arrived_ms",
         "_forwards",
         "_join_records",
         "_loop_ids",
@@ -171,8 +178,10 @@ class _Routing:
         producer: MirrorProducer,
         loop_ids: frozenset[int],
         join_records: int,
+        arrived_ms: int,
     ) -> None:
         self.source, self._target, self._shift = cursor
+        self._arrived_ms = arrived_ms
         self._producer = producer
         self._loop_ids = loop_ids
         self._join_records = join_records
@@ -203,12 +212,12 @@ class _Routing:
         producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
         source, target, end = self.source, self._target, len(view)
         forwards, loop_ids = self._forwards, self._loop_ids
-        join_records = self._join_records
+        join_records, arrived_ms = self._join_records, self._arrived_ms
         while end - position >= HEADER_BYTES:
             (
-                base_offset, length, _, magic, crc, attributes, last_delta,
-                base_timestamp, max_timestamp, writer, _, _, count,
-            ) = HEADER.unpack_from(view, position)  # fmt: skip
+                base_offset, length, magic, crc, attributes, last_delta,
+                base_timestamp, max_timestamp, writer, count,
+            ) = _SEEN.unpack_from(view, position)  # fmt: skip
             stop = position + LENGTH_STARTS_AT + length
             if (
                 base_offset != source
@@ -240,14 +249,16 @@ class _Routing:
                 count,
             )
             records = view[position + HEADER_BYTES : stop]
-            old_head = view[position + CRC_STARTS_AT : position + HEADER_BYTES]
-            crc = crc32c_with_head(under_crc, records, instead_of=old_head, crc=crc)
+            if length < SHORT_BYTES:
+                crc = crc32c(records, crc32c(under_crc))
+            else:
+                old_head = view[position + CRC_STARTS_AT : position + HEADER_BYTES]
+                crc = crc32c_with_head(under_crc, records, instead_of=old_head, crc=crc)
             before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc)
             source += count
             size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
-            forwards.append(
-                _forward(Forward, (target, count, source, max_timestamp, size, parts, 1))
-            )
+            fields = (target, count, source, max_timestamp, size, parts, 1, arrived_ms)
+            forwards.append(_forward(Forward, fields))
             target += count
             position = stop
         self.source, self._target = source, target
@@ -289,6 +300,7 @@ class _Routing:
                 size,
                 (head, payload),
                 joined.batches,
+                self._arrived_ms,
             )
         )
         return joined.stop
@@ -373,8 +385,8 @@ class _Routing:
     def _append(
         self, parts: tuple[Piece, ...], count: int, newest: int, size: int, joined: int = 1
     ) -> None:
-        forward = Forward(self._target, count, self.source, newest, size, parts, joined)
-        self._forwards.append(forward)
+        fields = (self._target, count, self.source, newest, size, parts, joined)
+        self._forwards.append(Forward(*fields, self._arrived_ms))
         self._target += count
 
     def _announce(self, source: int, target: int) -> None:

@@ -48,8 +48,8 @@ CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
 
 
-Take: TypeAlias = Callable[[MirroredPartition, Routed, int], None]
-"""Takes what was routed of a partition, with its time of arrival."""
+Take: TypeAlias = Callable[[MirroredPartition, Routed], None]
+"""Takes what was routed of a partition."""
 
 
 async def fetch_from(
@@ -209,17 +209,15 @@ class SourceFetcher:
                 one.partition.is_announcing = one.is_current
                 waiting.append((one, routed))
             else:
-                self._forward(one.partition, routed, arrived_ms)
+                self._forward(one.partition, routed)
         if waiting:
-            await self._forward_behind_holes(waiting, arrived_ms)
+            await self._forward_behind_holes(waiting)
         if self._flow.strangers:
             await self._flow.meet()
         self._note_heard(arrived_ms)
         return size
 
-    async def _forward_behind_holes(
-        self, waiting: Sequence[tuple[Asked, Routed]], arrived_ms: int
-    ) -> None:
+    async def _forward_behind_holes(self, waiting: Sequence[tuple[Asked, Routed]]) -> None:
         starts = [(one, start) for one, routed in waiting for start in routed.starts]
         for first in range(0, len(starts), RECORDS_A_WRITE):
             some = starts[first : first + RECORDS_A_WRITE]
@@ -227,7 +225,7 @@ class SourceFetcher:
         for one, routed in waiting:
             if one.is_current:
                 one.partition.is_announcing = False
-                self._forward(one.partition, routed, arrived_ms)
+                self._forward(one.partition, routed)
                 one.partition.note_progress(now_ms())
 
     def _note_heard(self, arrived_ms: int) -> None:
@@ -288,6 +286,7 @@ class SourceFetcher:
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
             join_records=join_records if partition.joins else 0,
+            arrived_ms=now,
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out

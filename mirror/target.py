@@ -56,8 +56,8 @@ STOPPING: Final[dict[ErrorCode, PartitionState]] = {
 }
 
 
-_Item: TypeAlias = tuple[MirroredPartition, int, Forward, int]
-"""One batch on its way: of this partition, sent in this attempt of it; when it arrived here."""
+_Item: TypeAlias = tuple[MirroredPartition, int, Forward]
+"""One batch on its way: of this partition, sent in this attempt of it."""
 _Items: TypeAlias = dict[str, dict[int, _Item]]
 """Those of one request, by the target's topic and partition."""
 
@@ -213,11 +213,11 @@ class _Line:
                 if of_topic is None:
                     of_topic, batches[topic] = items.setdefault(topic, {}), []
                 if index not in of_topic:  # one that moved away and back may be in line twice
-                    forward, arrived_ms = queue.popleft()
-                    _, _, _, _, size, parts, _ = forward
+                    forward = queue.popleft()
+                    _, _, _, _, size, parts, _, _ = forward
                     partition.sent_count += 1
                     total += size
-                    of_topic[index] = (partition, partition.attempt, forward, arrived_ms)
+                    of_topic[index] = (partition, partition.attempt, forward)
                     batches[topic].append((index, size, parts))
             if queue:
                 ready.append(partition)
@@ -238,8 +238,8 @@ class _Line:
                 item = of_topic.pop(index, None)
                 if item is None:
                     continue
-                partition, attempt, forward, arrived_ms = item
-                target_base, count, _, max_timestamp, forward_bytes, _, _ = forward
+                partition, attempt, forward = item
+                target_base, count, _, newest_ms, forward_bytes, _, _, arrived_ms = forward
                 partition.sent_count -= 1
                 partition.in_flight_bytes -= forward_bytes
                 settled += forward_bytes
@@ -256,7 +256,7 @@ class _Line:
                 records += count
                 size += forward_bytes
                 arrivals[arrived_ms] += 1
-                newest[max_timestamp] += 1
+                newest[newest_ms] += 1
         self._flow.in_flight_bytes -= settled
         for of_topic in items.values():
             for item in of_topic.values():
@@ -273,7 +273,7 @@ class _Line:
 
         Return whether the batch is on the target nevertheless, behind records of others.
         """
-        partition, attempt, forward, _ = item
+        partition, attempt, forward = item
         if attempt != partition.attempt:
             self._flow.position_more.wake()
         elif appended.error_code:
@@ -294,7 +294,7 @@ class _Line:
         return may_be
 
     def _release(self, item: _Item) -> None:
-        partition, _, forward, _ = item
+        partition, _, forward = item
         partition.sent_count -= 1
         partition.in_flight_bytes -= forward.size
         self._flow.in_flight_bytes -= forward.size
@@ -347,7 +347,7 @@ class _Line:
         now = now_ms()
         for of_topic in items.values():
             for item in of_topic.values():
-                partition, attempt, _, _ = item
+                partition, attempt, _ = item
                 self._release(item)
                 if attempt == partition.attempt:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)

@@ -62,7 +62,7 @@ async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[
         flow, partition = flow_with()
         line = _Line(0, 0, flow, links)
         with flow.accounting(partition):
-            partition.enqueue(map(forward, range(COUNT)), 0)
+            partition.enqueue([forward(place) for place in range(COUNT)])
         line.put(partition)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)

@@ -20,7 +20,7 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     partition.source_leader = 1
     kept: list[Routed] = []
 
-    def forward(_: MirroredPartition, routed: Routed, __: int) -> None:
+    def forward(_: MirroredPartition, routed: Routed) -> None:
         kept.append(routed)
 
     anything: Any = None

@@ -102,11 +102,11 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
             stage.flow,
             stage.links,
             stage.map_log,
-            lambda _, routed, __: forwarded.append(routed),
+            lambda _, routed: forwarded.append(routed),
         )
         routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
-        await fetcher._forward_behind_holes([(asked, routed)], 0)
+        await fetcher._forward_behind_holes([(asked, routed)])
     assert forwarded == [routed]
     partition.offset_map.advance(MANY)
     assert partition.offset_map.mirrored_source_end == 2 * MANY - 1

@@ -90,7 +90,7 @@ def test_lag_of_a_source_that_says_nothing_is_not_zero() -> None:
 
 def test_an_interruption_forgets_what_was_not_sent_and_waits_for_what_was() -> None:
     partition = flowing()
-    partition.enqueue([forward(0), forward(1)], 0)
+    partition.enqueue([forward(0), forward(1)])
     partition.queue.popleft()
     partition.sent_count = 1
     partition.interrupt("broken", 100)

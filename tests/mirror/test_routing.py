@@ -25,6 +25,7 @@ from wire.record_batch.checksum import SHORT_BYTES
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
 LOOP_ID = 5000
+ARRIVED_MS = 1_700_000_000_000
 START = Cursor(0, 0, 0)
 
 
@@ -51,7 +52,14 @@ def run(
     aborted: Sequence[Aborted] = (),
     loop_ids: frozenset[int] = frozenset(),
 ) -> Routed:
-    return route(chunk, cursor, aborted=aborted, producer=PRODUCER, loop_ids=loop_ids)
+    return route(
+        chunk,
+        cursor,
+        aborted=aborted,
+        producer=PRODUCER,
+        loop_ids=loop_ids,
+        arrived_ms=ARRIVED_MS,
+    )
 
 
 def arrived(routed: Routed, target_base: int = 0) -> list[Record]:
@@ -69,6 +77,7 @@ def arrived(routed: Routed, target_base: int = 0) -> list[Record]:
         assert not header.has_offset_holes
         assert header.record_count == forward.record_count
         assert forward.target_base == target_base + len(records)
+        assert forward.arrived_ms == ARRIVED_MS
         records += list(iterate_records(data))
     return records
 
@@ -107,6 +116,7 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
         producer=PRODUCER,
         loop_ids=frozenset(),
         join_records=0,
+        arrived_ms=ARRIVED_MS,
     )
     assert [b"".join(forward.parts) for forward in routed.forwards] == expected
     assert routed.cursor == Cursor(base, target + base - source, source - target)
@@ -161,6 +171,7 @@ def test_the_fewer_partitions_share_a_request_the_larger_batches_are_joined() ->
             producer=PRODUCER,
             loop_ids=frozenset(),
             join_records=join_limit(partitions),
+            arrived_ms=ARRIVED_MS,
         )
         for partitions in (1, 12)
     )

@@ -63,7 +63,7 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     flow, partition = flow_of_one()
     forwarded: list[int] = []
 
-    def forward(_: MirroredPartition, routed: Routed, __: int) -> None:
+    def forward(_: MirroredPartition, routed: Routed) -> None:
         forwarded.extend(one.target_base for one in routed.forwards)
 
     map_log: Any = SlowMap()

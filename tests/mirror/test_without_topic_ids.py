@@ -51,7 +51,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 partition.go_on(Cursor(0, 0, 0), 0)
             came: list[str] = []
 
-            def forward(partition: MirroredPartition, routed: Routed, _: int) -> None:
+            def forward(partition: MirroredPartition, routed: Routed) -> None:
                 came.extend(partition.topic for _ in routed.forwards)
 
             fetcher = SourceFetcher(0, flow, links, map_log, forward)
