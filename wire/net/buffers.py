@@ -8,12 +8,14 @@ one, is still in use.
 
 from typing import Final
 
-KEPT_BYTES: Final = 64 * 1024 * 1024
-"""What is kept at most; what is in use beyond that goes back to the system afterwards."""
+KEPT_BYTES: Final = 128 * 1024 * 1024
+"""What is kept at most; what is in use beyond that goes back to the system afterwards. A distant
+broker answers over eight connections, 8 MiB and a few bytes each."""
 _STEP_BYTES: Final = 64 * 1024
 _LARGE_BYTES: Final = 1024 * 1024
-"""From here on sizes are powers of two, so that the next answer fits again. What of a buffer is
-never written to takes no memory."""
+_LARGE_STEPS: Final = 8
+"""From a mebibyte on sizes are eighths of a power of two, so that the next answer fits again. What
+of a buffer is never written to takes no memory, but counts as kept."""
 _MAX_WASTE: Final = 2
 """A buffer serves answers down to half its size."""
 
@@ -36,9 +38,10 @@ class BufferPool:
             if size <= len(buffer) <= _MAX_WASTE * size and _is_free(buffer):
                 return memoryview(buffer)[:size]
         if size > _LARGE_BYTES:
-            fresh = bytearray(1 << (size - 1).bit_length())
+            step = (1 << (size - 1).bit_length()) // _LARGE_STEPS
         else:
-            fresh = bytearray(-(-size // _STEP_BYTES) * _STEP_BYTES)
+            step = _STEP_BYTES
+        fresh = bytearray(-(-size // step) * step)
         if self._has_room(len(fresh)):
             self._buffers.append(fresh)
             self._kept_bytes += len(fresh)

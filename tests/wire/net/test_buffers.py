@@ -26,6 +26,17 @@ def test_a_much_smaller_answer_does_not_hold_a_large_buffer() -> None:
     assert id(pool.take(200 * KIB).obj) != owner
 
 
+def test_the_answers_of_a_distant_broker_find_their_buffers_again() -> None:
+    pool = BufferPool()
+    size = 8 * 1024 * KIB + 503
+
+    def owners() -> set[int]:
+        views = [pool.take(size - KIB * lane) for lane in range(12)]
+        return {id(view.obj) for view in views}
+
+    assert owners() == owners()
+
+
 def test_more_than_the_limit_is_not_kept() -> None:
     pool = BufferPool(limit_bytes=128 * KIB)
     assert len(pool.take(500 * KIB)) == 500 * KIB
