@@ -241,7 +241,8 @@ def _parser() -> argparse.ArgumentParser:
         extent.add_argument(f"--{each.value}", dest="extent", action="store_const", const=each)
     parser.set_defaults(extent=Extent.FULL)
     parser.add_argument("--only", metavar="PART", help=PARTS_HELP)
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="rounds, at least 1")
+    told = "rounds, at least 1; unless --quick, some parts take four or five in any case"
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=told)
     return parser
 
 
