@@ -249,7 +249,7 @@ class _Routing:
                 count,
             )
             records = view[position + HEADER_BYTES : stop]
-            if length < SHORT_BYTES:
+            if length < SHORT_BYTES:  # as crc32c_with_head has it: 0.2 of 2.3 us are slice and call
                 crc = crc32c(records, crc32c(under_crc))
             else:
                 old_head = view[position + CRC_STARTS_AT : position + HEADER_BYTES]
