@@ -334,17 +334,17 @@ class MirroredPartition:
         self.new_runs.append((place, base_offset))
         self.shift = base_offset - place
 
-    def acknowledged(self, forward: Forward, now_ms: int) -> None:
-        """The target holds this batch at the place foretold."""
-        place, count, source_end, _, size, _, _, _ = forward
+    def acknowledged(self, last: Forward, size_bytes: int, now_ms: int) -> None:
+        """The target holds batches of so many bytes, up to this one, at the places foretold."""
+        source_end = last.source_end
         self.is_taken = True
-        self.offset_map.reach(place + count)
-        self.mirrored_bytes += size
+        self.offset_map.reach(last.target_base + last.record_count)
+        self.mirrored_bytes += size_bytes
         self.failures = 0
         self.progress_ms = now_ms
         self.refused_since_ms = None
         self.unauthorised_since_ms = None
-        # In a backlog this is called for every batch, and only the last one changes anything.
+        # In a backlog this is called again and again, and only the last time changes anything.
         if source_end >= self._next_look or not self.in_flight_bytes:
             self.note_progress(now_ms)
 

@@ -10,8 +10,7 @@ refuse the first batches and take a later one, behind a gap that nobody could fi
 """
 
 import logging
-from collections import defaultdict, deque
-from functools import partial
+from collections import deque
 from typing import Final, TypeAlias
 
 import trio
@@ -22,6 +21,7 @@ from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Forward
+from mirror.settling import Settling
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.hot.produce import Appended, Batch, least_answer_bytes, read_answer, request_parts
@@ -84,10 +84,6 @@ class _Request:
         self._line.lose(self._items, fault)
 
 
-_counts = partial(defaultdict[int, int], int)
-"""A Counter does the same, but in Python, and one is made for each answer."""
-
-
 class TargetWriter:
     """All that goes to one target broker, over as many connections as its distance wants."""
 
@@ -135,7 +131,10 @@ class _Line:
         self._ready: deque[MirroredPartition] = deque()
         self._has_ready = trio.Event()
         self._under_way = 0
-        """Requests that are not answered yet."""
+        """Requests of whose answer nobody has been told yet."""
+        self._answered = 0
+        """Those of them that have got it."""
+        self._settling = Settling(flow)
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
@@ -161,6 +160,7 @@ class _Line:
         """Send over one connection until it fails."""
         connection = await self._links.target_data.connection(self._node, self._lane)
         version = connection.version_of(ProduceRequest)
+        connection.when_read = self._take_over
         while connection.is_open:
             if self._under_way >= MAX_IN_FLIGHT_REQUESTS:
                 await self._flow.settled.wait(SETTLE_LOOK_S)
@@ -227,10 +227,7 @@ class _Line:
 
     def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
         """Take what the broker says of each batch of one request."""
-        now = now_ms()
-        # What was acknowledged is counted here, because the counters are far away.
-        records = size = settled = 0
-        arrivals, newest = _counts(), _counts()
+        taken = self._settling.batches
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
             for appended in partitions:
@@ -239,40 +236,40 @@ class _Line:
                 if item is None:
                     continue
                 partition, attempt, forward = item
-                target_base, count, _, newest_ms, forward_bytes, _, _, arrived_ms = forward
-                partition.sent_count -= 1
-                partition.in_flight_bytes -= forward_bytes
-                settled += forward_bytes
                 if (
                     error_code
                     or attempt != partition.attempt
-                    or base_offset != target_base + partition.shift
-                ) and not self._is_displaced(item, appended, now):
-                    continue
-                is_first = not partition.is_taken
-                partition.acknowledged(forward, now)
-                if is_first and partition.queue and partition.queued_at is None:
-                    self.put(partition)
-                records += count
-                size += forward_bytes
-                arrivals[arrived_ms] += 1
-                newest[newest_ms] += 1
-        self._flow.in_flight_bytes -= settled
+                    or base_offset != forward[0] + partition.shift
+                ) and not self._is_displaced(item, appended):
+                    self._release(item)
+                else:
+                    taken[partition].append(forward)
         for of_topic in items.values():
             for item in of_topic.values():
+                self._take_over()
                 self._release(item)
-                self._flow.interrupt(item[0], "target: no answer for the partition", now)
-        measurements = self._flow.measurements
-        measurements.records += records
-        measurements.bytes += size
-        measurements.note_acknowledged(now, arrivals, newest)
-        self._answered()
+                self._flow.interrupt(item[0], "target: no answer for the partition", now_ms())
+        self._answered += 1
 
-    def _is_displaced(self, item: _Item, appended: Appended, now: int) -> bool:
+    def _take_over(self) -> None:
+        """Let everybody know what the answers so far have said."""
+        for partition in self._settling.take_over(now_ms()):
+            if partition.queue and partition.queued_at is None:
+                self.put(partition)
+        if self._answered:
+            self._under_way -= self._answered
+            self._answered = 0
+            if self._flow.has_room:
+                self._flow.fetch_more.wake()
+            self._flow.settled.wake()
+
+    def _is_displaced(self, item: _Item, appended: Appended) -> bool:
         """Act on an answer that is not what was foretold.
 
         Return whether the batch is on the target nevertheless, behind records of others.
         """
+        self._take_over()  # what the answers before it have said
+        now = now_ms()
         partition, attempt, forward = item
         if attempt != partition.attempt:
             self._flow.position_more.wake()
@@ -298,12 +295,6 @@ class _Line:
         partition.sent_count -= 1
         partition.in_flight_bytes -= forward.size
         self._flow.in_flight_bytes -= forward.size
-
-    def _answered(self) -> None:
-        self._under_way -= 1
-        if self._flow.has_room:
-            self._flow.fetch_more.wake()
-        self._flow.settled.wake()
 
     def _diverge(
         self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
@@ -353,7 +344,8 @@ class _Line:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)
                 else:
                     self._flow.position_more.wake()
-        self._answered()
+        self._answered += 1
+        self._take_over()
 
     def _drop_line(self, fault: NetworkFault) -> None:
         """Interrupt what waits in line: behind a lost batch nothing may be sent."""

@@ -62,7 +62,7 @@ def flowing() -> MirroredPartition:
 def test_a_partition_streams_once_it_is_level_and_falls_back_when_it_stays_behind() -> None:
     partition = flowing()
     seen = [partition.state.value]
-    partition.acknowledged(forward(0, 10), 50)
+    partition.acknowledged(forward(0, 10), 100, 50)
     seen.append(partition.state.value)
     partition.heard(source_end=20, readable_end=20, now_ms=100)
     seen.append(partition.state.value)
@@ -74,7 +74,7 @@ def test_a_partition_streams_once_it_is_level_and_falls_back_when_it_stays_behin
 def test_lag_is_the_time_since_it_was_level_and_unknown_before() -> None:
     partition = flowing()
     assert partition.lag_ms(1_000) is None
-    partition.acknowledged(forward(0, 10), 1_000)
+    partition.acknowledged(forward(0, 10), 100, 1_000)
     partition.heard(source_end=10, readable_end=10, now_ms=1_500)
     assert partition.lag_ms(1_600) == 0
     partition.heard(source_end=12, readable_end=12, now_ms=2_000)
@@ -83,7 +83,7 @@ def test_lag_is_the_time_since_it_was_level_and_unknown_before() -> None:
 
 def test_lag_of_a_source_that_says_nothing_is_not_zero() -> None:
     partition = flowing()
-    partition.acknowledged(forward(0, 10), 1_000)
+    partition.acknowledged(forward(0, 10), 100, 1_000)
     partition.heard(source_end=10, readable_end=10, now_ms=1_500)
     assert partition.lag_ms(60_000) == 58_500
 

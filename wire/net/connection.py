@@ -27,7 +27,7 @@ from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
 from wire.net.pending import Awaiting, Pending
-from wire.net.transport import MAX_PARTS_AT_ONCE, Transport
+from wire.net.transport import Transport
 from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
 from wire.schema import AnyRequest, Piece, Request
 
@@ -56,6 +56,10 @@ def always() -> bool:
     return True
 
 
+def _nothing() -> None:
+    """Nobody has put anything off."""
+
+
 class Session(Protocol):
     """An authentication that ends; whoever wants to send waits until it is renewed (KIP-368)."""
 
@@ -81,6 +85,8 @@ class Connection:
         self.session: Session | None = None
         """Set once authenticated, if that has to be renewed."""
         self.may_send: MaySend = always
+        self.when_read: Callable[[], None] = _nothing
+        """Called when all answers that had come are given out, before anybody else runs."""
         self._transport = transport
         self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
@@ -89,10 +95,14 @@ class Connection:
         self._versions: Mapping[int, range] = {ApiVersionsRequest.API_KEY: range(1)}
         self._next_correlation_id = 0
         self._pending: deque[Awaiting] = deque()
-        self._backlog: deque[Piece] = deque()
+        self._backlog: list[Piece] = []
+        self._ends: list[int] = []
+        """Where each part of the backlog ends, counted as `_queued_bytes` is."""
         self._queued_bytes = 0
         self._sent_bytes = 0
-        self._sent_more = trio.lowlevel.ParkingLot()
+        self._sent_enough = trio.lowlevel.ParkingLot()
+        self._enough_bytes = _NEVER
+        """With so many sent somebody is to be woken; fewer would only be a wake-up in vain."""
         self._has_backlog = trio.Event()
         self._overdue = trio.CancelScope()
         self._expected_by = _NEVER
@@ -114,13 +124,15 @@ class Connection:
             return
         self._closed_because = reason
         self._transport.close()
+        self.when_read()
         now = trio.current_time()
         while self._pending:
             pending = self._pending.popleft()
             kind = RequestTimedOut if pending.deadline <= now else ConnectionClosed
             pending.fail(kind(f"{self.name}: {reason}"))
         self._backlog.clear()
-        self._sent_more.unpark_all()
+        self._ends.clear()
+        self._sent_enough.unpark_all()
         self._has_backlog.set()
 
     def learn_versions(self, versions: Mapping[int, range]) -> None:
@@ -181,9 +193,11 @@ class Connection:
         questions: Sequence[Question],
         timeout_ms: int | None = None,
     ) -> None:
-        """Send bodies encoded by hand, a request each, in one go; return as `send` does.
+        """Send bodies encoded by hand, a request each, in one go.
 
-        Where it raises, nobody hears anything; a fault after that goes to those who wait alone.
+        Return once all that was to be sent before is with the socket, so that it always has more to
+        take. Where it raises, nobody hears anything; a fault after that goes to those who wait
+        alone. Bodies must stay unchanged as records in `send`.
         """
         if self.session is not None:
             await self.session.wait_fresh()
@@ -205,9 +219,10 @@ class Connection:
             total += _SIZE_BYTES + size
             self._await_answer(awaiting)
         with suppress(ConnectionClosed):  # whoever waits has been told
+            before = self._queued_bytes
             self._write_now(parts, total)
-            if self._sent_bytes < self._queued_bytes:
-                await self._wait_sent(self._queued_bytes)
+            if self._sent_bytes < before:
+                await self._wait_sent(before)
 
     async def ask(
         self,
@@ -274,6 +289,7 @@ class Connection:
     def _write_now(self, parts: list[Piece], size: int) -> None:
         """Hand over what the socket takes, if nothing older waits; leave the rest to `_write`."""
         self._require_right()
+        queued = self._queued_bytes
         self._queued_bytes += size
         sent = 0
         if not self._backlog:
@@ -282,14 +298,12 @@ class Connection:
             except (OSError, trio.ClosedResourceError) as fault:
                 self.close(str(fault))
                 raise ConnectionClosed(f"{self.name}: {fault}") from fault
-            self._sent_bytes += sent
         if sent < size:
-            # Where older ones wait, nothing of these is gone, and the rest is 0.
-            whole, rest = _gone(parts, sent)
-            self._backlog.extend(islice(parts, whole, None))
-            if rest:
-                self._backlog[0] = memoryview(self._backlog[0])[rest:]
+            self._backlog += parts
+            self._ends += islice(accumulate(map(len, parts), initial=queued), 1, None)
             self._has_backlog.set()
+        if sent:
+            self._note_sent(sent)
 
     def _require_right(self) -> None:
         """Close without another byte, in the middle of a frame too, who has lost the right."""
@@ -297,18 +311,24 @@ class Connection:
             self.close(NO_RIGHT)
             raise ConnectionClosed(f"{self.name}: {NO_RIGHT}")
 
-    def _drop_sent(self, parts: Sequence[Piece], sent: int) -> None:
-        whole, rest = _gone(parts, sent)
-        for _ in range(whole):
-            self._backlog.popleft()
-        if rest:
-            self._backlog[0] = memoryview(self._backlog[0])[rest:]
+    def _note_sent(self, sent: int) -> None:
+        self._sent_bytes += sent
+        if self._backlog:
+            whole = bisect_right(self._ends, self._sent_bytes)
+            del self._backlog[:whole], self._ends[:whole]
+        if self._backlog:
+            first = self._backlog[0]
+            self._backlog[0] = memoryview(first)[len(first) + self._sent_bytes - self._ends[0] :]
+        if self._sent_bytes >= self._enough_bytes:
+            self._enough_bytes = _NEVER
+            self._sent_enough.unpark_all()
 
     async def _wait_sent(self, through: int) -> None:
         while self._sent_bytes < through:
             if self._closed_because is not None:
                 raise ConnectionClosed(f"{self.name}: {self._closed_because}")
-            await self._sent_more.park()
+            self._enough_bytes = min(self._enough_bytes, through)
+            await self._sent_enough.park()
 
     async def _write(self) -> None:
         try:
@@ -317,11 +337,7 @@ class Connection:
                 while self._backlog:
                     await self._transport.wait_sendable()
                     self._require_right()
-                    parts = list(islice(self._backlog, MAX_PARTS_AT_ONCE))
-                    sent = self._transport.send_now(parts)
-                    self._sent_bytes += sent
-                    self._drop_sent(parts, sent)
-                    self._sent_more.unpark_all()
+                    self._note_sent(self._transport.send_now(self._backlog))
                 self._has_backlog = trio.Event()
         except (OSError, trio.ClosedResourceError, ConnectionClosed) as fault:
             self.close(str(fault))
@@ -348,8 +364,10 @@ class Connection:
     async def _settle_answers(self) -> str:
         """Give each frame to the oldest pending request; return why that ended."""
         while True:
-            if len(self._pending) >= _MANY_PENDING and self._frames.is_empty:
-                await self._frames.gather(self._half_bytes())
+            if not self._frames.holds_another:
+                self.when_read()
+                if len(self._pending) >= _MANY_PENDING and self._frames.is_empty:
+                    await self._frames.gather(self._half_bytes())
             frame = await self._frames.receive()
             if frame is None:
                 return "closed by the broker"
@@ -368,13 +386,6 @@ class Connection:
                 self._expect_by(
                     self._pending[0].deadline + self._request_timeout_ms / 1_000 * _SLACK
                 )
-
-
-def _gone(parts: Sequence[Piece], sent: int) -> tuple[int, int]:
-    """Return how many of the parts are sent as a whole, and the bytes of the next that are."""
-    ends = list(accumulate(map(len, parts)))
-    whole = bisect_right(ends, sent)
-    return whole, sent - (ends[whole - 1] if whole else 0)
 
 
 def _span(versions: range) -> str:

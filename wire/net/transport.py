@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from fcntl import ioctl
+from functools import cache
 from struct import Struct
 from termios import TIOCOUTQ
 from typing import ClassVar, Final, Protocol, TypeAlias
@@ -23,6 +24,9 @@ Address: TypeAlias = tuple[str, int]
 CONNECT_TIMEOUT_S: Final = 10.0
 SYSTEMS_OWN: Final = 0
 """For how much may wait unsent in a socket, and for how long: what the system's settings say."""
+SEND_BYTES: Final = 4 * 1024 * 1024
+"""What may wait in a socket to be sent, where the system lets that be set (net.core.wmem_max, since
+Linux 6.16). By itself it gives half of it: twice as many wake-ups for a stream of requests."""
 _INT: Final = Struct("i")
 _DISCARD: Final = Struct("ii").pack(1, 0)
 """For SO_LINGER: closing ends the connection by a reset."""
@@ -126,6 +130,14 @@ def _reason(fault: OSError) -> str:
     return os.strerror(number) if number > 0 else known.strerror or str(known)
 
 
+@cache
+def _may_set_send_bytes() -> bool:
+    # Setting it is for good and turns off the system's own growing, so another socket tries it.
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        return trial.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 2 * SEND_BYTES
+
+
 async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> socket.socket:
     """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s.
 
@@ -148,6 +160,8 @@ async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) ->
     # trio has lowered it to 128 KiB: a request of megabytes would take a wake-up for each of those.
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEMS_OWN)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, undelivered_ms)
+    if _may_set_send_bytes():
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
     return connected
 
 

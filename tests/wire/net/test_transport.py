@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from wire.net.transport import SocketTransport, connect_socket
+from wire.net.transport import SEND_BYTES, SocketTransport, connect_socket
 
 
 @asynccontextmanager
@@ -63,6 +63,18 @@ async def test_how_much_may_wait_unsent_is_left_to_the_system() -> None:
             option = (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
             with socket.socket() as untouched:
                 assert connected_socket.getsockopt(*option) == untouched.getsockopt(*option)
+
+
+async def test_more_may_wait_to_be_sent_where_the_system_lets_that_be_set() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    most = int(await trio.Path("/proc/sys/net/core/wmem_max").read_text())
+    async with listener:
+        with await connect_socket(listener.socket.getsockname()) as connected_socket:
+            room = connected_socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    if most >= SEND_BYTES:
+        assert room == 2 * SEND_BYTES  # socket(7): the kernel doubles it
+    else:
+        assert room > 2 * most  # the system's own: it grows beyond what may be set
 
 
 async def test_closing_takes_back_what_was_not_delivered_yet() -> None:
