@@ -1,4 +1,4 @@
-"""Produce to one target broker: many requests in flight on one connection, never waiting for each.
+"""Produce to one target broker: many requests in flight on a connection, never waiting for each.
 
 A request holds at most one batch of a partition (brokers refuse more) and as many partitions as
 are ready. Answers come in order. The first error of a partition stops it: what was sent behind is
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.flow_state import SETTLE_LOOK_S, FlowState
-from mirror.lanes import lane_of, lanes_for, measure_round_trip
+from mirror.lanes import LEAST_TO_TARGET, lane_of, lanes_for, measure_round_trip
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
@@ -85,7 +85,7 @@ class _Request:
 
 
 class TargetWriter:
-    """All that goes to one target broker, over as many connections as its distance wants."""
+    """All that goes to one target broker, over two connections or as many as its distance wants."""
 
     def __init__(self, node: int, flow: FlowState, links: Links) -> None:
         """Begin with nothing to send, and not knowing how far it is."""
@@ -108,8 +108,9 @@ class TargetWriter:
             connection = await self._links.target_data.connection(self._node)
             count = lanes_for(await measure_round_trip(connection))
         except NetworkFault:
-            count = 1  # the line says of its partitions why nothing goes
+            count = 1  # the lines say of their partitions why nothing goes
         self._flow.is_far |= count > 1
+        count = max(count, LEAST_TO_TARGET)
         self._lines = [_Line(self._node, lane, self._flow, self._links) for lane in range(count)]
         for partition in self._early:
             self.put(partition)
