@@ -109,7 +109,8 @@ checkpoints and group sync each second |
 - Memory is that of the brokers' own processes, all three together where there are three: Apache
   Kafka's hold its controllers, ours have a ZooKeeper beside them (about 90 MB).
 - "one core": the mirror may use one processor only, brokers and harness use all. "80 ms away": the
-  source is behind a process that keeps each byte back for 40 ms in each direction.
+  source is behind a process that keeps each byte back for 40 ms in each direction, 41 at most. Both
+  with 4 GiB to move, so that turns last a second.
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 

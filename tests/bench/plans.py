@@ -19,6 +19,7 @@ from tests.bench.workloads import (
     BASE,
     DEFAULT_PARTS,
     GIB,
+    KIB,
     MIB,
     Part,
     Workload,
@@ -42,9 +43,12 @@ MB/s."""
 WARM_UP_AT_RATE_S: Final = 10.0
 """With 3 s at 5,000 records/s the slowest hundredth of MirrorMaker at its defaults took between 12
 and 40 ms, a start each: Java was still compiling."""
-DRAINED_BYTES: Final = 4 * GIB
-"""With half of it a turn was over after 0.5 s, of which three round trips from afar do not count:
-ours made 209-257 MB/s over 80 ms where turns of a whole second give 340-357."""
+DRAINED: Final = tuple(
+    replace(BASE, data_bytes=4 * GIB, **different)
+    for different in ({}, {"codec": Compression.LZ4}, {"batch_bytes": 100 * KIB})
+)
+"""With half of the data a turn was over after 0.5 s, of which three round trips from afar do not
+count: ours made 209-257 MB/s over 80 ms where turns of a whole second give 340-357."""
 MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
 
 
@@ -114,7 +118,7 @@ def _full(extent: Extent, runs: int) -> Plan:
         replicated=ReplicatedPlan(
             codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, rounds=rounds
         ),
-        drain=DrainPlan(workloads=(replace(BASE, data_bytes=DRAINED_BYTES),), rounds=rounds),
+        drain=DrainPlan(workloads=DRAINED, rounds=rounds),
     )
 
 
