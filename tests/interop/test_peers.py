@@ -1,6 +1,8 @@
 """Peers that cannot be had or do not start are named, and leave nothing behind."""
 
+import hashlib
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.interop.peers import (
     PeerLost,
     PeerUnavailable,
     Site,
+    maven,
     run_kafka,
     run_mirror_maker,
 )
@@ -31,18 +34,36 @@ def path_without(program: str, folder: Path) -> str:
     return str(folder)
 
 
-def test_a_missing_maven_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
-    ended = run_maven(tmp_path, ["--version"], timeout_s=60)
-    assert f"Apache Maven {VERSION}" in ended.stdout, ended.stderr
-    assert not list(tmp_path.glob("*.partial"))
-
-
-def test_without_maven_and_its_repository_it_is_said_what_to_install(
+def test_a_missing_maven_is_fetched_from_the_repository_that_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    program = tmp_path / f"apache-maven-{VERSION}" / "bin" / "mvn"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho this is Maven\n")
+    program.chmod(0o755)
+    archive = tmp_path / "repository" / ARCHIVE
+    archive.parent.mkdir(parents=True)
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(program.parents[1], program.parents[1].name)
+    monkeypatch.setattr(maven, "SHA512", hashlib.sha512(archive.read_bytes()).hexdigest())
+    monkeypatch.setenv("MVNW_REPOURL", (tmp_path / "repository").as_uri())
     monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
-    monkeypatch.setenv("MVNW_REPOURL", "https://127.0.0.1:1")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    ended = run_maven(cache, ["--version"], timeout_s=60)
+    assert ended.stdout == "this is Maven\n", ended.stderr
+    assert not list(cache.glob("*.partial"))
+
+
+@pytest.mark.parametrize("repository", [None, "https://127.0.0.1:1"])
+def test_without_maven_and_its_repository_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str | None
+) -> None:
+    monkeypatch.setenv("PATH", path_without("mvn", tmp_path / "bin"))
+    if repository is None:
+        monkeypatch.delenv("MVNW_REPOURL", raising=False)
+    else:
+        monkeypatch.setenv("MVNW_REPOURL", repository)
     with pytest.raises(PeerUnavailable, match="install it"):
         class_path(NEWEST_4, cache=tmp_path / "cache")
 

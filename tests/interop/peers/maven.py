@@ -1,6 +1,7 @@
-"""Maven: the machine's own, else one fetched from Maven Central and kept beside Kafka's jars.
+"""Maven: the machine's own, else one fetched and kept beside Kafka's jars.
 
-MVNW_REPOURL, which Maven's own wrapper reads too, names another repository to fetch it from.
+MVNW_REPOURL, which Maven's own wrapper reads too, names the repository to fetch it from; where it
+is not set, what is missing is to be installed.
 """
 
 import hashlib
@@ -21,12 +22,12 @@ SHA512: Final = (
     "831a8591fe20c8243b1dbe7d71e3244f31d1665b0804b2e825e38cbbe5ce0cafb8338851f90780735568773e0a6cd07b"
     "bec107cda0b896b008b861075358b6f6"
 )
-CENTRAL: Final = "https://repo.maven.apache.org/maven2"
+REPOSITORY: Final = "MVNW_REPOURL"
 ARCHIVE: Final = f"org/apache/maven/apache-maven/{VERSION}/apache-maven-{VERSION}-bin.tar.gz"
 FETCH_TIMEOUT_S: Final = 60
 MOST_BYTES: Final = 64 * 1024 * 1024
 NEEDED_DISK_MB: Final = 50
-INSTALL_IT: Final = "install it (apt-get install maven)"
+INSTALL_IT: Final = f"install it (apt-get install maven), or set {REPOSITORY} to a repository"
 
 
 def maven_command(folder: Path) -> Path:
@@ -66,7 +67,10 @@ def run_maven(
 
 def _fetch() -> bytes:
     """Return the archive once its checksum is right."""
-    source = f"{os.environ.get('MVNW_REPOURL', CENTRAL).rstrip('/')}/{ARCHIVE}"
+    repository = os.environ.get(REPOSITORY)
+    if not repository:
+        raise PeerUnavailable(f"Maven, which fetches Apache Kafka, is missing: {INSTALL_IT}")
+    source = f"{repository.rstrip('/')}/{ARCHIVE}"
     try:
         with urllib.request.urlopen(source, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310
             archive: bytes = answer.read(MOST_BYTES)
