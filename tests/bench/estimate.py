@@ -33,8 +33,6 @@ WARM_UP_PASS_S: Final = 2.5
 REPLICATED_S: Final = 35.0
 """Three brokers, started and warmed up, and the clients' own starts."""
 REPLICATED_MB_S: Final = 60.0
-ONE_CORE: Final = 2.0
-"""How much longer a mirror takes on one processor."""
 MB: Final = 1_000_000
 
 
@@ -87,10 +85,8 @@ def _replicated(plan: ReplicatedPlan) -> float:
 
 
 def _drain(plan: DrainPlan) -> float:
-    copies = ONE_CORE * sum(
-        _catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads
-    )
-    warm_up = ONE_CORE * _warm_up(WARM_UP) if plan.is_warmed_up else 0.0
+    copies = sum(_catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads)
+    warm_up = _warm_up(WARM_UP) if plan.is_warmed_up else 0.0
     return len(ROUND_TRIPS_MS) * (STAGE_S + warm_up + copies)
 
 
