@@ -45,7 +45,7 @@ ANOTHER_LOG: Final = frozenset(
 )
 """States in which the map may speak of other logs than are there."""
 
-_SIZE: Final[Callable[[Forward], int]] = itemgetter(Forward._fields.index("size"))
+SIZE_OF: Final[Callable[[Forward], int]] = itemgetter(Forward._fields.index("size"))
 
 
 @dataclass(slots=True)
@@ -310,7 +310,7 @@ class MirroredPartition:
         self.replica = None
         self.cursor = None
         self.is_announcing = False
-        self.in_flight_bytes -= sum(map(_SIZE, self.queue))
+        self.in_flight_bytes -= sum(map(SIZE_OF, self.queue))
         self.queue.clear()
 
     def to_keep(self, records: memoryview, now_ms: int) -> memoryview:
@@ -324,7 +324,7 @@ class MirroredPartition:
     def enqueue(self, forwards: Sequence[Forward]) -> None:
         """Take batches to send."""
         self.queue.extend(forwards)
-        self.in_flight_bytes += sum(map(_SIZE, forwards))
+        self.in_flight_bytes += sum(map(SIZE_OF, forwards))
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
         """Others have written before this batch, which lies further behind than was foretold."""

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from mirror.flow_state import FlowState
-from mirror.partition import MirroredPartition
+from mirror.partition import SIZE_OF, MirroredPartition
 from mirror.routing import Forward
 
 
@@ -18,7 +18,6 @@ def _field(name: str) -> Callable[[Forward], int]:
     return itemgetter(Forward._fields.index(name))
 
 
-_SIZE: Final = _field("size")
 _RECORDS: Final = _field("record_count")
 _ARRIVED_MS: Final = _field("arrived_ms")
 _NEWEST_MS: Final = _field("max_timestamp")
@@ -48,7 +47,7 @@ class Settling:
         for partition, forwards in self.batches.items():
             if not partition.is_taken:
                 begun.append(partition)
-            size_here = sum(map(_SIZE, forwards))
+            size_here = sum(map(SIZE_OF, forwards))
             partition.sent_count -= len(forwards)
             partition.in_flight_bytes -= size_here
             partition.acknowledged(forwards[-1], size_here, now_ms)

@@ -61,7 +61,7 @@ class BufferPool:
             if self._kept_bytes + size <= self._limit_bytes:
                 return True
             if _is_free(buffer):
-                self._buffers = [kept for kept in self._buffers if kept is not buffer]
+                self._buffers.remove(buffer)
                 self._kept_bytes -= len(buffer)
         return self._kept_bytes + size <= self._limit_bytes
 
