@@ -100,7 +100,7 @@ async def test_librdkafka_reads_what_we_build_in_every_compression(mock: MockClu
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 async def test_we_read_what_librdkafka_builds_and_forward_it(mock: MockCluster, codec: str) -> None:
     producer = Producer(
-        {"bootstrap.servers": mock.servers, "compression.type": codec, "linger.ms": 500}
+        {"bootstrap.servers": mock.servers, "compression.type": codec, "linger.ms": 30_000}
     )
     wanted = records(100)
     for record in wanted:
