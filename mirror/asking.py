@@ -58,6 +58,7 @@ class Asking:
         """Mine, and not to be asked for just now."""
         self._came: dict[Place, MirroredPartition] = {}
         """Of which something came since the last look."""
+        self._behind: set[Place] = set()
         self._keys: dict[str | UUID, TopicKey] = {}
         self._changes = -1
         self._look_all_s = 0.0
@@ -66,6 +67,11 @@ class Asking:
     def is_complete(self) -> bool:
         """Whether all that flows is asked for."""
         return not self._held
+
+    @property
+    def behind(self) -> int:
+        """Return how many partitions had more to be fetched when they were last looked at."""
+        return len(self._behind)
 
     @property
     def topic_ids(self) -> Iterable[UUID]:
@@ -102,9 +108,10 @@ class Asking:
         is_throttled = not flow.throttle.is_idle
         asked: list[tuple[Place, Asked]] = []
         self._held, self._came, self._keys = {}, {}, {}
+        self._behind.clear()
         for partition in mine:
             place = place_of(partition)
-            one = self._as_asked(partition)
+            one = self._as_asked(place, partition)
             if one is None or (is_throttled and flow.throttle.wait_ms(partition.topic, now) > 0):
                 self._held[place] = partition
             else:
@@ -120,7 +127,8 @@ class Asking:
         for place, partition in some.items():
             if not self._is_mine(partition):
                 gone[place] = None
-            elif (one := self._as_asked(partition)) is None:
+                self._behind.discard(place)
+            elif (one := self._as_asked(place, partition)) is None:
                 gone[place], self._held[place] = None, partition
             else:
                 looked.append((place, one))
@@ -137,12 +145,22 @@ class Asking:
         is_led = partition.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
-    def _as_asked(self, partition: MirroredPartition) -> Asked | None:
+    def _as_asked(self, place: Place, partition: MirroredPartition) -> Asked | None:
         """Return how to ask for it, None while it is to be held back."""
         cursor, limit = partition.cursor, self._flow.most_in_flight_bytes_each
+        if _is_behind(partition):
+            self._behind.add(place)
+        else:
+            self._behind.discard(place)
         if cursor is None or partition.is_announcing or partition.in_flight_bytes >= limit:
             return None
         return Asked(partition, partition.attempt, cursor.source)
+
+
+def _is_behind(partition: MirroredPartition) -> bool:
+    """Tell whether more was readable than was fetched when the source was last heard."""
+    cursor, end = partition.cursor, partition.readable_end
+    return cursor is None or end is None or cursor.source < end
 
 
 def _by_room(asked: Iterable[tuple[Place, Asked]]) -> list[tuple[Place, Asked]]:

@@ -13,7 +13,7 @@ from mirror.committed import Aborted
 from mirror.damage import behind_damage
 from mirror.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.flow_state import FlowState
-from mirror.lanes import Lane, lanes_for, measure_round_trip
+from mirror.lanes import Lane, lanes_for, lanes_to_broker, measure_round_trip
 from mirror.links import Links
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
@@ -68,8 +68,8 @@ async def fetch_from(
         count = 1
     flow.is_far |= count > 1
     async with trio.open_nursery() as nursery:
-        for number in range(count):
-            fetcher = SourceFetcher(node, flow, links, map_log, forward, Lane(number, count))
+        for lane in lanes_to_broker(count):
+            fetcher = SourceFetcher(node, flow, links, map_log, forward, lane)
             nursery.start_soon(fetcher.run)
 
 
@@ -126,14 +126,14 @@ class SourceFetcher:
     def _chunk_bytes(self) -> tuple[int, int]:
         """Return what to ask for at once, in all and of each partition.
 
-        From afar all that may be under way, as the next chunk takes a round trip to come.
+        From afar its share of all that may be under way: the next chunk takes a round trip to come.
         """
         flow, config = self._flow, self._flow.config
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
-        most = max(config.partition_fetch_bytes, flow.most_in_flight_bytes // self._lane.count)
-        each = min(flow.most_in_flight_bytes_each, most)
-        return most, max(config.partition_fetch_bytes, each)
+        whole, each = flow.most_in_flight_bytes, flow.most_in_flight_bytes_each
+        most, each = self._lane.share(self._asking.behind, whole, each)
+        return max(config.partition_fetch_bytes, most), max(config.partition_fetch_bytes, each)
 
     def _may_ask(self) -> bool:
         flow = self._flow

@@ -99,7 +99,9 @@ class Site:
 
     def come(self, index: int) -> None:
         """Have an answer with a batch of a partition, as the fetcher takes it."""
-        for one, _ in self.asking.found(answer_with([index])):
+        for one, found in self.asking.found(answer_with([index])):
+            end = found.high_watermark
+            one.partition.heard(source_end=end, readable_end=end, now_ms=0)
             if not one.is_current:
                 self.session.say_again(place_of(one.partition))
                 continue
@@ -138,6 +140,9 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
             for one in site.flow.partitions.values()
             if one.is_flowing and one.source_leader == NODE and one.in_flight_bytes < ROOM
         }
+        fresh = Asking(site.flow, NODE, Lane())
+        fresh.look()
+        assert fresh.behind == site.asking.behind
 
     trio.run(check, clock=MockClock(autojump_threshold=0))
 
@@ -156,3 +161,21 @@ async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at()
     assert [index for _, index in site.asking.look() or ()] == [3]
     assert site.asking.is_complete
     assert site.asking.look() == {}
+
+
+async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
+    site = Site()
+    site.asking.look()
+    assert site.asking.behind == COUNT, "nothing was heard of yet"
+    site.come(1)
+    site.asking.look()
+    assert site.asking.behind == COUNT, "a batch of many"
+    site.come(1)
+    site.partition(1).cursor = Cursor(9, 9, 0)
+    site.partition(1).in_flight_bytes = ROOM
+    site.asking.look()
+    assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
+    site.flow.interrupt(site.partition(2), "why", 0)
+    site.flow.fetch_anew()
+    site.asking.look()
+    assert site.asking.behind == COUNT - 2, "who has stopped asks for nothing"

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from mirror.lanes import MAX_LANES, Lane, lane_of, lanes_for, measure_round_trip
+from mirror.lanes import MAX_LANES, Lane, lane_of, lanes_for, lanes_to_broker, measure_round_trip
 from mirror.partition import MirroredPartition
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster
@@ -15,6 +15,8 @@ from wire.headers import RequestHeader
 from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from wire.net.connecting import ConnectionSettings, connect
 from wire.net.transport import Address, Transport
+
+WHOLE, EACH = 64 << 20, 8 << 20
 
 
 def partition(topic: str, index: int) -> MirroredPartition:
@@ -29,12 +31,31 @@ def test_a_longer_way_takes_more_connections(round_trip_s: float, lanes: int) ->
 
 
 def test_every_partition_goes_exactly_one_lane_and_a_topic_is_spread_over_all() -> None:
-    lanes = [Lane(number, 4) for number in range(4)]
+    lanes = lanes_to_broker(4)
     for index in range(12):
         one = partition("orders", index)
         assert [lane.number for lane in lanes if lane.carries(one)] == [lane_of(one, 4)]
     assert {lane_of(partition("orders", index), 4) for index in range(4)} == set(range(4))
     assert Lane().carries(partition("orders", 7))
+
+
+def test_what_lanes_ask_for_goes_by_how_many_of_their_partitions_are_behind() -> None:
+    lanes, behind = lanes_to_broker(8), [2, 2, 2, 2, 1, 1, 1, 1]
+    for one, many in zip(lanes, behind, strict=True):
+        one.share(many, WHOLE, EACH)
+    shares = [one.share(many, WHOLE, EACH) for one, many in zip(lanes, behind, strict=True)]
+    assert {(most // many, each) for (most, each), many in zip(shares, behind, strict=True)} == {
+        (WHOLE // 12, WHOLE // 12)
+    }
+    assert sum(most for most, _ in shares) <= WHOLE
+
+
+def test_a_lane_with_nothing_behind_asks_as_if_one_were_and_takes_no_more_from_the_others() -> None:
+    busy, *idle = lanes_to_broker(4)
+    for one in idle:
+        assert one.share(0, WHOLE, EACH) == (WHOLE // 4, EACH)
+    assert busy.share(5, WHOLE, EACH) == (WHOLE * 5 // 8, WHOLE // 8)
+    assert idle[0].share(0, WHOLE, EACH) == (WHOLE // 8, WHOLE // 8)
 
 
 async def test_the_round_trip_is_that_of_the_quickest_answer(autojump_clock: MockClock) -> None:
