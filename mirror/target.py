@@ -27,6 +27,7 @@ from wire.errors import ErrorCode
 from wire.hot.produce import Appended, Batch, least_answer_bytes, read_answer, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault
+from wire.net.pending import HALF_OF_MANY, Gathering
 from wire.net.retries import code_of
 from wire.primitives import Buffer
 from wire.schema import Piece
@@ -38,6 +39,9 @@ REQUEST_BYTES: Final = 4 * 1024 * 1024
 AT_ONCE_BYTES: Final = 4 * 1024 * 1024
 """Requests are composed until they hold this much together, and go to the socket in one call."""
 MAX_IN_FLIGHT_REQUESTS: Final = 2_000
+GATHERED_NEAR: Final = Gathering(2, 0.75)
+"""From a broker nearby most answers are taken at once: 0.97 of the processor time. From afar what
+they free would be filled late: 0.93 of the MB/s."""
 TIMEOUT_MS: Final = 30_000
 FAULT_PAUSE_S: Final = 0.1
 DIVERGED_AFTER_MS: Final = 30_000
@@ -109,9 +113,12 @@ class TargetWriter:
             count = lanes_for(await measure_round_trip(connection))
         except NetworkFault:
             count = 1  # the lines say of their partitions why nothing goes
-        self._flow.is_far |= count > 1
-        count = max(count, LEAST_TO_TARGET)
-        self._lines = [_Line(self._node, lane, self._flow, self._links) for lane in range(count)]
+        is_far = count > 1
+        self._flow.is_far |= is_far
+        self._lines = [
+            _Line(self._node, lane, self._flow, self._links, is_far=is_far)
+            for lane in range(max(count, LEAST_TO_TARGET))
+        ]
         for partition in self._early:
             self.put(partition)
         self._early.clear()
@@ -123,10 +130,13 @@ class TargetWriter:
 class _Line:
     """What goes over one connection."""
 
-    def __init__(self, node: int, lane: int, flow: FlowState, links: Links) -> None:
+    def __init__(
+        self, node: int, lane: int, flow: FlowState, links: Links, *, is_far: bool = False
+    ) -> None:
         """Begin with nothing to send."""
         self._node = node
         self._lane = lane
+        self._gathering = HALF_OF_MANY if is_far else GATHERED_NEAR
         self._flow = flow
         self._links = links
         self._ready: deque[MirroredPartition] = deque()
@@ -162,6 +172,7 @@ class _Line:
         connection = await self._links.target_data.connection(self._node, self._lane)
         version = connection.version_of(ProduceRequest)
         connection.when_read = self._take_over
+        connection.gathering = self._gathering
         while connection.is_open:
             if self._under_way >= MAX_IN_FLIGHT_REQUESTS:
                 await self._flow.settled.wait(SETTLE_LOOK_S)

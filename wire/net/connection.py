@@ -26,7 +26,7 @@ from wire.messages.produce import ProduceRequest
 from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
-from wire.net.pending import Awaiting, Pending
+from wire.net.pending import HALF_OF_MANY, Awaiting, Pending
 from wire.net.transport import Transport
 from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
 from wire.schema import AnyRequest, Piece, Request
@@ -44,9 +44,6 @@ _MAX_CORRELATION_ID: Final = 2**31 - 1
 _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
-_MANY_PENDING: Final = 4
-"""With so many requests unanswered, half of the answers are waited for at once: a wake-up for each
-costs more than all else that is done with it, and the broker has the other half to go on with."""
 _HEAD: Final = Struct(">ihhi")
 _SIZE_BYTES: Final = 4
 
@@ -87,6 +84,7 @@ class Connection:
         self.may_send: MaySend = always
         self.when_read: Callable[[], None] = _nothing
         """Called when all answers that had come are given out, before anybody else runs."""
+        self.gathering = HALF_OF_MANY
         self._transport = transport
         self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
@@ -356,18 +354,14 @@ class Connection:
         finally:
             self.close(reason)
 
-    def _half_bytes(self) -> int:
-        """Return the least that half of the answers take together."""
-        half = islice(self._pending, len(self._pending) // 2)
-        return sum(awaiting.least_bytes for awaiting in half)
-
     async def _settle_answers(self) -> str:
         """Give each frame to the oldest pending request; return why that ended."""
         while True:
             if not self._frames.holds_another:
                 self.when_read()
-                if len(self._pending) >= _MANY_PENDING and self._frames.is_empty:
-                    await self._frames.gather(self._half_bytes())
+                least = self.gathering.least_bytes(self._pending) if self._frames.is_empty else 0
+                if least:
+                    await self._frames.gather(least)
             frame = await self._frames.receive()
             if frame is None:
                 return "closed by the broker"

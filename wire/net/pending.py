@@ -1,7 +1,9 @@
 """Who waits for an answer of a connection: a task, or something that is called at once."""
 
-from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection
+from itertools import islice
+from math import ceil
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -41,6 +43,28 @@ class Awaiting(Protocol):
     def fail(self, fault: ConnectionClosed) -> None:
         """Take note that no answer will come."""
         ...
+
+
+class Gathering(NamedTuple):
+    """Of many unanswered requests a share of the answers is waited for at once.
+
+    A wake-up for each costs more than all else that is done with it.
+    """
+
+    from_pending: int
+    """With fewer unanswered, each answer is taken as it comes."""
+    share: float
+    """The broker has the others to go on with."""
+
+    def least_bytes(self, pending: Collection[Awaiting]) -> int:
+        """Return the least that the answers to be waited for take together, 0 for any."""
+        if len(pending) < self.from_pending:
+            return 0
+        first = islice(pending, ceil(len(pending) * self.share))
+        return sum(awaiting.least_bytes for awaiting in first)
+
+
+HALF_OF_MANY: Final = Gathering(4, 0.5)
 
 
 class Pending(Generic[R]):

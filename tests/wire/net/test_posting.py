@@ -2,6 +2,7 @@
 
 from itertools import groupby
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -10,6 +11,7 @@ from wire.headers import encode_response
 from wire.messages.list_groups import ListGroupsRequest
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed
+from wire.net.pending import HALF_OF_MANY, Gathering
 from wire.primitives import Buffer
 from wire.schema import pieces
 
@@ -51,9 +53,36 @@ async def test_what_is_put_off_is_done_once_all_answers_that_came_are_given_out(
         assert len(broker.asked) == 2 + 64
         assert events[-1] == "done"
         # The first answers come together, and half of those that are left at a time.
-        runs = [len(list(run)) for is_run, run in groupby(events, "answer".__eq__) if is_run]
-        assert sum(runs) == 64
-        assert len(runs) <= 10
+        assert sum(runs_of(events)) == 64
+        assert len(runs_of(events)) <= 10
+        events.clear()
+        connection.gathering = Gathering(2, 0.75)
+        await post(connection, *(Heard(events, size) for _ in range(64)))
+        await wait_all_tasks_blocked()
+        assert sum(runs_of(events)) == 64
+        assert len(runs_of(events)) <= 6
+
+
+def runs_of(events: list[str]) -> list[int]:
+    """Return how many answers came together, each time."""
+    return [len(list(run)) for is_run, run in groupby(events, "answer".__eq__) if is_run]
+
+
+@pytest.mark.parametrize(
+    ("gathering", "sizes", "least"),
+    [
+        (HALF_OF_MANY, [100] * 3, 0),
+        (HALF_OF_MANY, [100, 20, 3, 1000], 120),
+        (HALF_OF_MANY, [100, 20, 3, 1000, 1000], 123),
+        (Gathering(2, 0.75), [100], 0),
+        (Gathering(2, 0.75), [100, 20], 120),
+        (Gathering(2, 0.75), [100, 20, 3, 1000], 123),
+    ],
+)
+def test_a_share_of_the_answers_is_waited_for_where_there_are_many(
+    gathering: Gathering, sizes: list[int], least: int
+) -> None:
+    assert gathering.least_bytes([Heard([], size) for size in sizes]) == least
 
 
 async def test_what_is_put_off_is_done_before_faults_are_told() -> None:
