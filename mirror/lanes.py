@@ -10,6 +10,7 @@ To a target broker there are two at least: brokers read the next request of a co
 last one is answered, so with one they never read and append at the same time.
 """
 
+import logging
 from dataclasses import dataclass, field
 from typing import Final
 from zlib import crc32
@@ -19,6 +20,8 @@ import trio
 from mirror.partition import MirroredPartition
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.connection import Connection
+
+_LOG = logging.getLogger(__name__)
 
 NEAR_S: Final = 0.030
 """Up to this round trip one connection does it."""
@@ -75,6 +78,19 @@ def lanes_for(round_trip_s: float) -> int:
     if round_trip_s <= NEAR_S:
         return 1
     return min(MAX_LANES, 1 + int(round_trip_s / LANE_S))
+
+
+async def count_lanes(connection: Connection) -> int:
+    """Return how many connections the other end's distance wants, and log those of a far one.
+
+    Raises NetworkFault.
+    """
+    round_trip_s = await measure_round_trip(connection)
+    count = lanes_for(round_trip_s)
+    if count > 1:
+        told = "%s is %.0f ms away: %d connections, and more under way"
+        _LOG.info(told, connection.name, round_trip_s * 1_000, count)
+    return count
 
 
 async def measure_round_trip(connection: Connection) -> float:

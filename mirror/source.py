@@ -13,7 +13,7 @@ from mirror.committed import Aborted
 from mirror.damage import behind_damage
 from mirror.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.flow_state import FlowState
-from mirror.lanes import Lane, lanes_for, lanes_to_broker, measure_round_trip
+from mirror.lanes import Lane, count_lanes, lanes_to_broker
 from mirror.links import Links
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
@@ -63,7 +63,7 @@ async def fetch_from(
     """
     try:
         connection = await links.source_data.connection(node)
-        count = lanes_for(await measure_round_trip(connection))
+        count = await count_lanes(connection)
     except NetworkFault:
         count = 1
     flow.is_far |= count > 1

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.flow_state import SETTLE_LOOK_S, FlowState
-from mirror.lanes import LEAST_TO_TARGET, lane_of, lanes_for, measure_round_trip
+from mirror.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
@@ -110,7 +110,7 @@ class TargetWriter:
         """Send and settle for ever."""
         try:
             connection = await self._links.target_data.connection(self._node)
-            count = lanes_for(await measure_round_trip(connection))
+            count = await count_lanes(connection)
         except NetworkFault:
             count = 1  # the lines say of their partitions why nothing goes
         is_far = count > 1

@@ -20,13 +20,13 @@ from tests.bench.heat import LIMIT_S, LOOK_S, Entrant, run_heat
 from tests.bench.ledger import Cell, Ledger, RunFailed
 from tests.bench.processes import cpu_and_memory
 from tests.bench.relay import relaying
-from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS, RELAY
+from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS, MIRROR_WARM_CPU, RELAY
 from tests.bench.served import Served, ends
 from tests.bench.stage import Stage
 from tests.bench.workloads import Workload
 from wire.net import Cluster, open_cluster
 
-BENCHES: Final = (MIRROR_CPU, MIRROR_RATE, MIRROR_RSS)
+BENCHES: Final = (MIRROR_CPU, MIRROR_WARM_CPU, MIRROR_RATE, MIRROR_RSS)
 RAMP_ROUND_TRIPS: Final = 3
 
 Outcome: TypeAlias = Throughput | Exception
@@ -142,6 +142,7 @@ def figures(row: str, found: Throughput) -> dict[Cell, float]:
     """Return the figures by row."""
     return {
         (row, MIRROR_CPU): found.cpu_s_per_gib,
+        (row, MIRROR_WARM_CPU): found.warm_cpu_s_per_gib,
         (row, MIRROR_RATE): found.mb_s,
         (row, MIRROR_RSS): found.peak_resident_mb,
     }

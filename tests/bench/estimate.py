@@ -9,7 +9,6 @@ from typing import Final
 
 from tests.bench.draining import ROUND_TRIPS_MS, WARM_UP, DrainPlan
 from tests.bench.draining import SYSTEMS as DRAINERS
-from tests.bench.heat import TURN_S, TURN_SHARE, TURNS, WARM_FROM
 from tests.bench.latency import Rate
 from tests.bench.plans import Plan
 from tests.bench.replicated import ReplicatedPlan
@@ -19,8 +18,8 @@ from tests.bench.workloads import BASE, Part, Workload
 STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
 START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
-"""From the command to the first record, and cleaning up; in a heat all start at once."""
-MB_S: Final[Mapping[str, float]] = {OURS: 300, MM2_DEFAULT: 100, MM2_TUNED: 130, RELAY: 1000}
+"""From the command to the first record, and cleaning up."""
+MB_S: Final[Mapping[str, float]] = {OURS: 400, MM2_DEFAULT: 150, MM2_TUNED: 140, RELAY: 1500}
 """Over all workloads; small records and single ones take longer and have less data."""
 FILL_MB_S: Final = 150.0
 KILL_S: Final = 45.0
@@ -91,8 +90,8 @@ def _drain(plan: DrainPlan) -> float:
 
 
 def _catch_up(workload: Workload, systems: Sequence[str], runs: int) -> float:
-    start = max(START_S[system] for system in systems)
-    return _fill(workload) + runs * (start + sum(_turns(workload, each) for each in systems))
+    each = sum(START_S[system] + workload.value_bytes / MB / MB_S[system] for system in systems)
+    return _fill(workload) + runs * each
 
 
 def _warm_up(heats: Sequence[Sequence[str]]) -> float:
@@ -101,11 +100,6 @@ def _warm_up(heats: Sequence[Sequence[str]]) -> float:
 
 def _fill(workload: Workload) -> float:
     return workload.value_bytes / MB / FILL_MB_S
-
-
-def _turns(workload: Workload, system: str) -> float:
-    whole_s = workload.value_bytes / MB / MB_S[system]
-    return WARM_FROM * whole_s + TURNS * min(TURN_S, TURN_SHARE * whole_s)
 
 
 def _rate(rate: Rate) -> float:

@@ -38,6 +38,9 @@ class Throughput:
 
     mb_s: float
     cpu_s_per_gib: float
+    """From the start of the process until all was moved."""
+    warm_cpu_s_per_gib: float
+    """Over the last half of the records."""
     peak_resident_mb: float
 
 
@@ -51,7 +54,7 @@ class Spread:
 
 
 def throughput(
-    turns: Iterable[Sequence[Sample]],
+    turns: Sequence[Sequence[Sample]],
     *,
     records: int,
     record_bytes: int,
@@ -59,20 +62,23 @@ def throughput(
     calm: Sequence[Span] = ALWAYS,
     ramp_s: float = RAMP_S,
 ) -> Throughput:
-    """Return the figures of what is calm of all turns, behind their ramps and before the end.
+    """Return the figures of turns in which all `records` were moved; raises TooFewSamples.
 
-    `records` is where the topic ends: a turn that came there did nothing afterwards. Raises
-    TooFewSamples.
+    The rate is that of what is calm of all turns, behind their ramps and before the end.
     """
     pairs = [pair for turn in turns for pair in pairwise(_counted(turn, records, ramp_s))]
     counted = [(a, b) for a, b in pairs if is_within(calm, a.at_s, b.at_s)]
     moved = sum(b.records - a.records for a, b in counted) * record_bytes
-    cpu_s = sum(b.cpu_s - a.cpu_s for a, b in counted)
-    if not (moved and cpu_s):
+    looks = [look for turn in turns for look in turn]
+    last = next((look for look in looks if look.records >= records), None)
+    half = next((look for look in looks if look.records >= records / 2), last)
+    if not moved or last is None or half is None or half.records >= last.records:
         raise TooFewSamples(f"{len(counted)} of {len(pairs)} looks in which anything was done")
+    warm = (last.cpu_s - half.cpu_s) / (last.records - half.records)
     return Throughput(
         mb_s=moved / MEGABYTE / sum(b.at_s - a.at_s for a, b in counted),
-        cpu_s_per_gib=cpu_s / (moved / GIB),
+        cpu_s_per_gib=last.cpu_s / last.records * GIB / record_bytes,
+        warm_cpu_s_per_gib=warm * GIB / record_bytes,
         peak_resident_mb=peak_resident_bytes / MEGABYTE,
     )
 

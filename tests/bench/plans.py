@@ -30,9 +30,6 @@ from tests.bench.workloads import (
 from wire.compression import Compression
 
 RUNS: Final = 3
-CATCH_UP_RUNS: Final = 4
-"""With three, ratios of two whole runs lay up to 13 % apart in processor time, 16 % in speed: Java
-compiles the same program differently in each start."""
 LATENCY_RUNS: Final = 5
 """The slowest hundredth differs more from start to start than within one."""
 BROKER_RUNS: Final = 4
@@ -44,11 +41,9 @@ WARM_UP_AT_RATE_S: Final = 10.0
 """With 3 s at 5,000 records/s the slowest hundredth of MirrorMaker at its defaults took between 12
 and 40 ms, a start each: Java was still compiling."""
 DRAINED: Final = tuple(
-    replace(BASE, data_bytes=4 * GIB, **different)
+    replace(BASE, **different)
     for different in ({}, {"codec": Compression.LZ4}, {"batch_bytes": 100 * KIB})
 )
-"""With half of the data a turn was over after 0.5 s, of which three round trips from afar do not
-count: ours made 209-257 MB/s over 80 ms where turns of a whole second give 340-357."""
 MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
 
 
@@ -94,7 +89,7 @@ def plan_for(extent: Extent, *, runs: int = RUNS, parts: Sequence[Part] = DEFAUL
 def _full(extent: Extent, runs: int) -> Plan:
     rounds = Rounds(runs=runs)
     return Plan(
-        rounds=Rounds(runs=max(runs, CATCH_UP_RUNS)),
+        rounds=rounds,
         catching_up=every_combination() if extent is Extent.ALL else one_at_a_time(),
         on_bundled=(BASE, replace(BASE, codec=Compression.LZ4)),
         catching_up_systems=(*MIRRORS, RELAY),

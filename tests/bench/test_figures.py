@@ -32,28 +32,32 @@ def figures(*turns: list[Sample], calm: Sequence[Span] = ALWAYS) -> Throughput:
     )
 
 
-def test_what_happens_between_turns_does_not_count() -> None:
+def test_a_rate_is_that_of_the_turns_alone() -> None:
     first = [sample(0, 50, 0), sample(0.1, 100, 1), sample(1.1, 200, 2)]
-    second = [sample(9, 500, 6), sample(9.1, 600, 7), sample(10.1, 700, 9)]
+    second = [sample(9, 500, 6), sample(9.1, 600, 7), sample(10.1, 1000, 9)]
+    assert figures(first, second).mb_s == pytest.approx(0.5 * GIB / 1e6 / 2, rel=1e-3)
+
+
+def test_what_lay_in_buffers_when_a_turn_began_does_not_count_for_the_rate() -> None:
+    looks = [sample(0, 0, 0), sample(0.06, 400, 0), sample(0.56, 700, 1), sample(1.06, 1000, 1)]
+    found = figures(looks)
+    assert found.mb_s == pytest.approx(0.6 * GIB / 1e6, rel=1e-3)
+
+
+def test_processor_time_is_that_from_the_start_to_the_last_record() -> None:
+    first = [sample(0, 50, 3), sample(0.1, 100, 4), sample(1.1, 400, 5)]
+    second = [sample(9, 500, 6), sample(9.1, 600, 7), sample(10, 1000, 9), sample(11, 1000, 20)]
     found = figures(first, second)
-    assert found.mb_s == pytest.approx(0.2 * GIB / 1e6 / 2, rel=1e-3)
-    assert found.cpu_s_per_gib == pytest.approx((1 + 2) / 0.2, rel=1e-3)
+    assert found.cpu_s_per_gib == pytest.approx(9, rel=1e-3)
+    assert found.warm_cpu_s_per_gib == pytest.approx((9 - 6) / 0.5, rel=1e-3)
 
 
-def test_what_lay_in_buffers_when_a_turn_began_does_not_count() -> None:
-    found = figures([sample(0, 0, 0), sample(0.06, 400, 0.1), sample(1.06, 500, 1.1)])
-    assert found.cpu_s_per_gib == pytest.approx(1 / 0.1, rel=1e-3)
-
-
-def test_what_a_mirror_does_behind_the_last_record_does_not_count() -> None:
-    found = figures([sample(0, 400, 0), sample(1, 500, 0), sample(2, 1000, 1), sample(9, 1000, 5)])
-    assert found.cpu_s_per_gib == pytest.approx(1 / 0.5, rel=1e-3)
-
-
-def test_only_what_nobody_else_slowed_down_counts() -> None:
-    looks = [sample(at, 100 * at, 2.0 * at if at <= 6 else at + 6) for at in range(4, 11)]
-    assert figures(looks, calm=[(6.0, 10.0)]).cpu_s_per_gib == pytest.approx(10, rel=1e-3)
-    assert figures(looks).cpu_s_per_gib > 11
+def test_only_what_nobody_else_slowed_down_counts_for_the_rate() -> None:
+    slow = [sample(at, 100 * at, at) for at in range(5)]
+    looks = [*slow, *(sample(at, 300 * at - 800, at) for at in range(5, 7))]
+    calm = figures(looks, calm=[(4.0, 6.0)]).mb_s
+    assert calm == pytest.approx(0.3 * GIB / 1e6, rel=1e-3)
+    assert figures(looks).mb_s < calm
 
 
 def test_all_count_for_everybody_where_one_had_hardly_any_calm() -> None:
@@ -70,8 +74,9 @@ def test_all_count_for_everybody_where_one_had_hardly_any_calm() -> None:
         [],
         [sample(0, 0, 0)],
         [sample(0, 0, 0), sample(1, 10, 1)],
-        [sample(0, 0, 0), sample(1, 1000, 1), sample(2, 1000, 2)],
-        [sample(0, 0, 0), sample(0.1, 5, 0.5), sample(0.2, 10, 0.5)],
+        [sample(0, 0, 0), sample(1, 400, 1), sample(2, 900, 2)],
+        [sample(0, 0, 0), sample(0.01, 1000, 1), sample(2, 1000, 2)],
+        [sample(0, 0, 0), sample(0.1, 500, 0.5), sample(0.2, 500, 0.5)],
     ],
 )
 def test_turns_that_are_over_too_soon_have_no_figures(turn: list[Sample]) -> None:

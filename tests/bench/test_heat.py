@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.heat import TURNS, WARM_FROM, Entrant, run_heat
+from tests.bench import heat
+from tests.bench.heat import START_SHARE, TURN_SHARE, Entrant, run_heat
 from tests.bench.ledger import RunFailed
 from tests.interop.peers.child import Child, start_child
 
@@ -16,6 +17,7 @@ RECORDS = 60_000
 COUNT = """
 import mmap, sys, time
 with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8) as shared:
+    time.sleep(float(sys.argv[4]))
     count, each = 0, int(sys.argv[2])
     while count < int(sys.argv[3]):
         time.sleep(0.001)
@@ -25,10 +27,13 @@ with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8) as shared:
 
 
 class Counter:
-    """A racer: `each` records a millisecond, until it has moved `most` and ends by itself."""
+    """A racer: `each` records a millisecond, until it has moved `most` and ends by itself.
 
-    def __init__(self, file: Path, each: int, most: int = 10**9) -> None:
-        self.file, self.arguments = file, [str(each), str(most)]
+    It begins `pause_s` after its start.
+    """
+
+    def __init__(self, file: Path, each: int, most: int = 10**9, pause_s: float = 0.0) -> None:
+        self.file, self.arguments = file, [str(each), str(most), str(pause_s)]
         self.child: Child | None = None
         file.write_bytes(bytes(8))
         with file.open("r+b") as opened:
@@ -71,38 +76,54 @@ async def test_one_works_while_the_others_stand_still(tmp_path: Path) -> None:
     await run_heat(entrants)
     for each in entrants:
         assert each.fault is None
-        assert len(each.turns) == TURNS
-        assert each.turns[0][0].records >= RECORDS * WARM_FROM
+        assert each.turns[0][0].records >= RECORDS * START_SHARE
+        assert each.turns[-1][-1].records >= RECORDS
+        assert each.turns[-1][0].records < RECORDS, "nobody has a turn with nothing to do"
         assert each.peak_resident_bytes > 0
     slow, fast = entrants
+    assert len(slow.turns) <= 1 / TURN_SHARE
     for mine, theirs in ((slow, fast), (fast, slow)):
         spans = [(turn[0].at_s, turn[-1].at_s) for turn in mine.turns]
         others = [(turn[0].at_s, turn[-1].at_s) for turn in theirs.turns]
         assert not any(a < d and c < b for a, b in spans for c, d in others)
         for before, after in zip(mine.turns, mine.turns[1:], strict=False):
             idle = after[0].records - before[-1].records
-            assert idle < sum(turn[-1].records - turn[0].records for turn in mine.turns) / TURNS
+            assert idle < RECORDS * TURN_SHARE / 2
     assert slow.turns[0][0].at_s < fast.turns[0][0].at_s
     assert slow.turns[1][0].at_s > fast.turns[1][0].at_s, "whoever is the first changes"
 
 
-async def test_who_is_warm_first_hardly_moves_until_the_last_one_is(tmp_path: Path) -> None:
-    slow, fast = Counter(tmp_path / "slow", 5), Counter(tmp_path / "fast", 20)
-    entrants = [entrant(slow), entrant(fast)]
-    await run_heat(entrants)
-    warm_at = entrants[1].turns[0][0].records
-    assert RECORDS * WARM_FROM <= warm_at < RECORDS * 2 * WARM_FROM, "its like alone: four times"
+async def test_who_has_started_hardly_moves_until_the_last_one_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heat, "AWAY_S", 0.2)
+    first = Counter(tmp_path / "first", 20)
+    last = Counter(tmp_path / "last", 200, pause_s=1.5)
+    entrants = [entrant(first), entrant(last)]
+    await run_heat(entrants, shift=2)
+    moved = entrants[0].turns[0][0].records
+    assert RECORDS * START_SHARE < moved < RECORDS * START_SHARE * 10, "else twenty times"
 
 
 async def test_who_ends_by_itself_leaves_and_the_rest_goes_on(tmp_path: Path) -> None:
-    soon = Counter(tmp_path / "soon", 20, most=RECORDS // 10)
+    soon = Counter(tmp_path / "soon", 20, most=RECORDS // 100)
     late = Counter(tmp_path / "late", 20, most=RECORDS // 3)
     stays = Counter(tmp_path / "stays", 20)
     entrants = [entrant(racer) for racer in (soon, late, stays)]
     await run_heat(entrants)
     assert [type(each.fault) for each in entrants] == [RunFailed, RunFailed, type(None)]
     assert "its last words" in str(entrants[0].fault)
-    assert len(entrants[2].turns) == TURNS
+    assert entrants[2].turns[-1][-1].records >= RECORDS
+
+
+async def test_who_does_not_get_on_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heat, "LIMIT_S", 1.0)
+    monkeypatch.setattr(heat, "TURN_S", 0.3)
+    stuck, stays = Counter(tmp_path / "stuck", 3), Counter(tmp_path / "stays", 200)
+    entrants = [entrant(stuck), entrant(stays)]
+    await run_heat(entrants)
+    assert "records in turns of 1.0 s together" in str(entrants[0].fault)
+    assert entrants[1].fault is None
 
 
 async def test_nobody_is_left_behind_a_bug(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from tests.bench.results import (
     DUPLICATES,
     MIRROR_CPU,
     MIRROR_RSS,
+    MIRROR_WARM_CPU,
     MM2_TUNED,
     OURS,
     UNITS,
@@ -85,6 +86,16 @@ def test_memory_is_compared_by_the_highest_of_the_workloads_that_all_had() -> No
     assert rows["small", MM2_TUNED] == 1500
     [ratio] = content["ratios"]
     assert (ratio["workload"], ratio["min"], ratio["max"]) == (highest, 0.04, 0.05)
+
+
+def test_what_differs_by_start_is_shown_and_not_compared() -> None:
+    found = [
+        *measured(MIRROR_WARM_CPU, OURS, 0.4, 0.5),
+        *measured(MIRROR_WARM_CPU, MM2_TUNED, 10.2, 6.8),
+    ]
+    content = report({}, found)
+    assert [row["max"] for row in content["rows"]] == [0.5, 10.2]
+    assert content["ratios"] == []
 
 
 def test_nothing_is_divided_by_zero() -> None:
