@@ -7,6 +7,7 @@ import trio
 
 from mirror.admin import topic_configs
 from mirror.clocks import cluster_clocks, told_clock, witness_clock
+from mirror.distances import RECEIVE, SEND, measure_distances, told_distances
 from mirror.duty import Role, Witnessed, decide_duty
 from mirror.group_polling import WITHOUT_POSITIONS
 from mirror.links import Links, open_links
@@ -155,6 +156,8 @@ async def _check_flow(
             async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
                 lines = await _plan(flow, links)
                 lines[2:2] = [*role, await _groups(flow, links.source_admin)]
+                lines += await _distances(flow.source, links.source_data, SEND)
+                lines += await _distances(flow.target, links.target_data, RECEIVE)
                 return [f"flow {flow.name}: {line}" for line in lines]
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault
@@ -174,6 +177,15 @@ async def _groups(flow: FlowConfig, source: Cluster) -> str:
     more = [f"{len(names) - MOST_GROUPS} more"] if len(names) > MOST_GROUPS else []
     told = ", ".join([*names[:MOST_GROUPS], *more]) or "none matches"
     return f"would keep the positions of {len(names)} groups in step: {told}"
+
+
+async def _distances(name: str, cluster: Cluster, setting: str) -> list[str]:
+    """Return how far brokers are that are not near, and what holds them up."""
+    try:
+        view = await cluster.metadata(refresh=True)
+        return told_distances(name, await measure_distances(cluster, view.brokers), setting)
+    except NetworkFault as fault:
+        raise CheckFailed(f"cluster {name}: {fault}") from fault
 
 
 async def _plan(flow: FlowConfig, links: Links) -> list[str]:
