@@ -3,8 +3,8 @@
 One TCP connection carries a window of a few megabytes per round trip, and a fetcher asks for the
 next chunk only when it has the last one. Between neighbours that is more than we can use, and each
 connection makes requests smaller, which costs; over 80 ms it would be a fraction. A partition
-always goes the same lane, so its order is kept. Topics are not spread evenly over lanes, so what
-each asks for at once goes by how many partitions of its are behind.
+always goes the same lane, so its order is kept. A topic's partitions are spread evenly, but to one
+more or less, so what each lane asks for at once goes by how many of its partitions are behind.
 
 To a target broker there are two at least: brokers read the next request of a connection when the
 last one is answered, so with one they never read and append at the same time.

@@ -17,11 +17,11 @@ from tests.bench.workloads import BASE, Part, Workload
 
 STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
-START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 10, MM2_TUNED: 10, RELAY: 1}
+START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 8, MM2_TUNED: 8, RELAY: 0.5}
 """From the command to the first record, and cleaning up."""
-MB_S: Final[Mapping[str, float]] = {OURS: 400, MM2_DEFAULT: 150, MM2_TUNED: 140, RELAY: 1500}
+MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 4000}
 """Over all workloads; small records and single ones take longer and have less data."""
-FILL_MB_S: Final = 150.0
+FILL_MB_S: Final = 250.0
 KILL_S: Final = 45.0
 """All systems at once: start, notice that somebody died, catch up."""
 REREAD_S: Final = 120.0

@@ -54,7 +54,6 @@ class Entrant:
     peak_resident_bytes: int = 0
     fault: Exception | None = None
     """Why it left: one of `ledger.FAULTS`."""
-    worked_s: float = 0.0
 
     @property
     def is_going_on(self) -> bool:
@@ -87,7 +86,7 @@ class Entrant:
 
     async def take_turn(self) -> None:
         """Work for a moment, looked at all the while. Raises one of `ledger.FAULTS`."""
-        if self.worked_s > LIMIT_S:
+        if sum(turn[-1].at_s - turn[0].at_s for turn in self.turns) > LIMIT_S:
             moved = self.turns[-1][-1].records
             raise RunFailed(f"{moved} of {self.records} records in turns of {LIMIT_S} s together")
         self.go_on()
@@ -98,7 +97,6 @@ class Entrant:
             while looks[-1].records < enough and looks[-1].at_s - looks[0].at_s < TURN_S:
                 await trio.sleep(LOOK_S)
                 looks.append(await self.look())
-            self.worked_s += looks[-1].at_s - looks[0].at_s
         finally:
             self.halt()
 

@@ -48,7 +48,7 @@ MIRRORS: Final = (OURS, MM2_DEFAULT, MM2_TUNED)
 
 
 class Extent(Enum):
-    """How much is measured: minutes, about an hour and a half, a night."""
+    """How much is measured: minutes, about an hour, a night."""
 
     QUICK = "quick"
     FULL = "full"
