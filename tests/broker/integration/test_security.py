@@ -126,8 +126,9 @@ def test_a_broker_of_another_authority_is_not_spoken_to(cluster: SecuredCluster)
     strange = cluster.certificates.strange_ca
     settings = cluster.client("SASL_SSL", SHA_512) | {"ssl.ca.location": str(strange)}
     code, said = refusal(settings)
-    assert code == KafkaError._SSL
     assert "certificate verify failed" in said
+    # On a busy machine librdkafka gives one in a hundred of these the code of a lost connection.
+    assert code in {KafkaError._SSL, KafkaError._TRANSPORT}, said
     wait_for_line(cluster, "TLS handshake failed on SASL_SSL: tlsv1 alert unknown ca")
 
 
