@@ -122,7 +122,8 @@ checkpoints and group sync each second |
 `make bench` takes about 65 minutes on two processors with nothing else to do; `QUICK=1` under five,
 `ONLY=mirror|broker|offsets` picks a part, `ONLY=replicated` measures three brokers and `ONLY=drain`
 one core and distance, `ALL=1` mirrors every combination, `RUNS=5` takes more rounds.
-`python -m tests.bench.agreement A.json B.json` holds two results together.
+`python -m tests.bench.agreement docs/benchmarks/full-run.json build/bench.json` holds your full run
+against the one of this page.
 `make profile WHAT=mirror|broker` draws flame graphs of ours under `build/`.
 """
 
