@@ -11,7 +11,7 @@ from tests.bench.catching_up import BENCHES
 from tests.bench.distance import run_far_apache
 from tests.bench.ledger import Cell, Ledger, cells, started
 from tests.bench.mirrors import run_catching_up, warm_up_mirrored
-from tests.bench.pinning import one_core
+from tests.bench.pinning import last_core
 from tests.bench.results import MM2_TUNED, OURS
 from tests.bench.rounds import Rounds
 from tests.bench.stage import Stage, apache_stage
@@ -43,7 +43,7 @@ def pinned_stage(folder: Path, plan: DrainPlan, round_trip_ms: int) -> Iterator[
     """Run a stage with mirrors on one processor and the source's broker so far away."""
     source = run_far_apache(folder, "dc1", round_trip_ms) if round_trip_ms else None
     with apache_stage(folder, disk_mb(plan.workloads), source) as stage:
-        yield replace(stage, mirror_cores=one_core(), round_trip_s=round_trip_ms / 1000)
+        yield replace(stage, mirror_cores=last_core(), round_trip_s=round_trip_ms / 1000)
 
 
 def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
 START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 8, MM2_TUNED: 8, RELAY: 0.5}
 """From the command to the first record, and cleaning up."""
-MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 4000}
+MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 3100}
 """Over all workloads; small records and single ones take longer and have less data."""
 FILL_MB_S: Final = 250.0
 KILL_S: Final = 45.0

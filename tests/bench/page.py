@@ -119,7 +119,7 @@ checkpoints and group sync each second |
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 
-`make bench` takes about 65 minutes on two processors with nothing else to do; `QUICK=1` under five,
+`make bench` takes about 75 minutes on two processors with nothing else to do; `QUICK=1` under five,
 `ONLY=mirror|broker|offsets` picks a part, `ONLY=replicated` measures three brokers and `ONLY=drain`
 one core and distance, `ALL=1` mirrors every combination, `RUNS=5` takes more rounds.
 `python -m tests.bench.agreement docs/benchmarks/full-run.json build/bench.json` holds your full run
@@ -128,7 +128,7 @@ against the one of this page.
 """
 
 NOTHING_YET: Final = """\
-No full run has been recorded yet: `make bench` measures (about 65 minutes on two processors with
+No full run has been recorded yet: `make bench` measures (about 75 minutes on two processors with
 nothing else to do) and writes this page.
 """
 

@@ -52,6 +52,11 @@ def children_on(cores: Collection[int]) -> Iterator[None]:
         os.sched_setaffinity(0, own)
 
 
-def one_core() -> frozenset[int]:
-    """Return one of the processors that this process may use: the last, as the first is busier."""
+def first_core() -> frozenset[int]:
+    """Return the first of the processors that this process may use."""
+    return frozenset({min(os.sched_getaffinity(0))})
+
+
+def last_core() -> frozenset[int]:
+    """Return the last of the processors that this process may use: the first is busier."""
     return frozenset({max(os.sched_getaffinity(0))})

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, Final
 
 from tests.bench.figures import spread
@@ -45,7 +46,7 @@ UNITS: Final[Mapping[str, str]] = {
 
 NOISE: Final[Mapping[str, float]] = {DUPLICATES: 0.01, REREAD: 0.01}
 """Ratios of counts up to this mean the same, nothing: how many records MirrorMaker repeats is a
-matter of luck, and 0 beside any of that is 0. A count of 0 on its side leaves no ratio at all."""
+matter of luck, and 0 beside any of that is 0. A median of 0 on its side leaves no ratio at all."""
 
 RATIO_OF_HIGHEST: Final = frozenset({MIRROR_RSS})
 """Benches whose ratio is that of the highest of all workloads: Java's heap becomes one of two sizes
@@ -178,7 +179,7 @@ def _highest(values: Mapping[Place, Mapping[int, float]]) -> dict[Place, dict[in
 
 
 def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]:
-    """Return ours against each other system, run by run; a run in which the other is 0 has none."""
+    """Return ours against each other system, run by run; where the other is 0 there is none."""
     found = []
     mine = [place for place in values if place.system == OURS]
     for ours in sorted(mine, key=_order_of(values)):
@@ -198,9 +199,14 @@ def _ratios(values: Mapping[Place, Mapping[int, float]]) -> list[dict[str, Any]]
 
 
 def _quotients(values: Mapping[Place, Mapping[int, float]], other: Place) -> list[float]:
-    """Return ours against another, for each run of both in which the other is not 0."""
+    """Return ours against another, for each run of both in which the other is not 0.
+
+    None where it is 0 in most of them: one odd run is no ratio.
+    """
     ours = values.get(replace(other, system=OURS), {})
     theirs = values.get(other, {})
+    if not theirs or not median(theirs.values()):
+        return []
     return [value / theirs[run] for run, value in ours.items() if theirs.get(run)]
 
 

@@ -6,8 +6,10 @@ from tests.bench.results import (
     MIRROR_CPU,
     MIRROR_RSS,
     MIRROR_WARM_CPU,
+    MM2_DEFAULT,
     MM2_TUNED,
     OURS,
+    REREAD,
     UNITS,
     Measured,
     NotRun,
@@ -104,6 +106,12 @@ def test_nothing_is_divided_by_zero() -> None:
     [ratio] = report({}, [*ours, *other])["ratios"]
     assert (ratio["min"], ratio["max"]) == (0.0, 0.0)
     assert report({}, [*ours, *measured(DUPLICATES, MM2_TUNED, 0.0, 0.0)])["ratios"] == []
+
+
+def test_one_odd_run_beside_nothing_is_no_ratio() -> None:
+    ours = measured(REREAD, OURS, 0.0, 0.0, 0.0)
+    odd = measured(REREAD, MM2_DEFAULT, 0.0, 35.0, 0.0)
+    assert report({}, [*ours, *odd])["ratios"] == []
 
 
 def test_a_row_that_was_not_run_says_why_and_cuts_the_report_short() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.estimate import estimate_s, told_time
-from tests.bench.plans import QUICK_S, Extent, plan_for
+from tests.bench.plans import CATCHING_UP_RUNS, QUICK_S, Extent, plan_for
 from tests.bench.results import MM2_DEFAULT, OURS
 from tests.bench.workloads import (
     BASE,
@@ -96,9 +96,10 @@ def test_only_picks_parts_and_names_what_it_does_not_know() -> None:
         parse_parts("disk")
 
 
-def test_the_full_plan_measures_all_mirrors_three_times() -> None:
+def test_the_full_plan_measures_all_mirrors_three_times_or_more() -> None:
     plan = plan_for(Extent.FULL)
-    assert plan.rounds.runs == 3
+    assert min(plan.rounds.runs, plan.latency_rounds.runs, plan.kill_rounds.runs) == 3
+    assert plan.rounds.runs == CATCHING_UP_RUNS
     assert plan.rounds.limit_s is None
     assert {OURS, MM2_DEFAULT} < set(plan.catching_up_systems)
     assert set(plan.reread_systems) < set(plan.catching_up_systems)
@@ -116,10 +117,10 @@ def test_the_disk_must_hold_the_largest_workload_on_both_sides() -> None:
     assert disk_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
 
 
-def test_the_full_plan_is_estimated_at_about_an_hour() -> None:
+def test_the_full_plan_is_estimated_at_an_hour_and_a_quarter() -> None:
     estimated = estimate_s(plan_for(Extent.FULL))
     assert set(estimated) == set(Part)
-    assert sum(estimated[part] for part in DEFAULT_PARTS) < 75 * 60
+    assert sum(estimated[part] for part in DEFAULT_PARTS) < 85 * 60
     twice = estimate_s(plan_for(Extent.FULL, runs=6))
     assert all(estimated[part] < twice[part] < 2 * estimated[part] + 1 for part in Part)
     assert told_time(plan_for(Extent.FULL), [Part.OFFSETS]) == "about 6 min (offsets 6)"
