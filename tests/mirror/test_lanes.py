@@ -58,14 +58,25 @@ def test_a_lane_with_nothing_behind_asks_as_if_one_were_and_takes_no_more_from_t
     assert idle[0].share(0, WHOLE, EACH) == (WHOLE // 8, WHOLE // 8)
 
 
-async def test_the_round_trip_is_that_of_the_quickest_answer(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    ("waits", "round_trip_s", "asked"),
+    [
+        ([0.5, 0.02, 0.3, 0.4], 0.02, 4),
+        ([0.5, 0.08, 0.3, 0.4, 0.09, 0.6, 0.08, 0.5], 0.08, 8),
+        ([0.5, 0.2, 0.3, 0.4, 0.09, 0.001], 0.001, 6),
+    ],
+    ids=["near", "far", "near, seen from a busy start"],
+)
+async def test_the_round_trip_is_that_of_the_quickest_answer(
+    autojump_clock: MockClock, waits: list[float], round_trip_s: float, asked: int
+) -> None:
     cluster = FakeCluster()
     cluster.brokers[0] = broker = FakeBroker(cluster, 0)
     transport, far_end = memory_transport()
-    waits = [0.0, 0.5, 0.08, 0.3, 0.4]
+    to_come = [0.0, *waits]  # the first is asked for as it connects
 
     async def slowly(_: RequestHeader, __: ApiVersionsRequest) -> ApiVersionsResponse:
-        await trio.sleep(waits.pop(0))
+        await trio.sleep(to_come.pop(0))
         keys = (ApiVersion(api_key=18, min_version=0, max_version=3),)
         return ApiVersionsResponse(error_code=0, api_keys=keys)
 
@@ -77,6 +88,7 @@ async def test_the_round_trip_is_that_of_the_quickest_answer(autojump_clock: Moc
         nursery.start_soon(broker.serve, far_end)
         settings = ConnectionSettings(client_id="test", dial=dial)
         connection = await connect(nursery, ("memory", 0), settings)
-        assert await measure_round_trip(connection) == pytest.approx(0.08)
+        assert await measure_round_trip(connection) == pytest.approx(round_trip_s)
+        assert len(waits) - len(to_come) == asked
         nursery.cancel_scope.cancel()
     assert autojump_clock.current_time() > 0
