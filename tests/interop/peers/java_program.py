@@ -36,6 +36,7 @@ class JavaProgram:
         return [
             str(java),
             f"-Xmx{self.heap_mb}m",
+            f"-Djava.io.tmpdir={folder}",  # a killed one leaves what it has unpacked
             *self.jvm_options,
             *logging_options(self.version, folder, is_quiet=is_quiet),
             "-cp",
