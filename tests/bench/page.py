@@ -94,9 +94,9 @@ checkpoints and group sync each second |
 - A ratio is taken within a round, and its minimum, median and maximum over the rounds, each of
   which starts all systems anew. There are three rounds; four of full topics and of single brokers,
   five of latencies through mirrors.
-- How far to trust a ratio: of two whole runs, with three rounds of full topics each, 66 of 84
+- How far to trust a ratio: of two whole runs, with three rounds of full topics each, 66 of 83
   ratios lay within 15 % of each other, and every one of processor time to tuned MirrorMaker. Eight
-  of the 18 others were ratios to the relay, which has a processor of its own since, and what feeds
+  of the 17 others were ratios to the relay, which has a processor of its own since, and what feeds
   it the other: where the system put them was 3 or 4 GB/s.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
