@@ -84,7 +84,7 @@ async def _in_thread(listener: trio.SocketListener, work: Callable[[socket.socke
 
     def run() -> None:
         with connected, children_on(first_core()), suppress(ConnectionError):
-            work(connected)
+            work(connected)  # until the relay is killed: its turns are over
 
     await trio.to_thread.run_sync(run)
 
