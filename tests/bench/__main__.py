@@ -7,6 +7,8 @@ import argparse
 import fcntl
 import json
 import os
+import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -44,15 +46,19 @@ from tests.bench.replicated import run_replicated
 from tests.bench.rereading import LAGS, lag_name
 from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
 from tests.bench.stage import Stage, apache_stage, bundled_stage
-from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, disk_mb, parse_parts
+from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
 PAGE: Final = BUILD / "benchmarks.md"
+LOGS: Final = BUILD / "failed"
+"""What systems said that failed in the last benchmark."""
 DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
 RECORD: Final = ROOT / "docs" / CHARTS / "full-run.json"
 """The last full run, for others to hold theirs against."""
 BAD_INPUT: Final = 2
+STOPPED: Final = 130
+"""As a shell says of SIGINT; SIGTERM does the same: clusters end, and their data is removed."""
 IDLE_S: Final = 1.0
 PARTS_HELP: Final = (
     f"some of: {', '.join(part.value for part in Part)}; "
@@ -75,12 +81,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BlockingIOError:
             sys.stderr.write("bench: another benchmark runs here; two would measure each other\n")
             return BAD_INPUT
-        return _run(options, parts)
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup's shell has it ignored
+        status = STOPPED
+        try:
+            status = _run(options, parts)
+        except* KeyboardInterrupt:
+            sys.stderr.write("bench: stopped\n")
+        return status
 
 
 def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     plan = plan_for(options.extent, runs=options.runs, parts=parts)
-    ledger = Ledger(ends_at=monotonic() + plan.limit_s)
+    shutil.rmtree(LOGS, ignore_errors=True)
+    ledger = Ledger(ends_at=monotonic() + plan.limit_s, logs=LOGS)
     bench = Bench(plan=plan, extent=options.extent, ledger=ledger, machine=describe())
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
     began = monotonic()
@@ -135,6 +149,7 @@ class Bench:
             **self.machine,
             "extent": self.extent.value,
             "rounds_wanted": self.plan.rounds.runs,
+            "brokers_data": self.ledger.data_places,
             "harness": self.ledger.harness,
         }
         content = report(machine, self.ledger.measured, self.ledger.not_run)
@@ -150,10 +165,11 @@ class Bench:
 
     def _mirror(self, folder: Path) -> None:
         plan, ledger = self.plan, self.ledger
-        with self._stage(apache_stage(folder, disk_mb(plan.catching_up)), Part.MIRROR) as stage:
+        with self._stage(apache_stage(folder, stored_mb(plan.catching_up)), Part.MIRROR) as stage:
             if stage is None:
                 self._without_apache(folder)
                 return
+            ledger.data_places["mirror"] = stage.data_is
             warm_up_mirrored(stage, plan.warm_up, ledger)
             with ledger.timed("catching up"):
                 for workload in plan.catching_up:
@@ -179,8 +195,10 @@ class Bench:
         plan, ledger = self.plan, self.ledger
         rows = [f"{workload.name}{BUNDLED}" for workload in workloads]
         missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
-        running = bundled_stage(folder, disk_mb(workloads))
+        running = bundled_stage(folder, stored_mb(workloads))
         with started(running, partial(ledger.miss, OURS, missing)) as stage:
+            if stage is not None:
+                ledger.data_places["mirror, bundled brokers"] = stage.data_is
             for row, workload in zip(rows, workloads, strict=True):
                 if stage is not None:
                     run_catching_up(stage, workload, (OURS,), plan.rounds, ledger, row)
@@ -188,9 +206,10 @@ class Bench:
     def _offsets(self, folder: Path) -> None:
         plan = self.plan
         with self._stage(
-            apache_stage(folder, disk_mb([plan.rereads.workload])), Part.OFFSETS
+            apache_stage(folder, stored_mb([plan.rereads.workload])), Part.OFFSETS
         ) as stage:
             if stage is not None:
+                self.ledger.data_places["offsets"] = stage.data_is
                 run_rereading(
                     stage, plan.rereads, plan.reread_systems, plan.reread_rounds, self.ledger
                 )

@@ -29,7 +29,7 @@ from tests.bench.results import (
 from tests.bench.rounds import Rounds, repeat
 from tests.bench.served import Served, create_topic, delete_topics
 from tests.bench.stage import run_apache, run_bundled, warm_up
-from tests.bench.workloads import BASE, GIB, KIB, MIB, Workload, disk_mb, rotated
+from tests.bench.workloads import BASE, GIB, KIB, MIB, Workload, rotated, stored_mb
 from tests.interop.peers.resources import require_disk
 from wire.compression import Compression
 
@@ -102,7 +102,7 @@ def all_cells(plan: BrokerPlan) -> list[Cell]:
 def _warm(folder: Path, system: str, plan: BrokerPlan, ledger: Ledger) -> Iterator[Served]:
     """Run a broker that has worked a little: Java compiles what it sees often."""
     folder.mkdir(parents=True, exist_ok=True)
-    require_disk(folder, disk_mb(plan.workloads))
+    require_disk(folder, stored_mb(plan.workloads))
     running: AbstractContextManager[Served] = (
         run_bundled(folder, system) if system == OURS else run_apache(folder, system)
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias
@@ -21,7 +22,7 @@ from tests.bench.ledger import Cell, Ledger, RunFailed
 from tests.bench.processes import cpu_and_memory
 from tests.bench.relay import relaying
 from tests.bench.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS, MIRROR_WARM_CPU, RELAY
-from tests.bench.served import Served, ends
+from tests.bench.served import Served, delete_topic, ends
 from tests.bench.stage import Stage
 from tests.bench.workloads import Workload
 from wire.net import Cluster, open_cluster
@@ -88,6 +89,7 @@ def _mirror(stage: Stage, system: str, workload: Workload, target: Cluster) -> E
         racer=stage.mirror(system, names, [workload.topic]),
         records=workload.records,
         moved=moved,
+        leave=partial(trio.to_thread.run_sync, delete_topic, stage.target, topic),
     )
 
 
@@ -99,6 +101,7 @@ def _outcomes(
     counted = calm_for_all([each.turns for each in entrants if each.fault is None], calm)
     outcomes: dict[str, Outcome] = {}
     for entrant in entrants:
+        ledger.keep_log(entrant.system, entrant.log)
         try:
             outcomes[entrant.system] = entrant.fault or throughput(
                 entrant.turns,

@@ -15,7 +15,7 @@ from tests.bench.pinning import last_core
 from tests.bench.results import MM2_TUNED, OURS
 from tests.bench.rounds import Rounds
 from tests.bench.stage import Stage, apache_stage
-from tests.bench.workloads import Workload, disk_mb
+from tests.bench.workloads import Workload, stored_mb
 
 SYSTEMS: Final = (OURS, MM2_TUNED)
 WARM_UP: Final = (SYSTEMS, *[(OURS,)] * 4)
@@ -43,8 +43,8 @@ def row_name(workload: Workload, round_trip_ms: int) -> str:
 @contextmanager
 def pinned_stage(folder: Path, plan: DrainPlan, round_trip_ms: int) -> Iterator[Stage]:
     """Run a stage with mirrors on one processor and the source's broker so far away."""
-    source = run_far_apache(folder, "dc1", round_trip_ms) if round_trip_ms else None
-    with apache_stage(folder, disk_mb(plan.workloads), source) as stage:
+    source = partial(run_far_apache, round_trip_ms=round_trip_ms) if round_trip_ms else None
+    with apache_stage(folder, stored_mb(plan.workloads), source) as stage:
         yield replace(stage, mirror_cores=last_core(), round_trip_s=round_trip_ms / 1000)
 
 
@@ -57,6 +57,7 @@ def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
         with started(running, partial(_miss_all, ledger, missing), ledger.require_time) as stage:
             if stage is None:
                 continue
+            ledger.data_places[f"drain, {round_trip_ms} ms away"] = stage.data_is
             if plan.is_warmed_up:
                 warm_up_mirrored(stage, WARM_UP, ledger)
             for row, workload in zip(rows, plan.workloads, strict=True):

@@ -30,7 +30,7 @@ from tests.bench.results import OURS
 from tests.bench.served import create_topic
 from tests.bench.stage import Stage, apache_stage, bundled_stage, run_bundled
 from tests.bench.tops import costs, frames_of, table
-from tests.bench.workloads import BASE, MIB, Workload, disk_mb
+from tests.bench.workloads import BASE, MIB, Workload, stored_mb
 
 MEGABYTES: Final = 2048
 SAMPLES_PER_S: Final = 250
@@ -67,7 +67,7 @@ def profiled(pid: int, picture: Path) -> Iterator[None]:
 
 def profile_mirror(folder: Path, workload: Workload, picture: Path) -> None:
     """Mirror a full topic between two Apache Kafka brokers, or bundled ones without those."""
-    needed_mb = disk_mb([workload])
+    needed_mb = stored_mb([workload])
 
     def tell(fault: BaseException) -> None:
         say(f"between bundled brokers, as Apache Kafka cannot be had: {reason_of(fault)}")

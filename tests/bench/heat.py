@@ -50,10 +50,14 @@ class Entrant:
     records: int
     """How many there are to be moved."""
     moved: Callable[[], Awaitable[int]]
+    leave: Callable[[], Awaitable[None]]
+    """Frees what it took, behind its last turn."""
     turns: list[list[Sample]] = field(default_factory=list)
     peak_resident_bytes: int = 0
     fault: Exception | None = None
     """Why it left: one of `ledger.FAULTS`."""
+    log: str = ""
+    """What it had said by then."""
 
     @property
     def is_going_on(self) -> bool:
@@ -112,7 +116,7 @@ class Entrant:
 
 
 async def run_heat(entrants: Sequence[Entrant], shift: int = 0) -> None:
-    """Start all, let them take turns, and end them; who fails leaves, with its fault.
+    """Start all and let them take turns; who is done leaves, and who fails, with its fault.
 
     `shift` says who is the first. All are gone afterwards.
     """
@@ -153,5 +157,7 @@ async def _unless_it_fails(entrant: Entrant, do: Callable[[], Awaitable[None]]) 
     try:
         await do()
     except FAULTS as fault:
-        entrant.fault = fault
+        entrant.fault, entrant.log = fault, entrant.racer.log
+    if not entrant.is_going_on:
         entrant.racer.kill()
+        await entrant.leave()

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from subprocess import TimeoutExpired
 from time import monotonic, process_time
 from typing import Final, TypeAlias, TypeVar
@@ -65,6 +66,10 @@ class Ledger:
     ends_at: float = inf
     """On the monotonic clock: no run begins later."""
     neighbours: Neighbours = field(default_factory=Neighbours)
+    logs: Path | None = None
+    """Where to keep what systems said that failed; None: nowhere."""
+    data_places: dict[str, str] = field(default_factory=dict)
+    """By part: where its brokers had their data."""
     _own_shares: list[float] = field(default_factory=list)
 
     def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:
@@ -83,6 +88,15 @@ class Ledger:
             place = Place(bench=bench, workload=workload, system=system)
             self.not_run.append(NotRun(place=place, reason=reason))
         say(f"  {system:<12} not run: {reason}")
+
+    def keep_log(self, system: str, log: str) -> None:
+        """Keep what a system said before it failed, if there is a place for it."""
+        if self.logs is None or not log:
+            return
+        self.logs.mkdir(parents=True, exist_ok=True)
+        path = self.logs / f"{len(list(self.logs.iterdir())) + 1}-{system}.log"
+        path.write_text(log)
+        say(f"  {system:<12} what it said: {path}")
 
     def try_run(
         self,

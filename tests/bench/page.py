@@ -24,6 +24,7 @@ from tests.bench.results import (
     MIRROR_RATE,
     MIRROR_RSS,
     MIRROR_WARM_CPU,
+    MISSED,
     MM2_DEFAULT,
     MM2_TUNED,
     OURS,
@@ -261,7 +262,9 @@ def _section(
         "|---|---|---:|---:|---:|---:|",
     ]
     lines += [_line(row, of_pair.get((row["workload"], row["system"]))) for row in rows]
-    return "\n".join([*lines, ""])
+    missed = [row for row in rows if MISSED in row]
+    notes = [f"- {row['workload']}, {row['system']}: {row[MISSED]}" for row in missed]
+    return "\n".join([*lines, *(["", *notes] if notes else []), ""])
 
 
 def _line(row: Mapping[str, Any], ratio: Mapping[str, Any] | None) -> str:

@@ -34,8 +34,8 @@ class ChildRacer:
 
     @property
     def log(self) -> str:
-        """Return what it has said since it was started; it must not have been killed."""
-        return self._running.said()
+        """Return what it has said since it was started; nothing when it does not run."""
+        return self._child.said() if self._child is not None else ""
 
     @property
     def _running(self) -> Child:

@@ -65,6 +65,7 @@ async def relaying(folder: Path, workload: Workload) -> AsyncIterator[Entrant]:
             racer=Relay(folder=folder, ports=ports),
             records=WIRE_BYTES * records_each // len(chunk),
             moved=moved,
+            leave=trio.lowlevel.checkpoint,
         )
         nursery.cancel_scope.cancel()
 

@@ -55,6 +55,8 @@ WITHOUT_RATIO: Final = frozenset({MIRROR_WARM_CPU})
 """Benches of which rows alone are shown. How good Java's code is in the end differs by start: tuned
 MirrorMaker took 10.2 and 6.8 CPU-s/GiB for the third and fourth GiB of the same topic."""
 NOT_RUN: Final = "not run: "
+MISSED: Final = "missed"
+"""Key of a row that lacks some rounds."""
 DIGITS: Final = 6
 
 
@@ -90,7 +92,7 @@ def report(
     """Return the content of build/bench.json.
 
     A row that was not run has the reason in place of its median and no extremes. One that has
-    some runs shows those.
+    some runs shows those, and what became of the others.
     """
     found = _by_place(measured)
     highest = _highest(found)
@@ -98,11 +100,14 @@ def report(
     no_ratios = RATIO_OF_HIGHEST | WITHOUT_RATIO
     compared = {place: found[place] for place in found if place.bench not in no_ratios}
     reasons = {each.place: each.reason for each in not_run if each.place not in values}
+    missed: dict[Place, list[str]] = {}
+    for each in not_run:
+        missed.setdefault(each.place, []).append(each.reason)
     places = sorted([*values, *reasons], key=_order_of([*values, *reasons]))
     return {
         "machine": dict(machine),
         "rows": [
-            _row(place, list(values[place].values()))
+            _row(place, list(values[place].values()), missed.get(place, ()))
             if place in values
             else _reason_row(place, reasons[place])
             for place in places
@@ -139,13 +144,15 @@ def _order_of(places: Iterable[Place]) -> Callable[[Place], tuple[int, int, int]
     return order
 
 
-def _row(place: Place, values: Sequence[float]) -> dict[str, Any]:
+def _row(place: Place, values: Sequence[float], missed: Sequence[str]) -> dict[str, Any]:
+    rounds = f"{len(missed)} of {len(missed) + len(values)} rounds"
     return {
         "bench": place.bench,
         "workload": place.workload,
         "system": place.system,
         "unit": UNITS[place.bench],
         **_spread(values),
+        **({MISSED: f"{rounds} {NOT_RUN}{missed[-1]}"} if missed else {}),
     }
 
 

@@ -17,7 +17,9 @@ from wire.net.operations import list_offsets
 TIMEOUT_S: Final = 30
 PAUSE_S: Final = 0.1
 PERISHABLE: Final = {"log.segment.delete.delay.ms": "1000"}
-"""Broker setting: what a run leaves behind is off the disk before the next but one."""
+"""Broker setting: what a run leaves behind is gone before the next but one."""
+FREED_S: Final = 1.5
+"""That second, and the broker's moment to do it."""
 
 
 class Served(Protocol):
@@ -51,6 +53,14 @@ async def _wait_led(cluster: Served, name: str, partitions: int) -> None:
                     return
                 await trio.sleep(PAUSE_S)
     raise RunFailed(f"topic {name} has no leaders after {TIMEOUT_S} s")
+
+
+def delete_topic(cluster: Served, name: str) -> None:
+    """Delete a topic, if it is there, and wait until it takes no room any more."""
+    admin = _admin(cluster)
+    if name in admin.list_topics(timeout=TIMEOUT_S).topics:
+        admin.delete_topics([name])[name].result(TIMEOUT_S)
+        pause(FREED_S)
 
 
 def delete_topics(cluster: Served, keep: Container[str] = ()) -> None:

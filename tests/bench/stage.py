@@ -1,18 +1,19 @@
 """Two clusters and a witness, and a mirror of any system between them, fresh for each run."""
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from runtime.ports import free_port
 from tests.bench.filling import drain, fill
+from tests.bench.in_memory import data_place
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.pinning import Mirror, Pinned
 from tests.bench.racers import ChildRacer
@@ -34,10 +35,15 @@ from tests.interop.peers.resources import require_disk
 BROKER_HEAP_MB: Final = 512
 MM2_HEAP_MB: Final = 2048
 """What its start script gives it."""
+PROCESSES_MB: Final = 7500
+"""Two brokers, two MirrorMakers of 2.7 GB, ours and the harness."""
 STOP_TIMEOUT_S: Final = 30
 WARM_UP: Final = Workload(batch_bytes=4 * KIB, data_bytes=64 * MIB)
 """Many small batches: what counts is how often a path is taken."""
 WITNESS_TIMEOUT_S: Final = 60
+
+RunCluster: TypeAlias = Callable[[Path, str], AbstractContextManager[Served]]
+"""Run a cluster of that name with its data in that folder."""
 
 CONFIGURATION: Final = """\
 clusters:
@@ -96,6 +102,8 @@ class Stage:
     target: Served
     witness: str
     kept: set[str] = field(default_factory=set)
+    data_is: str = "on disk"
+    """Where the brokers have theirs."""
     mirror_cores: Collection[int] = ()
     """The processors that mirrors may use; empty: all."""
     round_trip_s: float = 0.0
@@ -148,41 +156,42 @@ class Stage:
         delete_topics(self.source, self.kept)
 
 
-@contextmanager
 def apache_stage(
-    folder: Path, disk_mb: int, source: AbstractContextManager[Served] | None = None
-) -> Iterator[Stage]:
-    """Run two single Apache Kafka brokers and a witness; `source` may be another one.
+    folder: Path, data_mb: int, run_source: RunCluster | None = None
+) -> AbstractContextManager[Stage]:
+    """Run two single Apache Kafka brokers and a witness; the source may be another one.
 
     Raises PeerUnavailable or PeerFailed.
     """
-    with _stage_of(
-        folder, disk_mb, source or run_apache(folder, "dc1"), run_apache(folder, "dc2")
-    ) as stage:
-        yield stage
+    return _stage_of(folder, data_mb, run_source or run_apache, run_apache)
 
 
-@contextmanager
-def bundled_stage(folder: Path, disk_mb: int) -> Iterator[Stage]:
+def bundled_stage(folder: Path, data_mb: int) -> AbstractContextManager[Stage]:
     """Run two single bundled brokers, each with its ZooKeeper, and a witness."""
-    clusters = run_bundled(folder, "dc1"), run_bundled(folder, "dc2")
-    with _stage_of(folder, disk_mb, *clusters) as stage:
-        yield stage
+    return _stage_of(folder, data_mb, run_bundled, run_bundled)
 
 
 @contextmanager
 def _stage_of(
-    folder: Path,
-    disk_mb: int,
-    source: AbstractContextManager[Served],
-    target: AbstractContextManager[Served],
+    folder: Path, data_mb: int, run_source: RunCluster, run_target: RunCluster
 ) -> Iterator[Stage]:
     folder.mkdir(parents=True, exist_ok=True)
-    require_disk(folder, disk_mb)
-    with source as one, target as other, run_witness(folder) as witness:
-        for cluster in (one, other):
-            warm_up(cluster)
-        yield Stage(folder=folder / "runs", source=one, target=other, witness=witness)
+    with data_place(folder, data_mb=data_mb, processes_mb=PROCESSES_MB) as place:
+        require_disk(place.folder, data_mb)
+        with (
+            run_source(place.folder, "dc1") as source,
+            run_target(place.folder, "dc2") as target,
+            run_witness(folder) as witness,
+        ):
+            for cluster in (source, target):
+                warm_up(cluster)
+            yield Stage(
+                folder=folder / "runs",
+                source=source,
+                target=target,
+                witness=witness,
+                data_is=place.told,
+            )
 
 
 def warm_up(broker: Served) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -35,6 +36,7 @@ class Counter:
     def __init__(self, file: Path, each: int, most: int = 10**9, pause_s: float = 0.0) -> None:
         self.file, self.arguments = file, [str(each), str(most), str(pause_s)]
         self.child: Child | None = None
+        self.left_at: list[float] = []
         file.write_bytes(bytes(8))
         with file.open("r+b") as opened:
             self.shared = mmap.mmap(opened.fileno(), 8)
@@ -67,7 +69,10 @@ def entrant(racer: Counter, look: Callable[[], Awaitable[None]] | None = None) -
             await look()
         return racer.moved
 
-    return Entrant(system=racer.file.name, racer=racer, records=RECORDS, moved=moved)
+    async def leave() -> None:
+        racer.left_at.append(monotonic())
+
+    return Entrant(system=racer.file.name, racer=racer, records=RECORDS, moved=moved, leave=leave)
 
 
 async def test_one_works_while_the_others_stand_still(tmp_path: Path) -> None:
@@ -81,6 +86,8 @@ async def test_one_works_while_the_others_stand_still(tmp_path: Path) -> None:
         assert each.turns[-1][0].records < RECORDS, "nobody has a turn with nothing to do"
         assert each.peak_resident_bytes > 0
     slow, fast = entrants
+    [slow_left_at], [fast_left_at] = (racer.left_at for racer in racers)
+    assert fast_left_at < slow.turns[-1][-1].at_s < slow_left_at, "who is done makes room"
     assert len(slow.turns) <= 1 / TURN_SHARE
     for mine, theirs in ((slow, fast), (fast, slow)):
         spans = [(turn[0].at_s, turn[-1].at_s) for turn in mine.turns]
@@ -113,6 +120,8 @@ async def test_who_ends_by_itself_leaves_and_the_rest_goes_on(tmp_path: Path) ->
     await run_heat(entrants)
     assert [type(each.fault) for each in entrants] == [RunFailed, RunFailed, type(None)]
     assert "its last words" in str(entrants[0].fault)
+    assert [each.log for each in entrants] == ["its last words", "its last words", ""]
+    assert [len(racer.left_at) for racer in (soon, late, stays)] == [1, 1, 1]
     assert entrants[2].turns[-1][-1].records >= RECORDS
 
 

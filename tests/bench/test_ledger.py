@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,15 @@ def test_a_peer_that_fails_is_tried_again_and_one_that_cannot_be_had_is_not() ->
         (MIRROR_CPU, "no Maven"),
         (MIRROR_RATE, "no Maven"),
     ]
+
+
+def test_what_a_system_said_that_failed_is_kept(tmp_path: Path) -> None:
+    ledger = Ledger(logs=tmp_path / "failed")
+    for log in ("it broke", "", "again"):
+        ledger.keep_log(MM2_TUNED, log)
+    kept = {path.name: path.read_text() for path in (tmp_path / "failed").iterdir()}
+    assert kept == {"1-mm2-tuned.log": "it broke", "2-mm2-tuned.log": "again"}
+    Ledger().keep_log(MM2_TUNED, "nobody asked for it")
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:

@@ -84,6 +84,12 @@ def test_the_page_begins_with_what_matters_and_has_every_row_and_reason() -> Non
     assert "| versions: python | 3.11 |" in lines
 
 
+def test_a_row_that_lacks_rounds_says_so_below_the_table() -> None:
+    rows = [row("ours", 0.5), row("mm2-tuned", 10.0, missed="3 of 4 rounds not run: it stood")]
+    text = page({**CONTENT, "rows": rows})
+    assert "\n\n- w, mm2-tuned: 3 of 4 rounds not run: it stood\n" in text
+
+
 def test_the_charts_that_the_page_shows_lie_beside_it(tmp_path: Path) -> None:
     publish(CONTENT, tmp_path / "docs" / "page.md")
     shown = [

@@ -127,6 +127,7 @@ def test_a_row_with_some_runs_shows_those() -> None:
     [one] = measured(MIRROR_CPU, OURS, 1.0)
     content = report({}, [one], [NotRun(place=one.place, reason="one run did not end")])
     assert content["rows"][0]["median"] == 1.0
+    assert content["rows"][0]["missed"] == "1 of 2 rounds not run: one run did not end"
 
 
 def test_rows_stand_in_the_order_of_the_benches() -> None:

@@ -14,11 +14,11 @@ from tests.bench.workloads import (
     MIB,
     Part,
     Workload,
-    disk_mb,
     every_combination,
     one_at_a_time,
     parse_parts,
     rotated,
+    stored_mb,
     wants_another_round,
 )
 from wire.compression import Compression
@@ -113,8 +113,8 @@ def test_the_quick_plan_leaves_time_to_start_clusters_within_five_minutes() -> N
     assert alone.brokers.rounds.limit_s == sum(QUICK_S.values())
 
 
-def test_the_disk_must_hold_the_largest_workload_on_both_sides() -> None:
-    assert disk_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
+def test_there_must_be_room_for_the_largest_workload_on_both_sides() -> None:
+    assert stored_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
 
 
 def test_the_full_plan_is_estimated_at_an_hour_and_a_quarter() -> None:

@@ -171,6 +171,9 @@ def parse_parts(only: str | None) -> list[Part]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def disk_mb(workloads: Iterable[Workload]) -> int:
-    """Return what lies on disk at once: a workload on both sides, and one run not yet deleted."""
-    return 4 * max(workload.value_bytes for workload in workloads) // MIB + 1000
+def stored_mb(workloads: Iterable[Workload]) -> int:
+    """Return what brokers store at once: a workload and two copies; of three mirrors one is done.
+
+    What a round left is deleted before the next one has copied much.
+    """
+    return 3 * max(workload.value_bytes for workload in workloads) // MIB + 1000

@@ -81,8 +81,8 @@ class MirrorMaker:
 
     @property
     def log(self) -> str:
-        """Return what it has said since it was started; it must run."""
-        return self._running.said()
+        """Return what it has said since it was started; nothing when it does not run."""
+        return self._child.said() if self._child is not None else ""
 
     @property
     def is_running(self) -> bool:
