@@ -86,9 +86,13 @@ checkpoints and group sync each second |
   long takes is nearer to `mirror_warm_cpu_s_per_gib`, of the last half of the records.
 - Mirrors copy the same topic by turns: each starts alone and moves the first 2 %, and then works
   for up to a second, or a tenth of the records, while the others are stopped (SIGSTOP), until
-  all is moved. The first 50 ms of a turn do not count for its speed: what lay in buffers comes at
-  once. So all meet the same neighbours (below), whose work changes what anybody takes by half or
-  more, and a ratio far less.
+  all is moved; who is done leaves, and its copy is deleted. The first 50 ms of a turn do not count
+  for its speed: what lay in buffers comes at once. So all meet the same neighbours (below), whose
+  work changes what anybody takes by half or more, and a ratio far less.
+- Brokers between which mirrors are measured have their data in memory, where there are 20 GB of it,
+  else on the disk: "Machine and versions" says which. A disk under two brokers has the kernel write
+  all the while, and take the processor for that from whoever is measured. Brokers that are measured
+  themselves write to the disk.
 - Single brokers are written to and read by turns as well, five times in a round; the median counts.
   Latencies, and three brokers, are taken one system after the other, in an order that changes.
   Kills and re-reads, which are counted and not timed, are done by all systems at once.
@@ -116,7 +120,7 @@ checkpoints and group sync each second |
   whatever the other one's count is, which is a matter of luck between 0 and its bound; where the
   other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
   after the mirror has come to rest, so what was written since the last sync is not in it.
-- Brokers sync no disk and have worked before, until Java had compiled what matters: four heats,
+- Brokers sync no disk and have worked before, until Java had compiled what matters: three heats,
   five before mirrors on one processor, or twelve passes of a single broker. A single one is written
   and read by this harness with ready-made batches, and latency is from the producer to a consumer.
   "3 brokers, rf 3" are written and read by librdkafka with acks=all and two in-sync replicas at

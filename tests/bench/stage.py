@@ -32,10 +32,10 @@ from tests.interop.peers import (
 from tests.interop.peers.child import start_child
 from tests.interop.peers.resources import require_disk
 
-BROKER_HEAP_MB: Final = 512
+BROKER_HEAP_MB: Final = 1024
 MM2_HEAP_MB: Final = 2048
-"""What its start script gives it."""
-PROCESSES_MB: Final = 7500
+"""What their start scripts give them."""
+PROCESSES_MB: Final = 8500
 """Two brokers, two MirrorMakers of 2.7 GB, ours and the harness."""
 STOP_TIMEOUT_S: Final = 30
 WARM_UP: Final = Workload(batch_bytes=4 * KIB, data_bytes=64 * MIB)

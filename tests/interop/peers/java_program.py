@@ -12,7 +12,16 @@ from tests.interop.peers.logging_backend import logging_options
 QUICK_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """For tests. A benchmark gives the optimising compiler its way: `jvm_options=FULL_SPEED`."""
 
-FULL_SPEED: Final = ("-XX:+UseG1GC", "-Xshare:auto")
+FULL_SPEED: Final = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+"""What Kafka's start scripts give brokers and MirrorMaker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
