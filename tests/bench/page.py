@@ -121,7 +121,7 @@ checkpoints and group sync each second |
   other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
   after the mirror has come to rest, so what was written since the last sync is not in it.
 - Brokers sync no disk and have worked before, until Java had compiled what matters: three heats,
-  five before mirrors on one processor, or twelve passes of a single broker. A single one is written
+  seven before mirrors on one processor, or twelve passes of a single broker. A single one is written
   and read by this harness with ready-made batches, and latency is from the producer to a consumer.
   "3 brokers, rf 3" are written and read by librdkafka with acks=all and two in-sync replicas at
   least; "written only" is the time until a record is acknowledged.
