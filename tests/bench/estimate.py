@@ -21,6 +21,9 @@ START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 8, MM2_TUNED: 8, 
 """From the command to the first record, and cleaning up."""
 MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 3100}
 """Over all workloads; small records and single ones take longer and have less data."""
+ONE_CORE_MB_S: Final[Mapping[str, float]] = {OURS: 480, MM2_TUNED: 120}
+LEAVE_S: Final = 1.5
+"""Until the copy of who is done has made room."""
 FILL_MB_S: Final = 250.0
 KILL_S: Final = 45.0
 """All systems at once: start, notice that somebody died, catch up."""
@@ -84,18 +87,27 @@ def _replicated(plan: ReplicatedPlan) -> float:
 
 
 def _drain(plan: DrainPlan) -> float:
-    copies = sum(_catch_up(workload, DRAINERS, plan.rounds.runs) for workload in plan.workloads)
-    warm_up = _warm_up(WARM_UP) if plan.is_warmed_up else 0.0
+    speeds = ONE_CORE_MB_S
+    copies = sum(
+        _catch_up(workload, DRAINERS, plan.rounds.runs, speeds) for workload in plan.workloads
+    )
+    warm_up = _warm_up(WARM_UP, speeds) if plan.is_warmed_up else 0.0
     return len(ROUND_TRIPS_MS) * (STAGE_S + warm_up + copies)
 
 
-def _catch_up(workload: Workload, systems: Sequence[str], runs: int) -> float:
-    each = sum(START_S[system] + workload.value_bytes / MB / MB_S[system] for system in systems)
-    return _fill(workload) + runs * each
+def _catch_up(
+    workload: Workload,
+    systems: Sequence[str],
+    runs: int,
+    speeds: Mapping[str, float] = MB_S,
+) -> float:
+    copying = sum(workload.value_bytes / MB / speeds[system] for system in systems)
+    around = sum(START_S[system] + LEAVE_S for system in systems)
+    return _fill(workload) + runs * (copying + around)
 
 
-def _warm_up(heats: Sequence[Sequence[str]]) -> float:
-    return sum(_catch_up(BASE, systems, 1) for systems in heats)
+def _warm_up(heats: Sequence[Sequence[str]], speeds: Mapping[str, float] = MB_S) -> float:
+    return sum(_catch_up(BASE, systems, 1, speeds) for systems in heats)
 
 
 def _fill(workload: Workload) -> float:

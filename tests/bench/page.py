@@ -89,24 +89,30 @@ checkpoints and group sync each second |
   all is moved; who is done leaves, and its copy is deleted. The first 50 ms of a turn do not count
   for its speed: what lay in buffers comes at once. So all meet the same neighbours (below), whose
   work changes what anybody takes by half or more, and a ratio far less.
-- Brokers between which mirrors are measured have their data in memory, where there are 20 GB of it,
-  else on the disk: "Machine and versions" says which. A disk under two brokers has the kernel write
-  all the while, and take the processor for that from whoever is measured. Brokers that are measured
-  themselves write to the disk.
+- Brokers between which mirrors are measured have their data in memory, where there are 22 GB of it,
+  else on the disk: "Machine and versions" says which, and where it says nothing it was the disk. A
+  disk under two brokers has the kernel write all the while, and take the processor for that from
+  whoever is measured. Brokers that are measured themselves write to the disk.
+- Apache Kafka's brokers and MirrorMaker have the heaps (1 and 2 GB) and the garbage collector's
+  settings that their start scripts give them. What was measured of this project before 82b29d5 had
+  brokers with half as much.
 - Single brokers are written to and read by turns as well, five times in a round; the median counts.
   Latencies, and three brokers, are taken one system after the other, in an order that changes.
   Kills and re-reads, which are counted and not timed, are done by all systems at once.
 - A ratio is taken within a round, and its minimum, median and maximum over the rounds, each of
   which starts all systems anew. There are three rounds; four of full topics and of single brokers,
   five of latencies through mirrors.
-- How far to trust a ratio: two whole runs of 2026-11-25, the second made part by part behind the
-  first, lay within 15 % of each other in 67 of 83. Ratios of brokers agreed within 6 %, and of
-  processor time to tuned MirrorMaker within 8 %, but for plain batches of 16 KiB (16 %) and 120
-  partitions (44 %): there MirrorMaker stood still behind 93 % of the records in three rounds of the
-  first run, and one stands for all. Most apart were speed beside the relay (56 %) and latency's p99
-  (23-40 %). In four runs of that day ours took less than tuned MirrorMaker by 14.8 to 17.0 times
-  with lz4, 21.4 to 21.8 with batches of 100 KiB, 6.2 to 6.5 with single records and 11.4 to 13.6
-  with plain 16 KiB.
+- How far to trust a ratio: two whole runs of 2026-11-25 with the brokers' data on the disk, the
+  second made part by part behind the first, lay within 15 % of each other in 67 of 83. Ratios of
+  brokers agreed within 6 %, and of processor time to tuned MirrorMaker within 8 %, but for plain
+  batches of 16 KiB (16 %) and 120 partitions (44 %): there MirrorMaker stood still behind 93 % of
+  the records in three rounds of the first run, and one stands for all. Most apart were speed beside
+  the relay (56 %) and latency's p99 (23-40 %). In four runs of that day ours took less than tuned
+  MirrorMaker by 14.8 to 17.0 times with lz4, 21.4 to 21.8 with batches of 100 KiB, 6.2 to 6.5 with
+  single records and 11.4 to 13.6 with plain 16 KiB. In memory, seven of eight rounds of plain
+  16 KiB lay between 11.2 and 12.5, and one at 15.4. On one core brokers take most of two
+  processors for what ours gives them of plain 16 KiB: six rounds of two runs lay between 3.4 and
+  4.2 times tuned MirrorMaker's MB/s.
 - On a rented machine a processor runs at half its speed while somebody else's work shares its core,
   for seconds at a time, and no accounting says so. A computation of a fifth of a millisecond, 25
   times a second on each processor, shows it. Of speeds and latencies only what was measured while
@@ -121,8 +127,9 @@ checkpoints and group sync each second |
   other one counts 0 as well there is no ratio. Look at the counts. A group's position is looked at
   after the mirror has come to rest, so what was written since the last sync is not in it.
 - Brokers sync no disk and have worked before, until Java had compiled what matters: three heats,
-  seven before mirrors on one processor, or twelve passes of a single broker. A single one is written
-  and read by this harness with ready-made batches, and latency is from the producer to a consumer.
+  five before mirrors on one processor, or twelve passes of a single broker. A single one is
+  written and read by this harness with ready-made batches, and latency is from the producer to a
+  consumer.
   "3 brokers, rf 3" are written and read by librdkafka with acks=all and two in-sync replicas at
   least; "written only" is the time until a record is acknowledged.
 - Memory is that of the brokers' own processes, all three together where there are three: Apache
@@ -222,6 +229,7 @@ def merge(contents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "load before": other["load_before"],
             "this project": other["versions"]["this project"],
             "processor": other["processor"],
+            "brokers' data": other.get("brokers_data", {}),
             "workloads": "; ".join(dict.fromkeys(row["workload"] for row in content["rows"])),
         }
     return {"machine": machine, "rows": list(rows.values()), "ratios": list(ratios.values())}

@@ -142,6 +142,7 @@ def test_what_was_measured_later_replaces_what_was_before_with_its_ratio() -> No
             "load_before": 0.1,
             "processor": "p",
             "versions": {"this project": "abc"},
+            "brokers_data": {"drain": "in memory"},
         },
         "rows": [row("ours", 0.25), row("mm2-tuned", 5.0, workload="other")],
         "ratios": [],
@@ -159,6 +160,7 @@ def test_what_was_measured_later_replaces_what_was_before_with_its_ratio() -> No
         "load before": 0.1,
         "this project": "abc",
         "processor": "p",
+        "brokers' data": {"drain": "in memory"},
         "workloads": "w; other",
     }
     assert merge([CONTENT]) == CONTENT

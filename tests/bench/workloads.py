@@ -42,7 +42,7 @@ class Part(Enum):
 
 
 DEFAULT_PARTS: Final = (Part.MIRROR, Part.BROKER, Part.OFFSETS)
-"""What runs unless `ONLY=` picks something: the others take ten and sixteen minutes."""
+"""What runs unless `ONLY=` picks something: the others take 10 and 35 minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
