@@ -93,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     plan = plan_for(options.extent, runs=options.runs, parts=parts)
-    shutil.rmtree(LOGS, ignore_errors=True)
+    if LOGS.exists():
+        shutil.rmtree(LOGS)
     ledger = Ledger(ends_at=monotonic() + plan.limit_s, logs=LOGS)
     bench = Bench(plan=plan, extent=options.extent, ledger=ledger, machine=describe())
     bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)

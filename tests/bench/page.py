@@ -95,7 +95,7 @@ checkpoints and group sync each second |
   whoever is measured. Brokers that are measured themselves write to the disk.
 - Apache Kafka's brokers and MirrorMaker have the heaps (1 and 2 GB) and the garbage collector's
   settings that their start scripts give them. What was measured of this project before 82b29d5 had
-  brokers with half as much.
+  brokers with half as much, warmed by one heat of all and three or four of ours alone.
 - Single brokers are written to and read by turns as well, five times in a round; the median counts.
   Latencies, and three brokers, are taken one system after the other, in an order that changes.
   Kills and re-reads, which are counted and not timed, are done by all systems at once.

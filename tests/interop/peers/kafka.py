@@ -32,8 +32,8 @@ STOP_TIMEOUT_S: Final = 60
 QUORUM_PATIENCE_S: Final = 6
 ZOOKEEPER_TIMEOUT_S: Final = 60
 HEAP_MB: Final = 512
-RESIDENT_MB: Final = 700
-"""What one broker may come to: its heap, code, threads and buffers outside the heap."""
+BESIDE_HEAP_MB: Final = 200
+"""What one broker may come to beside its heap: code, threads and buffers."""
 DISK_MB: Final = 500
 BROKER_IDS: Final = "/brokers/ids"
 CLUSTER_ID: Final = "aW50ZXJvcC1jbHVzdGVyIQ"
@@ -102,7 +102,7 @@ class KafkaCluster:
         Raises PeerUnavailable or PeerFailed; PeerLost when it has been ready before.
         """
         self.data.mkdir(parents=True, exist_ok=True)
-        require_memory(RESIDENT_MB * self.broker_count)
+        require_memory((self.heap_mb + BESIDE_HEAP_MB) * self.broker_count)
         require_disk(self.data, DISK_MB)
         if not self._seats:
             self._seats = tuple(
