@@ -45,7 +45,7 @@ from tests.bench.processes import cpu_and_memory
 from tests.bench.replicated import run_replicated
 from tests.bench.rereading import LAGS, lag_name
 from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
-from tests.bench.stage import Stage, apache_stage, bundled_stage
+from tests.bench.stage import Room, Stage, apache_stage, bundled_stage
 from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
 
 BUILD: Final = ROOT / "build"
@@ -166,7 +166,8 @@ class Bench:
 
     def _mirror(self, folder: Path) -> None:
         plan, ledger = self.plan, self.ledger
-        with self._stage(apache_stage(folder, stored_mb(plan.catching_up)), Part.MIRROR) as stage:
+        room = Room(data_mb=stored_mb(plan.catching_up), is_steady=plan.is_memory_held)
+        with self._stage(apache_stage(folder, room), Part.MIRROR) as stage:
             if stage is None:
                 self._without_apache(folder)
                 return
@@ -196,7 +197,7 @@ class Bench:
         plan, ledger = self.plan, self.ledger
         rows = [f"{workload.name}{BUNDLED}" for workload in workloads]
         missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
-        running = bundled_stage(folder, stored_mb(workloads))
+        running = bundled_stage(folder, Room(data_mb=stored_mb(workloads)))
         with started(running, partial(ledger.miss, OURS, missing)) as stage:
             if stage is not None:
                 ledger.data_places["mirror, bundled brokers"] = stage.data_is
@@ -206,9 +207,8 @@ class Bench:
 
     def _offsets(self, folder: Path) -> None:
         plan = self.plan
-        with self._stage(
-            apache_stage(folder, stored_mb([plan.rereads.workload])), Part.OFFSETS
-        ) as stage:
+        room = Room(data_mb=stored_mb([plan.rereads.workload]))
+        with self._stage(apache_stage(folder, room), Part.OFFSETS) as stage:
             if stage is not None:
                 self.ledger.data_places["offsets"] = stage.data_is
                 run_rereading(

@@ -14,7 +14,7 @@ from tests.bench.mirrors import run_catching_up, warm_up_mirrored
 from tests.bench.pinning import last_core
 from tests.bench.results import MM2_TUNED, OURS
 from tests.bench.rounds import Rounds
-from tests.bench.stage import Stage, apache_stage
+from tests.bench.stage import Room, Stage, apache_stage
 from tests.bench.workloads import Workload, stored_mb
 
 SYSTEMS: Final = (OURS, MM2_TUNED)
@@ -32,8 +32,8 @@ class DrainPlan:
 
     workloads: Sequence[Workload]
     rounds: Rounds
-    is_warmed_up: bool = True
-    """Whether brokers serve some passes before anybody is measured."""
+    is_prepared: bool = True
+    """Whether free memory is held, and brokers serve some passes before anybody is measured."""
 
 
 def row_name(workload: Workload, round_trip_ms: int) -> str:
@@ -46,7 +46,8 @@ def row_name(workload: Workload, round_trip_ms: int) -> str:
 def pinned_stage(folder: Path, plan: DrainPlan, round_trip_ms: int) -> Iterator[Stage]:
     """Run a stage with mirrors on one processor and the source's broker so far away."""
     source = partial(run_far_apache, round_trip_ms=round_trip_ms) if round_trip_ms else None
-    with apache_stage(folder, stored_mb(plan.workloads), source) as stage:
+    room = Room(data_mb=stored_mb(plan.workloads), is_steady=plan.is_prepared)
+    with apache_stage(folder, room, source) as stage:
         yield replace(stage, mirror_cores=last_core(), round_trip_s=round_trip_ms / 1000)
 
 
@@ -60,7 +61,7 @@ def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
             if stage is None:
                 continue
             ledger.data_places[f"drain, {round_trip_ms} ms away"] = stage.data_is
-            if plan.is_warmed_up:
+            if plan.is_prepared:
                 warm_up_mirrored(stage, WARM_UP, ledger)
             for row, workload in zip(rows, plan.workloads, strict=True):
                 run_catching_up(stage, workload, SYSTEMS, plan.rounds, ledger, row)

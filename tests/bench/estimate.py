@@ -17,6 +17,8 @@ from tests.bench.workloads import BASE, Part, Workload
 
 STAGE_S: Final = 20.0
 """Two clusters and the witness, started and warmed up."""
+HELD_S: Final = 60.0
+"""Until all free memory is held, before mirrors are compared."""
 START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 8, MM2_TUNED: 8, RELAY: 0.5}
 """From the command to the first record, and cleaning up."""
 MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 3100}
@@ -68,8 +70,9 @@ def _mirror(plan: Plan) -> float:
     starts = sum(START_S[each] + rates for each in plan.steady_systems)
     latency = rates + plan.latency_rounds.runs * starts
     kills = plan.kill_rounds.runs * sum(KILL_S + kill.after_s for kill in plan.kills)
-    stages = STAGE_S * (2 if plan.on_bundled else 1) + _warm_up(plan.warm_up)
-    return stages + catching_up + on_bundled + latency + kills
+    before = (HELD_S if plan.is_memory_held else 0.0) + _warm_up(plan.warm_up)
+    stages = STAGE_S * (2 if plan.on_bundled else 1)
+    return before + stages + catching_up + on_bundled + latency + kills
 
 
 def _broker(plan: Plan) -> float:
@@ -91,8 +94,8 @@ def _drain(plan: DrainPlan) -> float:
     copies = sum(
         _catch_up(workload, DRAINERS, plan.rounds.runs, speeds) for workload in plan.workloads
     )
-    warm_up = _warm_up(WARM_UP, speeds) if plan.is_warmed_up else 0.0
-    return len(ROUND_TRIPS_MS) * (STAGE_S + warm_up + copies)
+    before = HELD_S + _warm_up(WARM_UP, speeds) if plan.is_prepared else 0.0
+    return len(ROUND_TRIPS_MS) * (STAGE_S + before + copies)
 
 
 def _catch_up(

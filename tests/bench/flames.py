@@ -28,7 +28,7 @@ from tests.bench.machine import ROOT
 from tests.bench.processes import user_and_kernel
 from tests.bench.results import OURS
 from tests.bench.served import create_topic
-from tests.bench.stage import Stage, apache_stage, bundled_stage, run_bundled
+from tests.bench.stage import Room, Stage, apache_stage, bundled_stage, run_bundled
 from tests.bench.tops import costs, frames_of, table
 from tests.bench.workloads import BASE, MIB, Workload, stored_mb
 
@@ -67,16 +67,16 @@ def profiled(pid: int, picture: Path) -> Iterator[None]:
 
 def profile_mirror(folder: Path, workload: Workload, picture: Path) -> None:
     """Mirror a full topic between two Apache Kafka brokers, or bundled ones without those."""
-    needed_mb = stored_mb([workload])
+    room = Room(data_mb=stored_mb([workload]))
 
     def tell(fault: BaseException) -> None:
         say(f"between bundled brokers, as Apache Kafka cannot be had: {reason_of(fault)}")
 
-    with started(apache_stage(folder / "apache", needed_mb), tell) as stage:
+    with started(apache_stage(folder / "apache", room), tell) as stage:
         if stage is not None:
             _profile_mirror(stage, workload, picture)
             return
-    with bundled_stage(folder / "bundled", needed_mb) as bundled:
+    with bundled_stage(folder / "bundled", room) as bundled:
         _profile_mirror(bundled, workload, picture)
 
 

@@ -31,6 +31,7 @@ class DataPlace:
 
     folder: Path
     told: str
+    is_in_memory: bool
 
 
 @contextmanager
@@ -46,14 +47,14 @@ def data_place(
         require_disk(memory, data_mb)
         require_memory(data_mb + processes_mb)
     except (OSError, PeerUnavailable) as fault:
-        yield DataPlace(folder=on_disk, told=f"on disk: {reason_of(fault)}")
+        yield DataPlace(folder=on_disk, told=f"on disk: {reason_of(fault)}", is_in_memory=False)
         return
     with (
         TemporaryDirectory(prefix=PREFIX, dir=memory) as folder,
         (Path(folder) / LOCK).open("w") as lock,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield DataPlace(folder=Path(folder), told="in memory")
+        yield DataPlace(folder=Path(folder), told="in memory", is_in_memory=True)
 
 
 def sweep(memory: Path) -> None:

@@ -79,6 +79,8 @@ class Plan:
     brokers: BrokerPlan
     replicated: ReplicatedPlan
     drain: DrainPlan
+    is_memory_held: bool = True
+    """Where mirrors are measured with brokers' data in memory."""
     limit_s: float = inf
     """No run begins later than so long after the first."""
 
@@ -161,7 +163,8 @@ def _quick(runs: int, parts: Sequence[Part]) -> Plan:
         drain=DrainPlan(
             workloads=(replace(BASE, data_bytes=GIB),),
             rounds=Rounds(runs=1),
-            is_warmed_up=False,
+            is_prepared=False,
         ),
+        is_memory_held=False,
         limit_s=LAST_BEGINS_S,
     )

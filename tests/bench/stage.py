@@ -13,6 +13,7 @@ import trio
 
 from runtime.ports import free_port
 from tests.bench.filling import drain, fill
+from tests.bench.hoard import free_memory_held
 from tests.bench.in_memory import data_place
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.pinning import Mirror, Pinned
@@ -93,6 +94,17 @@ class OurMirror(ChildRacer):
             self._child = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What all brokers of a stage store at once, and whether memory is to cost the same always.
+
+    That takes a minute and more before they start (`hoard`).
+    """
+
+    data_mb: int
+    is_steady: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Stage:
     """What runs; `kept` are the source's topics that outlive a run."""
@@ -157,41 +169,52 @@ class Stage:
 
 
 def apache_stage(
-    folder: Path, data_mb: int, run_source: RunCluster | None = None
+    folder: Path, room: Room, run_source: RunCluster | None = None
 ) -> AbstractContextManager[Stage]:
     """Run two single Apache Kafka brokers and a witness; the source may be another one.
 
     Raises PeerUnavailable or PeerFailed.
     """
-    return _stage_of(folder, data_mb, run_source or run_apache, run_apache)
+    return _stage_of(folder, room, run_source or run_apache, run_apache)
 
 
-def bundled_stage(folder: Path, data_mb: int) -> AbstractContextManager[Stage]:
+def bundled_stage(folder: Path, room: Room) -> AbstractContextManager[Stage]:
     """Run two single bundled brokers, each with its ZooKeeper, and a witness."""
-    return _stage_of(folder, data_mb, run_bundled, run_bundled)
+    return _stage_of(folder, room, run_bundled, run_bundled)
 
 
 @contextmanager
 def _stage_of(
-    folder: Path, data_mb: int, run_source: RunCluster, run_target: RunCluster
+    folder: Path, room: Room, run_source: RunCluster, run_target: RunCluster
 ) -> Iterator[Stage]:
     folder.mkdir(parents=True, exist_ok=True)
-    with data_place(folder, data_mb=data_mb, processes_mb=PROCESSES_MB) as place:
-        require_disk(place.folder, data_mb)
-        with (
-            run_source(place.folder, "dc1") as source,
-            run_target(place.folder, "dc2") as target,
-            run_witness(folder) as witness,
-        ):
-            for cluster in (source, target):
-                warm_up(cluster)
-            yield Stage(
-                folder=folder / "runs",
-                source=source,
-                target=target,
-                witness=witness,
-                data_is=place.told,
-            )
+    with (
+        _place_for(folder, room) as (place, told),
+        run_source(place, "dc1") as source,
+        run_target(place, "dc2") as target,
+        run_witness(folder) as witness,
+    ):
+        for cluster in (source, target):
+            warm_up(cluster)
+        yield Stage(
+            folder=folder / "runs",
+            source=source,
+            target=target,
+            witness=witness,
+            data_is=told,
+        )
+
+
+@contextmanager
+def _place_for(folder: Path, room: Room) -> Iterator[tuple[Path, str]]:
+    """Give the brokers' folder, and say where it is; free memory is held where that helps."""
+    with data_place(folder, data_mb=room.data_mb, processes_mb=PROCESSES_MB) as place:
+        require_disk(place.folder, room.data_mb)
+        if room.is_steady and place.is_in_memory:
+            with free_memory_held(folder, room.data_mb + PROCESSES_MB) as held:
+                yield place.folder, f"{place.told}, {held}"
+        else:
+            yield place.folder, place.told
 
 
 def warm_up(broker: Served) -> None:
