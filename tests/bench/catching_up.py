@@ -42,6 +42,7 @@ def catch_up(
     Raises one of `ledger.FAULTS` where nobody can run. All mirrors are gone afterwards, and what
     they made as well.
     """
+    stage.hold_what_is_freed()
     try:
         entrants = ledger.run(_between_clusters, stage, systems, workload, shift)
     finally:
@@ -84,12 +85,16 @@ def _mirror(stage: Stage, system: str, workload: Workload, target: Cluster) -> E
     async def moved() -> int:
         return sum(await ends(target, topic, workload.partitions))
 
+    def free() -> None:
+        delete_topic(stage.target, topic)
+        stage.hold_what_is_freed()
+
     return Entrant(
         system=system,
         racer=stage.mirror(system, names, [workload.topic]),
         records=workload.records,
         moved=moved,
-        leave=partial(trio.to_thread.run_sync, delete_topic, stage.target, topic),
+        leave=partial(trio.to_thread.run_sync, free),
     )
 
 

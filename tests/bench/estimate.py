@@ -24,8 +24,8 @@ START_S: Final[Mapping[str, float]] = {OURS: 1.5, MM2_DEFAULT: 8, MM2_TUNED: 8, 
 MB_S: Final[Mapping[str, float]] = {OURS: 500, MM2_DEFAULT: 220, MM2_TUNED: 220, RELAY: 3100}
 """Over all workloads; small records and single ones take longer and have less data."""
 ONE_CORE_MB_S: Final[Mapping[str, float]] = {OURS: 480, MM2_TUNED: 120}
-LEAVE_S: Final = 1.5
-"""Until the copy of who is done has made room."""
+LEAVE_S: Final = 4.0
+"""Until the copy of who is done has made room, and that is held."""
 FILL_MB_S: Final = 250.0
 KILL_S: Final = 45.0
 """All systems at once: start, notice that somebody died, catch up."""
@@ -105,7 +105,7 @@ def _catch_up(
     speeds: Mapping[str, float] = MB_S,
 ) -> float:
     copying = sum(workload.value_bytes / MB / speeds[system] for system in systems)
-    around = sum(START_S[system] + LEAVE_S for system in systems)
+    around = sum(START_S[each] + (LEAVE_S if each != RELAY else 0.0) for each in systems)
     return _fill(workload) + runs * (copying + around)
 
 

@@ -126,6 +126,8 @@ async def run_heat(entrants: Sequence[Entrant], shift: int = 0) -> None:
         while going_on := [entrant for entrant in entrants if entrant.is_going_on]:
             for entrant in rotated(going_on, turn):
                 await _unless_it_fails(entrant, entrant.take_turn)
+                if not entrant.is_going_on:
+                    await _leave(entrant, [each for each in entrants if each.is_going_on])
             turn += 1
     finally:
         for entrant in entrants:
@@ -137,13 +139,16 @@ async def _start(entrants: Sequence[Entrant]) -> None:
     async with trio.open_nursery() as waiting:
         for entrant in entrants:
             await _unless_it_fails(entrant, entrant.come_up)
-            waiting.start_soon(_keep_alive, entrant)
+            if entrant.is_going_on:
+                waiting.start_soon(_keep_alive, entrant)
+            else:
+                await _leave(entrant, [])
         waiting.cancel_scope.cancel()
 
 
 async def _keep_alive(entrant: Entrant) -> None:
     """Let it answer its brokers now and then."""
-    while entrant.fault is None:
+    while True:
         await trio.sleep(AWAY_S)
         entrant.go_on()
         with trio.CancelScope(shield=True):
@@ -152,12 +157,17 @@ async def _keep_alive(entrant: Entrant) -> None:
 
 
 async def _unless_it_fails(entrant: Entrant, do: Callable[[], Awaitable[None]]) -> None:
-    if entrant.fault is not None:
-        return
     try:
         await do()
     except FAULTS as fault:
         entrant.fault, entrant.log = fault, entrant.racer.log
-    if not entrant.is_going_on:
-        entrant.racer.kill()
+
+
+async def _leave(entrant: Entrant, waiting: Sequence[Entrant]) -> None:
+    """End it, and free what it took, which takes seconds, before anybody else has a turn."""
+    entrant.racer.kill()
+    async with trio.open_nursery() as nursery:
+        for other in waiting:
+            nursery.start_soon(_keep_alive, other)
         await entrant.leave()
+        nursery.cancel_scope.cancel()

@@ -7,29 +7,33 @@ cache and Java's heap, in whoever's turn it comes.
 
 `python -m tests.bench.hoard MOST_MB` takes what is free, up to so much, and lets go of a piece
 whenever others use what was left. A page that it lets go is used before one that was given back,
-since the kernel keeps those at the end of its lists.
+since the kernel keeps those at the end of its lists. It takes more when it gets SIGUSR1, and never
+by itself: that costs a second for each GiB, and would fall into somebody's turn again.
 """
 
 import mmap
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.bench.ledger import reason_of, say
+from tests.bench.ledger import say
 from tests.interop.peers import PeerFailed
-from tests.interop.peers.child import pause, start_child
+from tests.interop.peers.child import Child, start_child
 
 PIECE_MB: Final = 64
 LEAST_FREE_MB: Final = 1500
 """More than any peer asks for before it starts (1,224 MB), and than all take between two looks."""
 SLACK_MB: Final = 256
-"""So much more may be free before some is taken, or a piece would come and go all the time."""
+"""So much more may be free: what a few processes free and take again is not worth a piece."""
 LOOK_S: Final = 0.02
-FIRST_FILL_S: Final = 300
+TAKES_S: Final = 300
 HOLDS: Final = "holds"
+TAKE: Final = signal.SIGUSR1
 FIRST_TO_GO: Final = 1000
 """To the kernel (oom_score_adj), when there is too little memory after all."""
 MEMORY_INFO: Final = Path("/proc/meminfo")
@@ -60,21 +64,44 @@ def change(pieces: list[mmap.mmap], wanted: int) -> None:
         pieces.pop().close()
 
 
+@dataclass(slots=True)
+class Hoard:
+    """The running holder."""
+
+    child: Child
+    _takings: int = 1
+    """The first it does by itself."""
+    _has_failed: bool = False
+
+    def wait_held(self) -> None:
+        """Return when it has taken what it was to take last. Raises PeerFailed."""
+        self.child.wait_until(
+            lambda: self.child.said().count(HOLDS) >= self._takings, timeout_s=TAKES_S
+        )
+
+    def take(self) -> None:
+        """Return when all that is free now is held; a holder that has failed is told of, once."""
+        if self._has_failed:
+            return
+        self._takings += 1
+        self.child.process.send_signal(TAKE)
+        try:
+            self.wait_held()
+        except PeerFailed as fault:
+            say(f"from now on free memory is not held: {fault}")
+            self._has_failed = True
+            self.child.kill()
+
+
 @contextmanager
-def free_memory_held(folder: Path, most_mb: int) -> Iterator[str]:
-    """Let a child process hold what is free until the block ends; whether it does, in words."""
+def running_hoard(folder: Path, most_mb: int) -> Iterator[Hoard]:
+    """Let a child process hold what is free, until the block ends. Raises PeerFailed."""
     command = [sys.executable, "-m", __name__, str(most_mb)]
     child = start_child("hoard", command, log=folder / "hoard.log")
     try:
-        try:
-            child.wait_until(lambda: HOLDS in child.said(), timeout_s=FIRST_FILL_S)
-        except PeerFailed as fault:
-            child.kill()
-            yield f"free memory not held: {reason_of(fault)}"
-            return
-        yield "free memory held"
-        if not child.is_running:
-            say(str(child.failure("ended by itself: from then on free memory was not held")))
+        hoard = Hoard(child)
+        hoard.wait_held()
+        yield hoard
     finally:
         child.kill()
 
@@ -86,17 +113,18 @@ def _free_mb() -> int:
 
 
 def _hold(most_mb: int) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [TAKE])
     Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_GO))
     left_mb = left_free_mb(_free_mb(), most_mb)
     pieces: list[mmap.mmap] = []
-    is_told = False
+    is_asked = True
     while True:
         wanted = pieces_wanted(len(pieces), _free_mb(), left_mb)
-        if wanted == len(pieces) and not is_told:
+        if is_asked or wanted < len(pieces):
+            change(pieces, wanted)
+        if is_asked:
             print(HOLDS, len(pieces), flush=True)
-            is_told = True
-        change(pieces, wanted)
-        pause(LOOK_S)
+        is_asked = signal.sigtimedwait([TAKE], LOOK_S) is not None
 
 
 if __name__ == "__main__":

@@ -93,6 +93,11 @@ checkpoints and group sync each second |
   else on the disk: "Machine and versions" says which, and where it says nothing it was the disk. A
   disk under two brokers has the kernel write all the while, and take the processor for that from
   whoever is measured. Brokers that are measured themselves write to the disk.
+- A rented machine gives memory back that is free, and what is written to it next has to be brought
+  first, on the account of the writer: 8 GiB took 32.5 CPU-s, and 3.0 on the same pages again. Where
+  it says "free memory held" a process beside the mirrors holds what is free, and lets go of it
+  piece by piece as they need it (1.8 to 5.6 CPU-s); what became free it takes while nobody has a
+  turn.
 - Apache Kafka's brokers and MirrorMaker have the heaps (1 and 2 GB) and the garbage collector's
   settings that their start scripts give them. What was measured of this project before 82b29d5 had
   brokers with half as much, warmed by one heat of all and three or four of ours alone.
@@ -139,7 +144,7 @@ checkpoints and group sync each second |
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 
-`make bench` takes 75 to 90 minutes on two processors with nothing else to do; `QUICK=1` under five,
+`make bench` takes about 90 minutes on two processors with nothing else to do; `QUICK=1` under five,
 `ONLY=mirror|broker|offsets` picks a part, `ONLY=replicated` measures three brokers and `ONLY=drain`
 one core and distance, `ALL=1` mirrors every combination, `RUNS=5` takes more rounds.
 `python -m tests.bench.agreement docs/benchmarks/full-run.json build/bench.json` holds your full run
@@ -148,7 +153,7 @@ against the one of this page.
 """
 
 NOTHING_YET: Final = """\
-No full run has been recorded yet: `make bench` measures (75 to 90 minutes on two processors with
+No full run has been recorded yet: `make bench` measures (about 90 minutes on two processors with
 nothing else to do) and writes this page.
 """
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -13,13 +13,14 @@ import trio
 
 from runtime.ports import free_port
 from tests.bench.filling import drain, fill
-from tests.bench.hoard import free_memory_held
-from tests.bench.in_memory import data_place
+from tests.bench.hoard import Hoard, running_hoard
+from tests.bench.in_memory import DataPlace, data_place
+from tests.bench.ledger import reason_of, say
 from tests.bench.machine import KIND, MM2_VERSION
 from tests.bench.pinning import Mirror, Pinned
 from tests.bench.racers import ChildRacer
 from tests.bench.results import MM2_DEFAULT, MM2_TUNED, OURS
-from tests.bench.served import PERISHABLE, Served, create_topic, delete_topics
+from tests.bench.served import FREED_S, PERISHABLE, Served, create_topic, delete_topics
 from tests.bench.workloads import KIB, MIB, Workload
 from tests.clusters import RunningCluster
 from tests.interop.peers import (
@@ -28,9 +29,10 @@ from tests.interop.peers import (
     TUNED,
     KafkaCluster,
     MirrorMaker,
+    PeerFailed,
     Site,
 )
-from tests.interop.peers.child import start_child
+from tests.interop.peers.child import pause, start_child
 from tests.interop.peers.resources import require_disk
 
 BROKER_HEAP_MB: Final = 1024
@@ -116,6 +118,7 @@ class Stage:
     kept: set[str] = field(default_factory=set)
     data_is: str = "on disk"
     """Where the brokers have theirs."""
+    hoard: Hoard | None = None
     mirror_cores: Collection[int] = ()
     """The processors that mirrors may use; empty: all."""
     round_trip_s: float = 0.0
@@ -162,6 +165,12 @@ class Stage:
             jvm_options=FULL_SPEED,
         )
 
+    def hold_what_is_freed(self) -> None:
+        """Return when what was deleted is gone, and the memory that it took is held."""
+        pause(FREED_S)
+        if self.hoard is not None:
+            self.hoard.take()
+
     def clean(self) -> None:
         """Delete what a run left on both clusters."""
         delete_topics(self.target)
@@ -189,9 +198,10 @@ def _stage_of(
 ) -> Iterator[Stage]:
     folder.mkdir(parents=True, exist_ok=True)
     with (
-        _place_for(folder, room) as (place, told),
-        run_source(place, "dc1") as source,
-        run_target(place, "dc2") as target,
+        _place_for(folder, room) as place,
+        _held(folder, room, place) as hoard,
+        run_source(place.folder, "dc1") as source,
+        run_target(place.folder, "dc2") as target,
         run_witness(folder) as witness,
     ):
         for cluster in (source, target):
@@ -201,20 +211,32 @@ def _stage_of(
             source=source,
             target=target,
             witness=witness,
-            data_is=told,
+            data_is=f"{place.told}, free memory held" if hoard else place.told,
+            hoard=hoard,
         )
 
 
 @contextmanager
-def _place_for(folder: Path, room: Room) -> Iterator[tuple[Path, str]]:
-    """Give the brokers' folder, and say where it is; free memory is held where that helps."""
+def _place_for(folder: Path, room: Room) -> Iterator[DataPlace]:
     with data_place(folder, data_mb=room.data_mb, processes_mb=PROCESSES_MB) as place:
         require_disk(place.folder, room.data_mb)
-        if room.is_steady and place.is_in_memory:
-            with free_memory_held(folder, room.data_mb + PROCESSES_MB) as held:
-                yield place.folder, f"{place.told}, {held}"
+        yield place
+
+
+@contextmanager
+def _held(folder: Path, room: Room, place: DataPlace) -> Iterator[Hoard | None]:
+    """Hold free memory where that helps and is possible; why it is not is told."""
+    if not (room.is_steady and place.is_in_memory):
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            hoard = stack.enter_context(running_hoard(folder, room.data_mb + PROCESSES_MB))
+        except PeerFailed as fault:
+            say(f"free memory is not held: {reason_of(fault)}")
+            yield None
         else:
-            yield place.folder, place.told
+            yield hoard
 
 
 def warm_up(broker: Served) -> None:

@@ -1,20 +1,25 @@
 """What is held of free memory follows what the others use, and leaves them what is theirs."""
 
 import mmap
+import os
+import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.bench.hoard import (
+    HOLDS,
     LEAST_FREE_MB,
     PIECE_MB,
     SLACK_MB,
     change,
-    free_memory_held,
     left_free_mb,
     pieces_wanted,
+    running_hoard,
 )
+from tests.interop.peers import PeerFailed
 
 LEFT_MB = 1500
 
@@ -52,14 +57,24 @@ def test_pieces_are_taken_and_given_back() -> None:
     assert _resident_mb() - before < PIECE_MB
 
 
-def test_the_holder_says_that_it_holds_and_takes_no_more_than_it_may(tmp_path: Path) -> None:
-    with free_memory_held(tmp_path, most_mb=0) as told:
-        assert told == "free memory held"
+def test_a_holder_takes_when_asked_and_a_dead_one_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running_hoard(tmp_path, most_mb=0) as hoard:
+        hoard.take()
+        assert hoard.child.said().count(HOLDS) == 2
+        os.kill(hoard.child.pid, signal.SIGKILL)
+        hoard.take()
+        hoard.take()
+    assert capsys.readouterr().out.count("from now on free memory is not held: hoard ended") == 1
 
 
-def test_a_holder_that_cannot_start_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
-    with free_memory_held(tmp_path, most_mb="much") as told:  # type: ignore[arg-type]
-        assert told.startswith("free memory not held: hoard ended with status 1")
+def test_a_holder_that_cannot_start_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(PeerFailed, match="hoard ended with status 1"),
+        running_hoard(tmp_path, most_mb="much"),  # type: ignore[arg-type]
+    ):
+        raise AssertionError
 
 
 def _resident_mb() -> int:

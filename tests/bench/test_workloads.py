@@ -117,10 +117,10 @@ def test_there_must_be_room_for_the_largest_workload_on_both_sides() -> None:
     assert stored_mb(one_at_a_time()) > 2 * DATA_BYTES // MIB
 
 
-def test_the_full_plan_is_estimated_at_less_than_an_hour_and_a_half() -> None:
+def test_the_full_plan_is_estimated_at_about_an_hour_and_a_half() -> None:
     estimated = estimate_s(plan_for(Extent.FULL))
     assert set(estimated) == set(Part)
-    assert sum(estimated[part] for part in DEFAULT_PARTS) < 90 * 60
+    assert sum(estimated[part] for part in DEFAULT_PARTS) < 95 * 60
     twice = estimate_s(plan_for(Extent.FULL, runs=6))
     assert all(estimated[part] < twice[part] < 2 * estimated[part] + 1 for part in Part)
     assert told_time(plan_for(Extent.FULL), [Part.OFFSETS]) == "about 6 min (offsets 6)"
