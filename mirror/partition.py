@@ -94,7 +94,8 @@ class MirroredPartition:
     is_anchored = False
     """Whether the source has been seen to hold the last mirrored record, and not left since."""
     is_taken = False
-    """Whether the target has taken a batch of this attempt; until then it may not know us."""
+    """Whether the target has taken a batch of this attempt, over the connection that there is now;
+    until then it may not know us."""
 
     def __init__(
         self,

@@ -4,9 +4,10 @@ A request holds at most one batch of a partition (brokers refuse more) and as ma
 are ready. Answers come in order. The first error of a partition stops it: what was sent behind is
 refused or lies at other offsets, and where to go on is read off the log once all is answered.
 
-The first batch of a partition goes alone, each time anew. A broker that has forgotten our producer
-id, as it does of old records when it restarts, takes any sequence; while it begins to lead it may
-refuse the first batches and take a later one, behind a gap that nobody could fill.
+The first batch of a partition goes alone, each time anew and over each new connection. A broker
+that has forgotten our producer id, as it does of old records when it restarts, takes any sequence;
+while it begins to lead it may refuse the first batches and take a later one, behind a gap that
+nobody could fill.
 """
 
 import logging
@@ -170,6 +171,7 @@ class _Line:
     async def _stream(self) -> None:
         """Send over one connection until it fails."""
         connection = await self._links.target_data.connection(self._node, self._lane)
+        self._forget_what_was_taken()
         version = connection.version_of(ProduceRequest)
         connection.when_read = self._take_over
         connection.gathering = self._gathering
@@ -188,6 +190,16 @@ class _Line:
             except NetworkFault as fault:
                 for _, _, request in requests:
                     request.fail(fault)
+
+    def _forget_what_was_taken(self) -> None:
+        """A broker that we have just connected to may have restarted while nothing was under way.
+
+        Then nothing was lost and nobody interrupted. A restart ends all its lines: with any of them
+        all its partitions have to begin anew, and those of the others wait for an answer at most.
+        """
+        for partition in self._flow.partitions.values():
+            if partition.target_leader == self._node:
+                partition.is_taken = False
 
     def _next_requests(self, version: int) -> list[tuple[list[Piece], int, "_Request"]]:
         """Return what is ready, as a broker takes it: in many requests where batches are small.

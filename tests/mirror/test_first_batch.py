@@ -1,9 +1,11 @@
 """A target that has forgotten us takes any sequence: nothing is sent behind what it may refuse."""
 
 from collections import deque
+from collections.abc import Iterable
 
 import trio
 
+from mirror.flow_state import FlowState
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Forward
@@ -61,14 +63,9 @@ async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[
         seen = answer_first_with(dc2, *codes)
         flow, partition = flow_with()
         line = _Line(0, 0, flow, links)
-        with flow.accounting(partition):
-            partition.enqueue([forward(place) for place in range(COUNT)])
-        line.put(partition)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
-            with trio.fail_after(10):
-                while partition.sent_count or partition.queue or not seen:
-                    await flow.settled.wait(0.05)
+            await _send(flow, partition, line, range(COUNT))
             nursery.cancel_scope.cancel()
         assert flow.in_flight_bytes == partition.in_flight_bytes == 0
         return partition, log.batches, seen
@@ -93,3 +90,35 @@ async def test_each_attempt_begins_with_a_batch_alone() -> None:
     assert partition.is_taken
     partition.interrupt("the target was away", 0)
     assert not partition.is_taken
+
+
+async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_was_idle() -> None:
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic("t", 0).partitions[0]
+        flow, partition = flow_with()
+        partition.target_leader = 0
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            await _send(flow, partition, line, range(COUNT))
+            restarted = await links.target_data.connection(0)
+            restarted.close("the broker restarts")
+            assert partition.is_flowing, "nothing was under way, so nothing was interrupted"
+            seen = answer_first_with(dc2, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            await _send(flow, partition, line, range(COUNT, 2 * COUNT))
+            nursery.cancel_scope.cancel()
+    assert len(log.batches) == COUNT, "what was taken behind the refused one lies behind a gap"
+    assert seen == [1]
+    assert partition.state is PartitionState.WAITING
+
+
+async def _send(
+    flow: FlowState, partition: MirroredPartition, line: _Line, places: Iterable[int]
+) -> None:
+    """Send batches that are ready at once, and return when all are answered."""
+    with flow.accounting(partition):
+        partition.enqueue([forward(place) for place in places])
+    line.put(partition)
+    with trio.fail_after(10):
+        while partition.sent_count or partition.queue:
+            await flow.settled.wait(0.05)
