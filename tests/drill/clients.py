@@ -7,6 +7,7 @@ then a producer waits for what is still on its way, a member of the group until 
 everything.
 """
 
+import faulthandler
 import random
 import sys
 from collections.abc import Callable, Collection
@@ -228,7 +229,8 @@ DOES: Final = {
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Do what the command line says. SIGABRT ends it, and it says what all its threads were at."""
+    faulthandler.enable()
     what, name, bootstrap, topic, partitions, file, *rate = sys.argv[1:]
     with Path(file).open("a") as history:
         task = Task(

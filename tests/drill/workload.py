@@ -1,6 +1,7 @@
 """The clients of a drill as processes, and what they are told while it runs."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,8 @@ from tests.drill.history import Acked, Fault, Read, event_of
 TOPIC: Final = "drilled"
 PARTITIONS: Final = 3
 LONGEST_LINE: Final = 64 * 1024
+LOG: Final = "clients.log"
+LAST_WORDS: Final = 4_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class Clients:
             *(bootstrap or self.bootstrap, topic or self.topic, str(self.partitions)),
             *(str(self.folder / f"{name}.jsonl"), str(self.rate)),
         ]
-        with (self.folder / "clients.log").open("ab") as said:
+        with (self.folder / LOG).open("ab") as said:
             self.running[name] = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=said, stderr=said
             )
@@ -56,7 +59,10 @@ class Clients:
         try:
             status = await trio.to_thread.run_sync(partial(child.wait, patience_s))
         except subprocess.TimeoutExpired as error:
-            raise DrillFailed(f"client {name} does not end") from error
+            child.send_signal(signal.SIGABRT)
+            await trio.to_thread.run_sync(child.wait)
+            said = (self.folder / LOG).read_text()[-LAST_WORDS:]
+            raise DrillFailed(f"client {name} does not end; it was here:\n{said}") from error
         child.stdin.close()
         del self.running[name]
         if status and lets_go:
