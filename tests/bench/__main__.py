@@ -150,7 +150,7 @@ class Bench:
             **self.machine,
             "extent": self.extent.value,
             "rounds_wanted": self.plan.rounds.runs,
-            "brokers_data": self.ledger.data_places,
+            "brokers_data": {part: tell() for part, tell in self.ledger.data_places.items()},
             "harness": self.ledger.harness,
         }
         content = report(machine, self.ledger.measured, self.ledger.not_run)

@@ -71,7 +71,12 @@ class Hoard:
     child: Child
     _takings: int = 1
     """The first it does by itself."""
-    _has_failed: bool = False
+    _is_holding: bool = True
+
+    @property
+    def told(self) -> str:
+        """Return what the page says of it: it may have ended since brokers started."""
+        return "free memory held" if self._is_holding else "free memory held at first"
 
     def wait_held(self) -> None:
         """Return when it has taken what it was to take last. Raises PeerFailed."""
@@ -81,7 +86,7 @@ class Hoard:
 
     def take(self) -> None:
         """Return when all that is free now is held; a holder that has failed is told of, once."""
-        if self._has_failed:
+        if not self._is_holding:
             return
         self._takings += 1
         self.child.process.send_signal(TAKE)
@@ -89,7 +94,7 @@ class Hoard:
             self.wait_held()
         except PeerFailed as fault:
             say(f"from now on free memory is not held: {fault}")
-            self._has_failed = True
+            self._is_holding = False
             self.child.kill()
 
 

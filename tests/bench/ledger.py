@@ -68,8 +68,8 @@ class Ledger:
     neighbours: Neighbours = field(default_factory=Neighbours)
     logs: Path | None = None
     """Where to keep what systems said that failed; None: nowhere."""
-    data_places: dict[str, str] = field(default_factory=dict)
-    """By part: where its brokers had their data."""
+    data_places: dict[str, Callable[[], str]] = field(default_factory=dict)
+    """By part: says where its brokers have, or had, their data."""
     _own_shares: list[float] = field(default_factory=list)
 
     def add(self, system: str, run: int, values: Mapping[Cell, float]) -> None:

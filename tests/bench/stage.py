@@ -116,14 +116,18 @@ class Stage:
     target: Served
     witness: str
     kept: set[str] = field(default_factory=set)
-    data_is: str = "on disk"
-    """Where the brokers have theirs."""
+    place: str = "on disk"
+    """Where the brokers have their data."""
     hoard: Hoard | None = None
     mirror_cores: Collection[int] = ()
     """The processors that mirrors may use; empty: all."""
     round_trip_s: float = 0.0
     """Added between the clusters."""
     _runs: Iterator[int] = field(default_factory=partial(count, 1))
+
+    def data_is(self) -> str:
+        """Say where the brokers have their data, and whether free memory was held until now."""
+        return self.place if self.hoard is None else f"{self.place}, {self.hoard.told}"
 
     def next_names(self) -> Names:
         """Return names that no other run has."""
@@ -211,7 +215,7 @@ def _stage_of(
             source=source,
             target=target,
             witness=witness,
-            data_is=f"{place.told}, free memory held" if hoard else place.told,
+            place=place.told,
             hoard=hoard,
         )
 

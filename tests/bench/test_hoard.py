@@ -63,9 +63,11 @@ def test_a_holder_takes_when_asked_and_a_dead_one_is_told_of(
     with running_hoard(tmp_path, most_mb=0) as hoard:
         hoard.take()
         assert hoard.child.said().count(HOLDS) == 2
+        assert hoard.told == "free memory held"
         os.kill(hoard.child.pid, signal.SIGKILL)
         hoard.take()
         hoard.take()
+        assert hoard.told == "free memory held at first"
     assert capsys.readouterr().out.count("from now on free memory is not held: hoard ended") == 1
 
 
