@@ -8,7 +8,7 @@ from offset_translation.map_records import TopicPartition
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.operations import list_offsets
+from wire.net.operations import list_offsets, log_ends
 
 Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
 
@@ -38,3 +38,25 @@ async def read_target_ends(
     """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
     there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
     return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
+
+
+async def read_quiet_target_ends(
+    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
+) -> Ends:
+    """Return the same; OFFSET_NOT_AVAILABLE of a log that holds what may be committed yet.
+
+    Behind the high watermark may lie batches of ours whose answers were lost. Whoever goes on
+    before it is known what becomes of them takes back what the map says of them. What is committed
+    is asked last: a log that others write to as well is never as quiet as that.
+    """
+    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    whole = await log_ends(cluster, there)
+    found = await read_target_ends(cluster, names, there.values())
+    for place, key in there.items():
+        end, ends = whole[place], found[key]
+        if isinstance(end, ErrorCode):
+            cluster.forget(place[0])
+            found[key] = end
+        elif isinstance(ends, LogEnds) and ends.end < end:
+            found[key] = ErrorCode.OFFSET_NOT_AVAILABLE
+    return found

@@ -15,7 +15,7 @@ import trio
 from mirror.anchors import find_rewritten
 from mirror.flow_state import FlowState
 from mirror.links import Links
-from mirror.log_ends import Ends, read_ends, read_target_ends
+from mirror.log_ends import Ends, read_ends, read_quiet_target_ends
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
@@ -140,7 +140,7 @@ class Positioning:
             await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
             names = self._flow.config.names
-            target = await read_target_ends(self._links.target_admin, names, where)
+            target = await read_quiet_target_ends(self._links.target_admin, names, where)
             tries = [one for one in tries if one.is_current]
             shared = [one.partition for one in tries if self._is_shared(one.partition)]
             tails = await read_tails(self._links.target_data, shared, target, self._map_log)
@@ -153,7 +153,7 @@ class Positioning:
             doubtful = [
                 one.partition
                 for one in tries
-                if one.is_current and self._is_doubtful(one.partition)
+                if one.is_current and self._is_doubtful(one.partition, target)
             ]
             producer = self._map_log.producer
             rewritten = await find_rewritten(self._links, doubtful, source, target, producer)
@@ -239,15 +239,15 @@ class Positioning:
             return False
         mirrored = offset_map.mirrored_source_end
         has_too_much = mirrored is not None and mirrored > here.end
-        has_grown = partition.left_at not in {None, there.end}
+        has_grown = not _is_where_left(partition, there)
         was_refused = partition.refused_since_ms is not None
         return has_too_much or has_grown or partition.is_target_new or was_refused
 
-    def _is_doubtful(self, partition: MirroredPartition) -> bool:
+    def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
         """Whether what was mirrored is to be looked for on the source, if the target is ours."""
         key = (partition.topic, partition.index)
         is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
-        return is_alone and not partition.is_anchored
+        return is_alone and not (partition.is_anchored and _is_where_left(partition, target[key]))
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found
@@ -336,6 +336,11 @@ class Positioning:
         ends = source[partition.topic, partition.index]
         if isinstance(ends, LogEnds):
             partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
+
+
+def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:
+    """Whether the target's log has not grown since this worker last stopped writing there."""
+    return isinstance(ends, LogEnds) and partition.left_at in {None, ends.end}
 
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:

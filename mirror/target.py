@@ -4,10 +4,10 @@ A request holds at most one batch of a partition (brokers refuse more) and as ma
 are ready. Answers come in order. The first error of a partition stops it: what was sent behind is
 refused or lies at other offsets, and where to go on is read off the log once all is answered.
 
-The first batch of a partition goes alone, each time anew and over each new connection. A broker
-that has forgotten our producer id, as it does of old records when it restarts, takes any sequence;
-while it begins to lead it may refuse the first batches and take a later one, behind a gap that
-nobody could fill.
+The first batch of a partition goes alone, each time anew, over each new connection and behind a
+long rest. A broker that has forgotten our producer id, as it does of old records when it restarts
+and when nothing has come for a day, takes any sequence; if it refuses the first batch then, and
+takes the next, there is a gap that nobody could fill.
 """
 
 import logging
@@ -45,6 +45,9 @@ GATHERED_NEAR: Final = Gathering(2, 0.75)
 they free would be filled late: 0.93 of the MB/s."""
 TIMEOUT_MS: Final = 30_000
 FAULT_PAUSE_S: Final = 0.1
+REMEMBERED_MS: Final = 600_000
+"""So often brokers look for producers to forget (producer.id.expiration.check.interval.ms): by the
+times of their records, so that those of a backlog are forgotten at the next look."""
 DIVERGED_AFTER_MS: Final = 30_000
 """A sequence refused for this long without any progress is not an answer that was lost."""
 
@@ -221,6 +224,7 @@ class _Line:
         items: _Items = {}
         batches: dict[str, list[Batch]] = {}
         total = 0
+        now = now_ms()
         ready = self._ready
         for _ in range(len(ready)):
             if total >= REQUEST_BYTES:
@@ -229,7 +233,9 @@ class _Line:
             if partition.queued_at != self._node:
                 continue  # its leader moved while it was in line here
             queue, topic, index = partition.queue, partition.target_topic, partition.index
-            if partition.sent_count and not partition.is_taken:
+            if not partition.sent_count:
+                partition.is_taken &= now - partition.progress_ms < REMEMBERED_MS
+            elif not partition.is_taken:
                 partition.queued_at = None  # settle() brings it back
                 continue
             if queue:

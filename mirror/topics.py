@@ -367,7 +367,7 @@ class Discovery:
         partition.target_leader = target_leader
         if partition.is_flowing and moved:
             self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
-        elif _is_positioning(partition) and not is_same_source:
+        elif not is_same_source and (partition.is_flowing or _is_positioning(partition)):
             self._flow.interrupt(partition, "the source leader moved", now, at_once=True)
         if partition.state is PartitionState.DISCOVERING and target_leader < 0:
             refused = self._complaints.get(partition.target_topic)

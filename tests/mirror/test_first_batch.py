@@ -9,7 +9,7 @@ from mirror.flow_state import FlowState
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Forward
-from mirror.target import _Line
+from mirror.target import REMEMBERED_MS, _Line
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.test_policies import flow_with
@@ -110,6 +110,23 @@ async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_w
     assert len(log.batches) == COUNT, "what was taken behind the refused one lies behind a gap"
     assert seen == [1]
     assert partition.state is PartitionState.WAITING
+
+
+async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_connection() -> None:
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic("t", 0).partitions[0]
+        flow, partition = flow_with()
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            await _send(flow, partition, line, range(COUNT))
+            partition.progress_ms -= REMEMBERED_MS
+            seen = answer_first_with(dc2, ErrorCode.MESSAGE_TOO_LARGE)
+            await _send(flow, partition, line, range(COUNT, 2 * COUNT))
+            nursery.cancel_scope.cancel()
+    assert len(log.batches) == COUNT, "what was taken behind the refused one lies behind a gap"
+    assert seen == [1]
+    assert partition.state is PartitionState.RECORD_TOO_LARGE
 
 
 async def _send(

@@ -1,0 +1,86 @@
+"""What is behind a high watermark, or was under a leader that is away, is not taken for settled."""
+
+from mirror.partition_state import PartitionState
+from offset_translation.translation import translate
+from tests.doubles.fake_answers import ANSWERS
+from tests.mirror.whole_flow import WholeFlow, batch_at, until, values, whole_flow
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest
+from wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.record_batch import parse_header
+
+COUNT = 100
+COMMITTED = 10
+
+
+class HungFollower:
+    """Of the target's leader: nothing behind COMMITTED is committed until it leaves the ISR."""
+
+    def __init__(self, whole: WholeFlow) -> None:
+        self.whole = whole
+        self.is_gone = False
+        self.broker = whole.dc2.brokers[0]
+        self.broker.scripts[ProduceRequest.API_KEY] = self.produce
+
+    async def produce(self, header: RequestHeader, request: ProduceRequest) -> object:
+        """Append as a leader does, which knows the producer, and answer what is committed."""
+        [topic] = request.topic_data
+        log = self.whole.target
+        if topic.name == "t":
+            records = topic.partition_data[0].records
+            assert isinstance(records, memoryview)
+            if parse_header(records).base_sequence != log.end:
+                refused = PartitionProduceResponse(
+                    index=0, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, base_offset=-1
+                )
+                return ProduceResponse(
+                    responses=(TopicProduceResponse(name="t", partition_responses=(refused,)),)
+                )
+        answer = ANSWERS[header.api_key](self.broker, header.api_version, request)
+        if self.is_gone or log.end <= COMMITTED:
+            return answer
+        log.uncommitted = log.end - COMMITTED
+        return answer if topic.name != "t" else None
+
+
+async def test_batches_of_ours_that_are_not_committed_yet_keep_their_places_in_the_map() -> None:
+    """Records at even offsets, as if a marker stood behind each, and chunks of ten records."""
+    log = [batch_at(offset, b"v%03d" % offset) for offset in range(0, 2 * COUNT, 2)]
+    async with whole_flow(log, 2 * COUNT - 1, chunk_bytes=10 * len(log[0]) + 5) as whole:
+        follower = HungFollower(whole)
+        target = whole.target
+        await until(lambda: target.end >= 3 * COMMITTED)
+        await follower.broker.cut_connections()
+        await until(lambda: "OFFSET_NOT_AVAILABLE" in whole.partition.status.reason)
+        follower.is_gone, target.uncommitted = True, 0
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        found = values(target)
+        assert found == values(whole.source)
+        places = [translate(whole.partition.offset_map, 2 * place) for place in range(COUNT)]
+        assert places == list(range(COUNT))
+
+
+async def test_a_source_leader_that_moved_is_asked_whether_it_has_what_was_mirrored() -> None:
+    """The old one hangs; the new one was elected uncleanly, and has grown past what it lost."""
+
+    async def hang(_: RequestHeader, __: object) -> None:
+        return None
+
+    log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
+    async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        whole.dc1.brokers[0].scripts[FetchRequest.API_KEY] = hang
+        source = whole.source
+        source.batches = log[:6] + [batch_at(offset, b"b%d" % offset) for offset in range(6, 15)]
+        source.end, source.leader, source.leader_epoch = 15, 1, 1
+        await whole.discovery._links.source_admin.metadata(refresh=True)
+        whole.discovery._lead(whole.partition, 1, 0)
+        whole.flow.fetch_anew()
+        await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
+        assert values(whole.target) == [b"a%d" % offset for offset in range(10)]

@@ -1,0 +1,119 @@
+"""One partition mirrored for real between two fake clusters: placed, fetched, written, mapped."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import trio
+
+from mirror.flow_state import FlowState
+from mirror.map_log import MapLog
+from mirror.measurements import FlowMeasurements
+from mirror.partition import MirroredPartition
+from mirror.positioning import Positioning
+from mirror.routing import Routed
+from mirror.source import SourceFetcher
+from mirror.target import TargetWriter
+from mirror.topics import Discovery
+from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
+from offset_translation.offset_map import OffsetMap
+from runtime.config import FlowConfig, PatternSet
+from tests.doubles.fake_cluster import FakeCluster, FakePartition
+from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
+from wire.net import open_cluster
+from wire.record_batch import Record, assign_offsets, build_batch, iterate_records
+
+EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+PATIENCE_S = 20
+
+
+def batch_at(offset: int, value: bytes) -> bytes:
+    """Return a batch of one record as it lies in a log."""
+    batch = bytearray(build_batch([Record(0, 0, b"k", value)]))
+    assign_offsets(batch, offset, 0)
+    return bytes(batch)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once that holds; `whole_flow` is not patient for ever."""
+    while not condition():  # noqa: ASYNC110 - nobody tells of it
+        await trio.sleep(0.01)
+
+
+def values(log: FakePartition) -> list[bytes]:
+    """Return what a log holds."""
+    found = (record.value for batch in log.batches for record in iterate_records(batch))
+    return [bytes(value) for value in found if value is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFlow:
+    """The parts that a test looks at or meddles with."""
+
+    dc1: FakeCluster
+    dc2: FakeCluster
+    flow: FlowState
+    partition: MirroredPartition
+    discovery: Discovery
+    source: FakePartition
+    target: FakePartition
+
+
+@asynccontextmanager
+async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncIterator[WholeFlow]:
+    """Mirror a source log, which two brokers serve, in chunks of so many bytes."""
+    config: FlowConfig = replace(
+        CONFIG,
+        topics=EVERYTHING,
+        fetch_max_bytes=chunk_bytes,
+        partition_fetch_bytes=chunk_bytes,
+        in_flight_bytes=10_000_000,
+        partition_in_flight_bytes=4 * chunk_bytes,
+    )
+    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+    async with (
+        two_fakes(2) as (dc1, dc2, shared),
+        open_cluster(dc1.bootstrap, client_id="a") as source_admin,
+        open_cluster(dc2.bootstrap, client_id="a") as target_admin,
+    ):
+        links = replace(shared, source_admin=source_admin, target_admin=target_admin)
+        source = dc1.create_topic("t", 0).partitions[0]
+        source.batches, source.end = log, end
+        target = dc2.create_topic("t", 0).partitions[0]
+        dc2.create_topic(map_topic_name(config.source), 0)
+        map_log = MapLog(target_admin, config.source, 1)
+        map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        ours = MirrorProducer(producer_id=7, producer_epoch=0)
+        await map_log.write(lambda: [mirror_producer(ours)])
+        offset_map = map_log.state.maps.setdefault(("t", 0), OffsetMap())
+        partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+        partition.source_leader = partition.target_leader = 0
+        flow.partitions["t", 0] = partition
+        writer = TargetWriter(0, flow, links)
+
+        def forward(one: MirroredPartition, routed: Routed) -> None:
+            if routed.forwards and one.is_flowing:
+                with flow.accounting(one):
+                    one.enqueue(routed.forwards)
+                writer.put(one)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.run)
+            nursery.start_soon(Positioning(flow, links, map_log).run)
+            for node in (0, 1):
+                fetcher = SourceFetcher(node, flow, links, map_log, forward)
+                nursery.start_soon(fetcher.run)
+            with trio.fail_after(PATIENCE_S):
+                yield WholeFlow(
+                    dc1=dc1,
+                    dc2=dc2,
+                    flow=flow,
+                    partition=partition,
+                    discovery=Discovery(flow, links, map_log),
+                    source=source,
+                    target=target,
+                )
+            nursery.cancel_scope.cancel()
