@@ -88,7 +88,7 @@ async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Sta
         flows.append(
             FlowStatus(
                 name=flow.name,
-                is_out_of_active=flow.is_active_active or flow.source == active.site,
+                is_out_of_active=not flow.heeds_promotions or flow.source == active.site,
                 worker=await control.worker(),
                 command=await control.command(),
                 acknowledged=await control.acknowledged(),
@@ -121,7 +121,7 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
 
 def _closing(configuration: Configuration, source: str) -> list[FlowConfig]:
     """Return the flows whose source takes no writes while it is not active."""
-    return [f for f in configuration.flows if f.source == source and not f.is_active_active]
+    return [f for f in configuration.flows if f.source == source and f.heeds_promotions]
 
 
 async def _ask(

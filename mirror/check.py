@@ -1,11 +1,11 @@
 """`mirror check`: do both clusters answer, and what would a run do? No cluster is changed."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
 import trio
 
-from mirror.admin import topic_configs
+from mirror.admin import TopicRefused, apply, topic_configs
 from mirror.clocks import cluster_clocks, told_clock, witness_clock
 from mirror.distances import RECEIVE, SEND, measure_distances, told_distances
 from mirror.duty import Role, Witnessed, decide_duty
@@ -13,6 +13,7 @@ from mirror.group_polling import WITHOUT_POSITIONS
 from mirror.links import Links, open_links
 from mirror.orders import Orders
 from mirror.rights import (
+    NEEDED,
     SOURCE_RIGHTS,
     TARGET_RIGHTS,
     lacking,
@@ -20,6 +21,7 @@ from mirror.rights import (
     topic_operations,
 )
 from mirror.status_command import workers_of
+from mirror.topic_changes import ABOUT_SETTINGS
 from mirror.topic_choice import wanted_topics
 from mirror.topic_plan import (
     CreateTopic,
@@ -48,6 +50,8 @@ from wire.net.operations import list_groups
 TIMEOUT_S: Final = 20.0
 MOST_GROUPS: Final = 20
 """More are counted, not named."""
+MOST_TRIED: Final = 100
+"""The target is asked whether it would do so much of what is planned; the rest is alike."""
 CLIENT_ID: Final = "mirror-check"
 
 
@@ -70,6 +74,7 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CheckFailed(str(fault)) from fault
     spoken: dict[str, list[Spoken]] = {}
+    wrong: list[str] = []
     used = {name for flow in configuration.flows for name in (flow.source, flow.target)}
     for name in sorted(used):
         spoken[name], lines = await _look_at(configuration.clusters[name])
@@ -78,8 +83,12 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
     for flow in configuration.flows:
         for line in _without(flow, spoken):
             yield f"flow {flow.name}: {line}"
-        for line in await _check_flow(configuration, flow, roles[flow.name]):
-            yield line
+        lines, of_flow = await _check_flow(configuration, flow, roles[flow.name])
+        for line in lines:
+            yield f"flow {flow.name}: {line}"
+        wrong += [f"flow {flow.name}: {line}" for line in of_flow]
+    if wrong:
+        raise CheckFailed("; ".join(wrong))
 
 
 async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig) -> list[str]:
@@ -102,7 +111,7 @@ async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowCo
             paused=None if pause is None else f"paused by {pause.by}",
         ),
         source=flow.source,
-        is_active_active=flow.is_active_active,
+        heeds_promotions=flow.heeds_promotions,
     )
     workers = await workers_of(zookeeper, configuration, flow)
     if isinstance(workers, str):
@@ -149,16 +158,17 @@ def _without(flow: FlowConfig, spoken: dict[str, list[Spoken]]) -> list[str]:
 
 async def _check_flow(
     configuration: Configuration, flow: FlowConfig, role: Iterable[str]
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
+    """Return what a run would do, and what of that would fail."""
     clusters = configuration.clusters
     try:
         with trio.fail_after(TIMEOUT_S):
             async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
-                lines = await _plan(flow, links)
+                lines, wrong = await _plan(flow, links)
                 lines[2:2] = [*role, await _groups(flow, links.source_admin)]
                 lines += await _distances(flow.source, links.source_data, SEND)
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
-                return [f"flow {flow.name}: {line}" for line in lines]
+                return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault
 
@@ -188,7 +198,7 @@ async def _distances(name: str, cluster: Cluster, setting: str) -> list[str]:
         raise CheckFailed(f"cluster {name}: {fault}") from fault
 
 
-async def _plan(flow: FlowConfig, links: Links) -> list[str]:
+async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     try:
         source = await links.source_admin.metadata(refresh=True)
     except NetworkFault as fault:
@@ -206,14 +216,14 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
             links.source_admin, set(wanted), with_defaults=flow.settings.takes_defaults
         )
         target_configs = await topic_configs(links.target_admin, there)
+        here, theirs = set(wanted), links.target_admin
         rights = [
-            *told_lacking(
+            told_lacking(
                 flow.source,
-                lacking(await topic_operations(links.source_admin, set(wanted)), SOURCE_RIGHTS),
+                lacking(await topic_operations(links.source_admin, here), SOURCE_RIGHTS),
             ),
-            *told_lacking(
-                flow.target,
-                lacking(await topic_operations(links.target_admin, there), TARGET_RIGHTS),
+            told_lacking(
+                flow.target, lacking(await topic_operations(theirs, there), TARGET_RIGHTS)
             ),
         ]
     except NetworkFault as fault:
@@ -231,12 +241,32 @@ async def _plan(flow: FlowConfig, links: Links) -> list[str]:
     count = sum(len(topic.partitions) for topic in wanted.values())
     brokers = f"{len(source.brokers)} brokers in {flow.source}, {len(target.brokers)} in"
     names = ", ".join(sorted(wanted)) or "none matches"
-    return [
+    refused = await _refused(flow, links.target_admin, actions)
+    lines = [
         f"both sites answer: {brokers} {flow.target}",
         f"mirrors {len(wanted)} topics, {count} partitions: {names}",
-        *rights,
+        *(line for of_site in rights for line in of_site.values()),
         *(f"would {describe(action)}" for action in actions),
+        *refused.values(),
     ]
+    missing = [told for of_site in rights for right, told in of_site.items() if right in NEEDED]
+    return lines, missing + [one for code, one in refused.items() if code not in ABOUT_SETTINGS]
+
+
+async def _refused(
+    flow: FlowConfig, target: Cluster, actions: Sequence[TopicAction]
+) -> dict[ErrorCode, str]:
+    """Ask the target whether it would do the first of these; return its objections, by kind."""
+    found: dict[ErrorCode, str] = {}
+    for action in actions[:MOST_TRIED]:
+        try:
+            await apply(target, action, validate_only=True)
+        except TopicRefused as refused:
+            told = f"{flow.target} would refuse to {describe(action)}: {refused.reason}"
+            found.setdefault(refused.code, told)
+        except NetworkFault as fault:
+            raise CheckFailed(f"flow {flow.name}: target {fault}") from fault
+    return found
 
 
 def describe(action: TopicAction) -> str:

@@ -27,6 +27,7 @@ from runtime.witness import WorkerInfo
 
 _LOG = logging.getLogger(__name__)
 
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what may stand in the file
 STOP_S: Final = 6.5
 """How long flows may take to settle; closing takes up to three more, ten are promised."""
 GARBAGE_THRESHOLDS: Final = (50_000, 20, 20)
@@ -43,20 +44,21 @@ async def run_daemon(configuration: Configuration) -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     runners: list[FlowRunner] = []
     host = configuration.metrics.host
-    pid = os.getpid()
+    pid, started_ms = os.getpid(), now_ms()
 
     def status() -> tuple[str, bytes]:
-        body = json.dumps(report(runners, pid=pid, now_ms=now_ms())).encode()
+        body = json.dumps(report(runners, pid=pid, started_ms=started_ms, now_ms=now_ms())).encode()
         return "application/json", body
 
     async with trio.open_nursery() as nursery:
         serve = partial(serve_metrics, ready=partial(is_ready, runners), routes={"/status": status})
         port = await nursery.start(serve, host, configuration.metrics.mirror_port)
+        reached = reached_at(host, configuration.coordination.zookeeper)
         worker = WorkerInfo(
             host=socket.gethostname(),
             pid=pid,
-            metrics_url=f"http://{host}:{port}/metrics",
-            started_ms=now_ms(),
+            metrics_url=f"http://{reached}:{port}/metrics",
+            started_ms=started_ms,
         )
         for flow in configuration.flows:
             runner = FlowRunner(configuration, flow, worker, FlowMeasurements(flow.name))
@@ -71,6 +73,26 @@ async def run_daemon(configuration: Configuration) -> None:
             await trio.sleep_forever()
         await _stop(runners)
         nursery.cancel_scope.cancel()
+
+
+def reached_at(bind_host: str, zookeeper: str) -> str:
+    """Return where others find what is bound there: of all addresses the one towards the witness.
+
+    ``zookeeper`` lists `host:port`. Where none of them is found, it is the name of this machine.
+    """
+    if bind_host not in EVERYWHERE:
+        return bind_host
+    for address in zookeeper.split(","):
+        name, _, port = address.rpartition(":")
+        try:
+            [(family, *_, towards), *_] = socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM)
+            with socket.socket(family, socket.SOCK_DGRAM) as way:
+                way.connect(towards)  # sends nothing
+                found: str = way.getsockname()[0]
+        except OSError:
+            continue
+        return f"[{found}]" if ":" in found else found
+    return socket.gethostname()
 
 
 async def _reload_on_hangup(

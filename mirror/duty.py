@@ -43,7 +43,7 @@ class Duty:
     reason: str = ""
 
 
-def decide_duty(witnessed: Witnessed, *, source: str, is_active_active: bool = False) -> Duty:
+def decide_duty(witnessed: Witnessed, *, source: str, heeds_promotions: bool = True) -> Duty:
     """Return the role that the witness allows a worker of a flow from ``source``.
 
     Out of the witness's reach nothing is written; once the session or a node of ours is lost,
@@ -53,7 +53,7 @@ def decide_duty(witnessed: Witnessed, *, source: str, is_active_active: bool = F
         return Duty(role=Role.NO_WITNESS, reason="the session with the witness is lost")
     if witnessed.session is SessionState.SUSPENDED:
         return Duty(role=Role.HELD, reason="the witness is out of reach")
-    forbidden = _forbidden(witnessed, None if is_active_active else source)
+    forbidden = _forbidden(witnessed, source if heeds_promotions else None)
     if forbidden is not None:
         return Duty(role=Role.PAUSED, reason=forbidden)
     return Duty(role=Role.RUNNING)
@@ -78,12 +78,12 @@ def _forbidden(witnessed: Witnessed, source: str | None) -> str | None:
 
 
 def is_left(
-    active: ActiveSite | None, command: FlowCommand | None, *, source: str, is_active_active: bool
+    active: ActiveSite | None, command: FlowCommand | None, *, source: str, heeds_promotions: bool
 ) -> bool:
     """Whether applications write to another site: a lag behind this source grows no more."""
     is_stopped = command is not None and not command.run
     is_elsewhere = active is not None and active.site != source
-    return (is_stopped or is_elsewhere) and not is_active_active
+    return (is_stopped or is_elsewhere) and heeds_promotions
 
 
 def must_acknowledge(

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from mirror.duty import Role
 from mirror.flow import FlowRunner
 from mirror.measurements import export
-from mirror.status import FlowReport, GroupReport, PartitionReport, report
+from mirror.status import FlowReport, GroupReport, PartitionReport, flow_reports
 from runtime.clock import now_ms
 
 PARTITION_LABELS: Final = ("flow", "topic", "partition")
@@ -44,7 +44,7 @@ class FlowCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return all families."""
         now = now_ms()
-        flows = report(self._runners, pid=self._pid, now_ms=now)["flows"]
+        flows = flow_reports(self._runners, now)
         yield from export([runner.measurements for runner in self._runners])
         yield _roles(flows)
         yield from _partition_states(flows, now)

@@ -97,7 +97,7 @@ class FlowRunner:
             self._active,
             self._command,
             source=self.config.source,
-            is_active_active=self.config.is_active_active,
+            heeds_promotions=self.config.heeds_promotions,
         )
 
     async def run(self) -> None:
@@ -204,7 +204,7 @@ class FlowRunner:
                 paused=self._obedience.pause_of_flow,
             ),
             source=self.config.source,
-            is_active_active=self.config.is_active_active,
+            heeds_promotions=self.config.heeds_promotions,
         )
         was = self.role
         self._be(duty.role, duty.reason)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import trio
 
 from mirror.measurements import FlowMeasurements
-from mirror.orders import Orders, Restart
+from mirror.orders import How, Orders, Restart
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.strangers import before_strangers
@@ -263,6 +263,13 @@ class FlowState:
         if pause is not None:
             return f"paused by {pause.by}"
         return None if self.config.mirrors(topic) else "no longer among the flow's topics"
+
+    def is_kept(self, topic: str) -> bool:
+        """Whether a pause keeps a topic's copy: from policies, not from what somebody orders."""
+        return self.orders.keeper_of(topic) is not None and not any(
+            one.how is How.ANEW and one.scope.topic in {None, topic} and not one.is_wanted_by_policy
+            for one in self.orders.restarts
+        )
 
     @property
     def obeyed(self) -> frozenset[Restart]:

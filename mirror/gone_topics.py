@@ -114,6 +114,9 @@ class GoneTopics:
 
         Where the mirror's last record lies is known of partitions that this run has placed.
         """
+        pause = self._flow.orders.keeper_of(topic)
+        if pause is not None:
+            return f"{pause.scope} is paused by {pause.by}"
         names = self._flow.config.names
         places = {(topic, index) for index in target.topics[names.on_target(topic)].partitions}
         found = await read_target_ends(self._links.target_admin, names, places)

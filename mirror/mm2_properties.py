@@ -116,6 +116,12 @@ class _Import:
                 raise one.wrong(f"{pattern!r}: {problem}") from None
         return patterns
 
+    def _excluded(self, key: str, flow: str) -> list[str] | None:
+        """Return what must not be mirrored, by the name it had before Kafka 3.0 too."""
+        old = self._patterns(f"{key}.blacklist", flow)
+        new = self._patterns(f"{key}.exclude", flow)
+        return old if new is None else new
+
     def _note(self, one: Property, text: str) -> None:
         self._result.notes.append(f"{one.place}: {one.key}: {text}")
 
@@ -212,12 +218,11 @@ class _Import:
         for key in ("topics", "groups"):
             patterns = {
                 "include": self._patterns(key, flow),
-                "exclude": self._patterns(f"{key}.exclude", flow),
+                "exclude": self._excluded(key, flow),
             }
             given = {name: found for name, found in patterns.items() if found is not None}
             words |= {key: given} if given else {}
-        factor = self._number("replication.factor", flow)
-        words["replication_factor"] = DEFAULT_REPLICATION_FACTOR if factor is None else factor
+        words |= self._replication_factor(flow)
         for key, name in (
             ("refresh.topics.interval.seconds", "discovery_interval_ms"),
             ("sync.group.offsets.interval.seconds", "group_offsets_interval_ms"),
@@ -232,6 +237,14 @@ class _Import:
         self._tell_of_groups(flow)
         return words
 
+    def _replication_factor(self, flow: str) -> Words:
+        one = self._find("replication.factor", flow)
+        if one is not None and one.value == "-1":
+            self._note(one, "-1 is the target's default there; here it is as on the source")
+            return {}
+        factor = self._number("replication.factor", flow)
+        return {"replication_factor": DEFAULT_REPLICATION_FACTOR if factor is None else factor}
+
     def _names(self, flow: str) -> Words:
         policy = self._find("replication.policy.class", flow)
         name = "DefaultReplicationPolicy" if policy is None else policy.value.removeprefix(PACKAGE)
@@ -245,7 +258,7 @@ class _Import:
         settings: Words = {}
         if not self._flag("sync.topic.configs.enabled", flow, default=True):
             settings["include"] = []
-        excluded = self._patterns("config.properties.exclude", flow)
+        excluded = self._excluded("config.properties", flow)
         if excluded is not None:
             settings["exclude"] = excluded
         defaults = self._find("use.defaults.from", flow)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from mirror.flow_state import FlowState
-from mirror.orders import How, Orders, Restart, Scope
+from mirror.orders import POLICY, How, Orders, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from runtime.clock import now_ms
@@ -26,7 +26,7 @@ class Obedience:
         self.orders = Orders()
         self._flow = flow
         self._path = path
-        self._policy = f"the policy of {flow}"
+        self._policy = f"{POLICY}{flow}"
         self._applied: tuple[object, ...] = ()
         """The flow, its settings and the orders that its partitions were brought in line with."""
 

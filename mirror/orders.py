@@ -19,6 +19,10 @@ _TOPIC_CHARACTERS: Final = frozenset(
 )
 
 
+POLICY: Final = "the policy of "
+"""With the flow's name: who orders what its configuration wants done."""
+
+
 class OrderRefused(ValueError):
     """An order that makes no sense; says why."""
 
@@ -84,6 +88,11 @@ class Restart:
     by: str
     at_ms: int
 
+    @property
+    def is_wanted_by_policy(self) -> bool:
+        """Whether nobody in person has ordered it."""
+        return self.by.startswith(POLICY)
+
     def plain(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         return {**asdict(self), "how": self.how.value}
@@ -109,6 +118,11 @@ class Orders:
     def pause_of(self, topic: str | None = None, partition: int | None = None) -> Pause | None:
         """Return what pauses the partition, or without arguments the flow; None if nothing does."""
         found = (one for one in self.pauses if one.scope.covers(topic, partition))
+        return next(found, None)
+
+    def keeper_of(self, topic: str) -> Pause | None:
+        """Return what pauses a topic or a part of it: its copy is not to be deleted meanwhile."""
+        found = (one for one in self.pauses if one.scope.topic in {None, topic})
         return next(found, None)
 
     def paused(self, pause: Pause) -> Self:

@@ -81,6 +81,9 @@ class MirroredPartition:
     left_at: int | None = None
     """The target's log end as far as was known when this worker last stopped writing there."""
 
+    mirrored_id: UUID | None = None
+    """Of the source topic whose copy the target has, where that stops another one."""
+
     is_announcing = False
     """What was fetched last waits for the map: nothing behind it may go first."""
 

@@ -25,12 +25,17 @@ class Operation(IntEnum):
 
 SOURCE_RIGHTS: Final = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
 TARGET_RIGHTS: Final = (
+    Operation.READ,
     Operation.WRITE,
     Operation.ALTER,
     Operation.DESCRIBE,
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+
+
+NEEDED: Final = frozenset({Operation.READ, Operation.WRITE, Operation.DESCRIBE})
+"""Without one of these nothing of a topic is mirrored; without another its settings are not."""
 
 
 async def topic_operations(cluster: Cluster, topics: Collection[str]) -> dict[str, int]:
@@ -63,9 +68,9 @@ def lacking(told: Mapping[str, int], needed: Collection[Operation]) -> dict[Oper
     return missing
 
 
-def told_lacking(site: str, missing: Mapping[Operation, Collection[str]]) -> list[str]:
+def told_lacking(site: str, missing: Mapping[Operation, Collection[str]]) -> dict[Operation, str]:
     """Return a line for each right that is missing."""
-    return [
-        f"on {site} the right {operation.name} is missing for {', '.join(topics)}"
+    return {
+        operation: f"on {site} the right {operation.name} is missing for {', '.join(topics)}"
         for operation, topics in missing.items()
-    ]
+    }

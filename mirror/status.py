@@ -108,18 +108,28 @@ class StatusReport(TypedDict):
 
     program: str
     pid: int
+    started_ms: int
+    """With the process id it tells workers of several machines apart; 0 where none answers."""
     now_ms: int
     flows: list[FlowReport]
 
 
-def report(runners: Sequence[FlowRunner], *, pid: int, now_ms: int) -> StatusReport:
+def report(
+    runners: Sequence[FlowRunner], *, pid: int, started_ms: int, now_ms: int
+) -> StatusReport:
     """Return the state of all flows of this process."""
     return {
         "program": "mirror",
         "pid": pid,
+        "started_ms": started_ms,
         "now_ms": now_ms,
-        "flows": [_flow(runner, now_ms) for runner in runners],
+        "flows": flow_reports(runners, now_ms),
     }
+
+
+def flow_reports(runners: Sequence[FlowRunner], now_ms: int) -> list[FlowReport]:
+    """Return the state of each flow of this process."""
+    return [_flow(runner, now_ms) for runner in runners]
 
 
 def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:

@@ -46,7 +46,7 @@ async def collect(configuration: Configuration) -> StatusReport:
     for flow, of_flow in zip(configuration.flows, workers, strict=True):
         found = await _flow(configuration, flow, of_flow)
         flows.append({**found, "faults": [*witness_fault, *found["faults"]]})
-    return {"program": "mirror", "pid": 0, "now_ms": now, "flows": flows}
+    return {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": now, "flows": flows}
 
 
 def not_seen(report: StatusReport) -> list[str]:
@@ -112,12 +112,18 @@ async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
     who = f"process {worker.pid} on {worker.host}"
     try:
         found = await trio.to_thread.run_sync(_get_status, worker.metrics_url)
+        is_asked = (found["pid"], found["started_ms"]) == (worker.pid, worker.started_ms)
         report: FlowReport
-        for report in found["flows"]:
+        for report in found["flows"] if is_asked else ():
             if report["flow"] == flow.name:
                 return report
     except (OSError, http.client.HTTPException, ValueError, KeyError) as fault:
         raise NobodyAnswers(f"{who} should run this flow, but {fault!r}") from fault
+    if not is_asked:
+        raise NobodyAnswers(
+            f"{who} should run this flow, but process {found['pid']} answers at "
+            f"{worker.metrics_url}: give its machine a metrics.host that is reached from here"
+        )
     raise NobodyAnswers(f"{who} holds the flow, but does not report it")
 
 

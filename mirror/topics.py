@@ -49,6 +49,7 @@ LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
 MADE_AGAIN: Final = "the target topic was made again"
+COPY_IS_ITS_OWN: Final = "the target topic is the new one's copy by now"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 UNAUTHORISED: Final = frozenset(
     {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
@@ -137,7 +138,8 @@ class Discovery:
 
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
-        for topic in sorted(self._flow.to_begin_anew):
+        kept = set(filter(self._flow.is_kept, self._flow.to_begin_anew))
+        for topic in sorted(self._flow.to_begin_anew - kept):
             has_own = await holds_own(self._flow, self._links.source_admin, topic)
             places = {place for place in self._flow.places if place[0] == topic}
             if has_own is None or not places <= self._flow.share:
@@ -346,11 +348,17 @@ class Discovery:
                 )
                 flow.partitions[source.name, index] = partition
             partition.topic_id = source.topic_id
-            if is_recreated(known_id, source.topic_id):
+            if is_recreated(known_id, source.topic_id) and target is not None:
                 reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
+                partition.mirrored_id = known_id
                 flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
             elif partition.state is PartitionState.SOURCE_GONE:
                 partition.come_back(now)
+            elif (
+                partition.state is PartitionState.TOPIC_RECREATED
+                and partition.mirrored_id != known_id == source.topic_id
+            ):
+                partition.retry(COPY_IS_ITS_OWN, now)
             there = target.partitions.get(index) if target is not None else None
             self._lead(partition, view.leader, there.leader if there is not None else -1)
             is_new = target is not None and partition.meet_target(target.topic_id)

@@ -1,7 +1,7 @@
 """The one YAML file that every program reads, as values; each program validates all of it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -110,6 +110,7 @@ def load(path: Path) -> Configuration:
     flows = tuple(read_flow(section, clusters) for section in top.sections("flows"))
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
+    _refuse_alike(top, flows)
     both_ways = {(flow.source, flow.target) for flow in flows if flow.is_active_active}
     for source, target in sorted(both_ways):
         if (target, source) not in both_ways:
@@ -129,6 +130,20 @@ def load(path: Path) -> Configuration:
     )
     top.finish()
     return configuration
+
+
+def _refuse_alike(top: Section, flows: Sequence[FlowConfig]) -> None:
+    """Refuse `a-b` to `c` beside `a` to `b-c`: nodes in the witness and commands say `a-b-c`."""
+    known: dict[str, FlowConfig] = {}
+    for flow in flows:
+        short = f"{flow.source}-{flow.target}"
+        other = known.setdefault(short, flow)
+        if other is not flow:
+            raise top.error(
+                "flows",
+                f"{other.name} and {flow.name} are both {short!r} to the witness and to commands: "
+                "call one of the clusters something else",
+            )
 
 
 def _clusters(section: Section) -> Mapping[str, ClusterConfig]:

@@ -19,7 +19,7 @@ EXCLUDED_GROUPS: Final = (r"console-consumer-.*", r"connect-.*", r"__.*")
 EXCLUDED_SETTINGS: Final = (
     r"follower\.replication\.throttled\.replicas",
     r"leader\.replication\.throttled\.replicas",
-    r"message\.timestamp\.difference\.max\.ms",
+    r"message\.timestamp\.(difference|before|after)\.max\.ms",
     r"message\.timestamp\.type",
     r"unclean\.leader\.election\.enable",
     r"min\.insync\.replicas",
@@ -160,6 +160,15 @@ class FlowConfig:
     """Records of open and of aborted transactions are mirrored too, as plain records."""
     client_rack: str | None = None
     """Where the mirror is: brokers with a replica selector name a follower nearby (KIP-392)."""
+
+    @property
+    def heeds_promotions(self) -> bool:
+        """Whether it rests unless its source is the active site.
+
+        Not where both sites are written to: `active_active`, and prefixed names, by which records
+        of each site have a topic to themselves. A promotion refuses both.
+        """
+        return not (self.is_active_active or self.is_prefixed)
 
     @property
     def isolation_level(self) -> int:

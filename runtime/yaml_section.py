@@ -114,6 +114,14 @@ class Section:
             raise self.error(key, f"{path}: {problem.strerror}") from None
         return path
 
+    def _text_of(self, key: str, file: Path) -> str:
+        try:
+            return file.read_text(encoding="utf-8")
+        except OSError as problem:
+            raise self.error(key, f"{file}: {problem.strerror}") from None
+        except UnicodeDecodeError:
+            raise self.error(key, f"{file}: is not UTF-8 text") from None
+
     def secret(self, key: str, *, required: bool = True) -> str | None:
         """Return what stands there, in the environment as `${NAME}`, or in the file `<key>_file`.
 
@@ -126,7 +134,7 @@ class Section:
         if node is not None and file is not None:
             raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
         if file is not None:
-            return self._not_empty(file_key, file.read_text(encoding="utf-8").rstrip("\r\n"))
+            return self._not_empty(file_key, self._text_of(file_key, file).rstrip("\r\n"))
         if node is None:
             if required:
                 raise self.missing(key)

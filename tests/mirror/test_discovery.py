@@ -2,23 +2,26 @@
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
+import trio
 
-from mirror import topics
+from mirror import missing, topics
 from mirror.flow_state import FlowState
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
+from mirror.orders import POLICY, How, Orders, Pause, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.positioning import Positioning
 from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
 from mirror.topics import HAS_OWN, MADE_AGAIN, Discovery
-from offset_translation.map_records import piece_start, seal
+from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
@@ -46,6 +49,7 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from wire.net.errors import UnsupportedApi
 
 EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
 
@@ -205,6 +209,77 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         assert not list(positioning._due())
         map_log.state.topic_ids["orders"] = orders.topic_id
         assert [len(together) for together in positioning._due()] == [1]
+
+
+async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who does not lead may see the new source topic before its copy, or before its id is noted."""
+    clock = count(1_000, 3_000)
+    for module in (topics, missing):
+        monkeypatch.setattr(module, "now_ms", clock.__next__, raising=False)
+    async with discovery(leads=False) as (looking, dc1, dc2, map_log):
+        monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
+        flow = looking._flow
+        flow.share = frozenset({("orders", 0)})
+        for fake in (dc1, dc2):
+            fake.create_topic("other", 0)
+        dc2.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
+        await looking.look()
+        for fake in (dc1, dc2):
+            del fake.topics["orders"]
+        for _ in range(4):
+            await looking.look()
+        partition = flow.partitions["orders", 0]
+        seen = [partition.state]
+        dc1.create_topic("orders", 0).topic_id = new = UUID(int=99)
+        await looking.look()
+        seen.append(partition.state)
+        dc2.create_topic("orders", 0)
+        for _ in range(2):
+            await looking.look()
+            seen.append(partition.state)
+        map_log.state.topic_ids["orders"] = new
+        await looking.look()
+        seen.append(partition.state)
+        assert seen == [
+            PartitionState.SOURCE_GONE,
+            PartitionState.WAITING,
+            PartitionState.TOPIC_RECREATED,
+            PartitionState.TOPIC_RECREATED,
+            PartitionState.WAITING,
+        ], "without a copy there is nothing to decide, nor with one of its own"
+        assert [len(due) for due in Positioning(flow, looking._links, map_log)._due()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("by", "is_kept"), [(f"{POLICY}dc1->dc2", True), ("somebody", False)], ids=["policy", "person"]
+)
+async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
+    by: str, *, is_kept: bool
+) -> None:
+    pause = Pause(scope=Scope(topic="orders", partition=1), by="somebody", since_ms=1)
+    anew = Restart(scope=Scope(topic="orders"), how=How.ANEW, by=by, at_ms=2)
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        deleted = note_deletions(dc2)
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+            orders = fake.create_topic("orders", 0, 0)
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        flow.orders = Orders(pauses=(pause,), restarts=(anew,))
+        flow.to_begin_anew = {"orders"}
+        flow.share = frozenset({("orders", 0), ("orders", 1)})
+        with suppress(UnsupportedApi):  # as this cluster makes no topics again
+            await looking.look()
+        assert deleted == ([] if is_kept else ["orders"])
+        flow.orders = flow.orders.resumed(pause.scope)
+        with suppress(UnsupportedApi):
+            await looking.look()
+        assert deleted == ["orders"]
 
 
 @pytest.mark.parametrize(

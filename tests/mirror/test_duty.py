@@ -23,7 +23,7 @@ def duty(
         command=command,
         garbled=garbled,
     )
-    return decide_duty(witnessed, source="dc1", is_active_active=both)
+    return decide_duty(witnessed, source="dc1", heeds_promotions=not both)
 
 
 def test_where_both_sites_are_written_to_both_directions_run() -> None:
@@ -54,7 +54,7 @@ def test_a_command_stops_and_starts() -> None:
 def test_a_source_is_left_once_its_flow_is_stopped_or_another_site_is_active() -> None:
     def left(active: ActiveSite | None, *, run: bool | None = None, both: bool = False) -> bool:
         command = None if run is None else FlowCommand(epoch=1, run=run)
-        return is_left(active, command, source="dc1", is_active_active=both)
+        return is_left(active, command, source="dc1", heeds_promotions=not both)
 
     assert not left(DC1)
     assert not left(None)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from mirror.admin import hidden_topics
 from mirror.flow_state import FlowState
 from mirror.gone_topics import (
@@ -21,6 +23,7 @@ from mirror.gone_topics import (
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
+from mirror.orders import Orders, Pause, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
@@ -177,6 +180,21 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
         assert there.topics.keys() - left.keys() == {"leaves"}
         assert flow.partitions["leaves", 0].status.reason == DELETED
         assert flow.partitions["theirs", 0].status.reason == "gone"
+
+
+@pytest.mark.parametrize("scope", [Scope(topic="leaves"), Scope(topic="leaves", partition=0)])
+async def test_what_somebody_has_paused_is_kept(scope: Scope) -> None:
+    async with flow_after_a_deletion() as (gone, flow, target):
+        flow.orders = Orders(pauses=(Pause(scope=scope, by="somebody", since_ms=1),))
+        there = await target.metadata(refresh=True)
+        stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
+        for now in (1_000, 1_000 + LEAST_GRACE_MS):
+            await gone.look(stays, there, now)
+        assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
+        flow.orders = Orders()
+        await gone.look(stays, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        left = (await target.metadata(refresh=True)).topics
+        assert there.topics.keys() - left.keys() == {"leaves"}
 
 
 async def test_time_in_which_nobody_could_look_is_no_grace() -> None:

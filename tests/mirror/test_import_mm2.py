@@ -144,12 +144,32 @@ dc1.ssl.endpoint.identification.algorithm =
     assert any("dc1.ssl.keystore.location: is no PEM file" in note for note in notes)
 
 
+def test_what_older_releases_wrote_is_understood(tmp_path: Path) -> None:
+    document, notes = imported(
+        tmp_path,
+        """
+topics.blacklist = secret.*
+groups.blacklist = secret.*
+config.properties.blacklist = retention.ms
+dc1->dc2.groups.exclude = probe.*
+replication.factor = -1
+""",
+    )
+    found = flow(document)
+    assert found["topics"] == {"exclude": ["secret.*"]}
+    assert found["groups"] == {"exclude": ["probe.*"]}, "the new name goes before"
+    assert found["topic_settings"] == {"exclude": ["retention.ms"]}
+    assert "replication_factor" not in found
+    assert [note.partition(": ")[2] for note in notes if "no counterpart" in note] == []
+    assert any("replication.factor: -1 is the target's default there" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
         ("dc1->dc2.enabled = perhaps", ":6: dc1->dc2.enabled: 'perhaps' is neither"),
         ("topics = ord[ers", ":6: topics: 'ord[ers': "),
-        ("replication.factor = -1", ":6: replication.factor: '-1' is not 1 or more"),
+        ("replication.factor = 0", ":6: replication.factor: '0' is not 1 or more"),
         ("dc1.consumer.isolation.level = any", ":6: dc1.consumer.isolation.level: 'any' is no"),
         ("replication.factor = two", ":6: replication.factor: 'two' is not a whole number"),
         ("replication.policy.class = com.acme.Own", ":6: replication.policy.class: how com.acme"),

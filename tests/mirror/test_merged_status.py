@@ -72,7 +72,9 @@ def test_several_workers_are_shown_as_one_flow_with_who_has_what() -> None:
     assert (whole["speed"]["bytes_per_second"], whole["speed"]["done_in_seconds"]) == (3e6, 9.0)
     [group] = whole["groups"]
     assert group["source_lag"] == 10
-    page = render({"program": "mirror", "pid": 0, "now_ms": 100_000, "flows": [whole]})
+    page = render(
+        {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": 100_000, "flows": [whole]}
+    )
     lines = [line.rstrip() for line in page.splitlines()]
     assert "  worker h:1: leads, running, 2 partitions, lag 4, 2.0 MB/s" in lines
     assert "  worker h:2: running, 1 partitions, lag ?, 1.0 MB/s" in lines

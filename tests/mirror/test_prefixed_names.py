@@ -39,6 +39,18 @@ def test_topics_from_the_target_and_internal_ones_have_their_reason() -> None:
     assert [flow.mirrors(one) for one in topics] == [True, False, False]
 
 
+@pytest.mark.integration
+def test_a_check_fails_where_the_target_would_not_create_a_topic(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """Names of 249 characters are the longest, and the prefix makes this one longer."""
+    create_topic(sites.dc1, long := "long-" + 244 * "x")
+    done = run_mirror_command("check", configure(sites, tmp_path, "long-.*", "names: prefixed"))
+    assert done.returncode == 2
+    assert f"dc2 would refuse to create dc1.{long} with 1 partitions" in done.stdout
+    assert "mirror: flow dc1->dc2: dc2 would refuse to create dc1." in done.stderr
+
+
 def test_a_promotion_over_a_prefixed_flow_is_refused() -> None:
     refusal = decide(replace(ALL_WELL, is_prefixed=True), PLANNED)
     assert isinstance(refusal, Refusal)

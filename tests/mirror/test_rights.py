@@ -10,7 +10,10 @@ def test_a_missing_right_is_told_with_its_topics() -> None:
     missing = lacking(told, TARGET_RIGHTS)
     assert missing[Operation.WRITE] == ["b", "c"]
     assert missing[Operation.ALTER] == ["c"]
-    assert told_lacking("dc2", missing)[0] == "on dc2 the right WRITE is missing for b, c"
+    assert (
+        told_lacking("dc2", missing)[Operation.WRITE]
+        == "on dc2 the right WRITE is missing for b, c"
+    )
 
 
 def test_where_nothing_is_told_nothing_is_missing() -> None:

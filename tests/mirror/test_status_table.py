@@ -8,6 +8,7 @@ from mirror.status_table import duration, render
 REPORT: StatusReport = {
     "program": "mirror",
     "pid": 7,
+    "started_ms": 0,
     "now_ms": 100_000,
     "flows": [
         {

@@ -20,6 +20,15 @@ coordination:
 """
 
 
+ALIKE = """\
+  dc1-a: {bootstrap: "h:1"}
+  a-dc2: {bootstrap: "h:1"}
+flows:
+  - {source: dc1-a, target: dc2}
+  - {source: dc1, target: a-dc2}
+"""
+
+
 def write(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "dc.yaml"
     file.write_text(text)
@@ -56,6 +65,22 @@ def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
     assert flow.topics.matches("engine-heartbeats")
 
 
+def test_with_prefixed_names_both_directions_run_whichever_site_is_active(tmp_path: Path) -> None:
+    back = (
+        "failover: {initial_active: dc1}\nflows:\n  - {source: dc2, target: dc1, names: prefixed}\n"
+    )
+    flows = load(write(tmp_path, GOOD.replace("flows:\n", back))).flows
+    assert [flow.heeds_promotions for flow in flows] == [False, True]
+
+
+@pytest.mark.parametrize("bound", ["difference", "before", "after"])
+def test_bounds_on_times_stay_at_home(tmp_path: Path, bound: str) -> None:
+    """The target would refuse a backlog that the source took when it was new."""
+    (flow,) = load(write(tmp_path, GOOD)).flows
+    assert flow.settings.names.matches("retention.ms")
+    assert not flow.settings.names.matches(f"message.timestamp.{bound}.max.ms")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -65,6 +90,11 @@ def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
             ":7: flows[0].tarqet: unknown key; did you mean 'target'?",
         ),
         ("    target: dc2\n", "", ":6: flows[0].target: is missing"),
+        (
+            "flows:\n",
+            ALIKE,
+            ":8: flows: dc1-a->dc2 and dc1->a-dc2 are both 'dc1-a-dc2' to the witness and to",
+        ),
         (
             "    target: dc2",
             "    target: dc2\n    separator: /",

@@ -139,6 +139,14 @@ def test_a_mistake_is_named_with_its_line_and_no_secret(
     assert "123456" not in str(caught.value)
 
 
+def test_a_secret_that_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None:
+    """A reload that raises anything else would end the daemon."""
+    (tmp_path / "secret").write_bytes(b"gr\xfc\xdfe")
+    sasl = "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
+    with pytest.raises(ConfigurationError, match=r"sasl\.password_file: .*/secret: is not UTF-8"):
+        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
+
+
 def test_a_wrong_password_of_a_key_is_found_when_the_file_is_read(
     certificates: Certificates,
 ) -> None:
