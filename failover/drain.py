@@ -8,6 +8,7 @@ import trio
 
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
+from failover.other_log import find_other_logs, require_none
 from failover.site import LogUnavailable, Place, Site
 from wire.net import NetworkFault
 
@@ -60,11 +61,14 @@ def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Plac
     return found
 
 
-async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: int) -> int:
+async def wait_drained(
+    source: Site, logs: SourceLogs, follower: MapFollower, *, timeout_ms: int
+) -> int:
     """Return once nothing is missing, and how many source offsets were at first.
 
-    A log of the target that cannot tell is asked again. Raises StepFailed after `timeout_ms`,
-    naming the partition that lacks most, and NetworkFault.
+    A log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
+    log than the source's, and after `timeout_ms`, naming the partition that lacks most;
+    NetworkFault.
     """
     left: dict[Place, int] = {}
     first: int | None = None
@@ -73,17 +77,20 @@ async def wait_drained(logs: SourceLogs, follower: MapFollower, *, timeout_ms: i
         while True:
             try:
                 await follower.refresh(logs.ends)
+                left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
+                if first is None or not left:
+                    # First, as what the mirror has stopped at never comes; last, as it may be new.
+                    require_none(await find_other_logs(source, follower, logs.ends))
             except LogUnavailable as fault:
                 unavailable = f" ({fault})"
             else:
-                left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
                 first = sum(left.values()) if first is None else first
                 if not left:
                     return first
             await trio.sleep(DRAIN_POLL_S)
-    if first is None:
+    if first is None or not left:
         raise StepFailed(
-            f"the target did not say how far it got in {timeout_ms / 1000:g} s{unavailable}"
+            f"not all logs told how far they got in {timeout_ms / 1000:g} s{unavailable}"
         )
     (topic, partition), most = max(left.items(), key=lambda item: item[1])
     raise StepFailed(

@@ -36,6 +36,7 @@ from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_l
 from failover.journal import Facts, Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
+from failover.other_log import find_shorter_logs, require_none
 from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.site import Place, Site, brief, by_topic, client_let_through
 from failover.steps import PromotionKind, StepName
@@ -276,7 +277,7 @@ class PromotionEffects:
         timeout_ms = self.limits.drain_timeout_ms
         logs = await read_source_logs(self.source, _places(journal), timeout_ms=timeout_ms)
         try:
-            records = await wait_drained(logs, self.follower, timeout_ms=timeout_ms)
+            records = await wait_drained(self.source, logs, self.follower, timeout_ms=timeout_ms)
         except StepFailed as late:
             raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
         starts, ends = by_topic(logs.starts), by_topic(logs.ends)
@@ -299,6 +300,8 @@ class PromotionEffects:
         places = _places(journal)
         await self.follower.refresh(places)
         logs = None if journal.kind is PromotionKind.SOURCE_LOST else _source_logs(journal)
+        if logs is not None:
+            require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
         ends = [
             found for found in (self._ends_of(place, logs) for place in places) if found is not None
         ]

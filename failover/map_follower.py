@@ -6,6 +6,7 @@ so a map that is at least as new as the ends accounts for every record below the
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from failover.site import Place, Site, SiteUnclear
 from offset_translation.map_records import (
@@ -36,6 +37,16 @@ class MapFollower:
         self._next = 0
         self._state = MapState()
         self.target_ends: Mapping[Place, int] = {}
+
+    @property
+    def target_name(self) -> str:
+        """Return the name of the site that the map lies on."""
+        return self._target.name
+
+    @property
+    def topic_ids(self) -> Mapping[str, UUID]:
+        """Return which source topics were mirrored, of those that have ids."""
+        return self._state.topic_ids
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -58,6 +58,9 @@ class Snapshot:
     """Whether both sites are written to, whichever is active."""
     unfenceable: str | None = None
     """Why the source cannot be closed for writes; None when it can, or nobody could tell."""
+    other_log: str | None = None
+    """Of which partition `mirrored` speaks of another log than the source's, and what to do; None
+    when it does of none, or nobody could tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +233,8 @@ def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal |
             reason=f"{source.name} cannot be closed for writes: {snapshot.unfenceable};"
             " --source-lost --force goes without a fence"
         )
+    if snapshot.other_log is not None:
+        return Refusal(reason=snapshot.other_log)
     return None
 
 

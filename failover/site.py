@@ -1,8 +1,9 @@
 """One cluster as a promotion sees it: the topics that move, where their logs end, its groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
@@ -53,6 +54,11 @@ class Site:
                 for partition in topic.partitions
             )
         )
+
+    async def topic_ids(self, topics: Collection[str]) -> dict[str, UUID]:
+        """Return the ids of those of these topics that are there; zero where there are none."""
+        view = await self.cluster.metadata(sorted(topics), refresh=True)
+        return {name: view.topics[name].topic_id for name in topics if name in view.topics}
 
     async def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""

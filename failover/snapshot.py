@@ -1,6 +1,6 @@
 """One look at the witness and at both sites, as a promotion's plan needs it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,6 +11,7 @@ from failover.fence import why_unfenceable
 from failover.flow import FlowControl
 from failover.lease import Lease
 from failover.map_follower import MapFollower
+from failover.other_log import find_other_logs, first_of
 from failover.plan import SiteView, Snapshot
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site, brief
 from failover.store import find_unfinished, read_journals
@@ -106,7 +107,8 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
             nursery.start_soon(look, ends.target)
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
         is_there = views[flow.target].fault is None
-        mirrored = await _read_mirrored(ends) if is_there else {}
+        nothing = Mirrored(ends={}, other_log=None)
+        mirrored = await _read_mirrored(ends, views[flow.source]) if is_there else nothing
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     return replace(
         seen,
@@ -116,8 +118,9 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         worker=None if worker is None else _describe(worker),
         source=views[flow.source],
         target=views[flow.target],
-        mirrored=mirrored,
+        mirrored=mirrored.ends,
         unfenceable=unfenceable,
+        other_log=mirrored.other_log,
     )
 
 
@@ -146,17 +149,40 @@ async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
     return None
 
 
-async def _read_mirrored(ends: Ends) -> dict[Place, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """How far each partition is mirrored, and of which that speaks of another log."""
+
+    ends: Mapping[Place, int]
+    other_log: str | None
+
+
+async def _read_mirrored(ends: Ends, source: SiteView) -> Mirrored:
     """Return how far each partition is mirrored; nothing where the target does not tell."""
     follower = MapFollower(ends.target, ends.flow.source)
     with trio.move_on_after(MAP_TIMEOUT_S):
         try:
             await follower.refresh()
         except NetworkFault:
-            return {}  # what the target does not tell, the steps find out
+            return Mirrored(ends={}, other_log=None)  # the steps find out
         reached = {place: follower.mirrored_end(place) for place in follower.places}
-        return {place: end for place, end in reached.items() if end is not None}
-    return {}
+        return Mirrored(
+            ends={place: end for place, end in reached.items() if end is not None},
+            other_log=await _find_other_log(ends.source, follower, source),
+        )
+    return Mirrored(ends={}, other_log=None)
+
+
+async def _find_other_log(site: Site, follower: MapFollower, view: SiteView) -> str | None:
+    """Return of which partition the map does not speak of the source's log; None if not known."""
+    if view.fault is not None:
+        return None
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            return first_of(await find_other_logs(site, follower, view.ends))
+        except NetworkFault:
+            return None  # what the source does not tell, the steps find out
+    return None
 
 
 def _describe(worker: WorkerInfo) -> str:

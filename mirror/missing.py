@@ -10,8 +10,8 @@ from uuid import UUID
 
 from mirror.flow_state import FlowState
 from mirror.partition_state import STOPPED, PartitionState
-from mirror.start_position import is_recreated
 from offset_translation.map_records import TopicPartition
+from offset_translation.topic_identity import is_recreated
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView

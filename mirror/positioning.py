@@ -27,7 +27,6 @@ from mirror.start_position import (
     Start,
     Stop,
     decide_start,
-    is_recreated,
     passing_over,
 )
 from mirror.tails import Tails, find_strangers, read_tails
@@ -42,6 +41,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
+from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from wire.errors import ErrorCode

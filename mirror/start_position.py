@@ -7,14 +7,11 @@ that was lost with the target when it failed, and nobody but a person may decide
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
-from uuid import UUID
 
 from mirror.partition_state import PartitionState
 from offset_translation.both_ways import first_own_record
 from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
-
-NO_ID = UUID(int=0)
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
@@ -183,8 +180,3 @@ def _diverged(seen: Situation, start: Start) -> Stop:
         "source never got",
         skip_to=start,
     )
-
-
-def is_recreated(known: UUID | None, seen: UUID) -> bool:
-    """Whether the source topic is another one than was mirrored; brokers without ids never say."""
-    return known is not None and NO_ID not in {known, seen} and known != seen

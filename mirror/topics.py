@@ -23,7 +23,6 @@ from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from mirror.refused_settings import RefusedSetting, RefusedSettings
-from mirror.start_position import is_recreated
 from mirror.taken_back import TakenBack
 from mirror.topic_changes import Applied, apply_acceptable
 from mirror.topic_choice import wanted_topics
@@ -37,6 +36,7 @@ from mirror.topic_plan import (
 )
 from offset_translation.map_records import source_topic
 from offset_translation.offset_map import OffsetMap
+from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 import failover.snapshot
+from failover.plan import SiteView
 from failover.site import Place, Site
 from failover.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
 from runtime.config import FlowConfig
@@ -35,6 +36,9 @@ class SlowMap:
         return 7 if place == ("orders", 0) else None
 
 
+AWAY = SiteView(name="dc1", fault="refused", ends={}, groups={})
+
+
 class Flow:
     source = "dc1"
 
@@ -44,7 +48,8 @@ async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault
     patch.setattr(SlowMap, "fault", fault)
     patch.setattr(failover.snapshot, "MapFollower", SlowMap)
     site = cast("Site", None)
-    return await _read_mirrored(Ends(flow=cast("FlowConfig", Flow()), source=site, target=site))
+    ends = Ends(flow=cast("FlowConfig", Flow()), source=site, target=site)
+    return (await _read_mirrored(ends, AWAY)).ends
 
 
 async def test_a_map_of_many_holes_may_take_longer_than_a_site_that_answers(

@@ -4,17 +4,16 @@ from uuid import UUID
 
 from mirror.partition_state import PartitionState
 from mirror.start_position import (
-    NO_ID,
     LogEnds,
     Situation,
     Start,
     Stop,
     decide_start,
-    is_recreated,
     passing_over,
 )
 from offset_translation.map_records import PieceStartKey, Reached, SealKey
 from offset_translation.offset_map import OffsetMap
+from offset_translation.topic_identity import NO_ID, is_recreated
 
 
 def decide(offset_map: OffsetMap, source: tuple[int, int], target: tuple[int, int]) -> Start | Stop:

@@ -1,0 +1,99 @@
+"""Does the map speak of the log that the source holds?
+
+    mirrored  |--aaaaaaaa--|     before the topic was made again, or the source lost its tail
+    source    |--bbbb--|         what is there now is not on the target, and seems to be
+
+Such a log ends before what was mirrored, so nothing seems to be missing, and the map would
+translate positions by records that are gone. The mirror stops there (`topic recreated`, `source
+went back`), and no promotion may go on as if it had all.
+"""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from failover.execute import StepFailed
+from failover.map_follower import MapFollower
+from failover.site import LogUnavailable, Place, Site
+from offset_translation.topic_identity import is_recreated
+
+
+def beyond(mirrored: Mapping[Place, int | None], ends: Mapping[Place, int]) -> tuple[Place, ...]:
+    """Return the partitions mirrored further than these ends, in order."""
+    return tuple(
+        place for place, reached in sorted(mirrored.items()) if (reached or 0) > ends[place]
+    )
+
+
+def made_again(known: Mapping[str, UUID], seen: Mapping[str, UUID]) -> tuple[str, ...]:
+    """Return the topics that are other ones than were mirrored, in order."""
+    return tuple(
+        name for name, topic_id in sorted(seen.items()) if is_recreated(known.get(name), topic_id)
+    )
+
+
+async def find_shorter_logs(
+    source: Site, follower: MapFollower, ends: Mapping[Place, int]
+) -> dict[Place, str]:
+    """Return of which partitions more was mirrored than the source has, and what is to be done.
+
+    `follower` has been refreshed. Where more was mirrored than lies before `ends`, the source is
+    asked where its leader's log ends now: the ends of transactions may have come behind them, and
+    been mirrored, and a new leader may know of less as committed than the old one has told. Raises
+    LogUnavailable for the first that does not tell, and NetworkFault.
+    """
+    mirrored = {place: follower.mirrored_end(place) for place in ends}
+    doubtful = beyond(mirrored, ends)
+    if not doubtful:
+        return {}
+    whole = await source.whole_ends(doubtful)
+    for topic, partition in doubtful:
+        if (topic, partition) not in whole:
+            raise LogUnavailable(f"{source.name} {topic}-{partition} does not tell where it ends")
+    return {
+        (topic, partition): f"{source.name} {topic}-{partition} ends at {whole[topic, partition]},"
+        f" but {mirrored[topic, partition]} offsets of it are mirrored: {source.name} has lost"
+        f" records, or others have written to {follower.target_name};"
+        f" {_advice(source, follower, topic)}"
+        for topic, partition in beyond({place: mirrored[place] for place in doubtful}, whole)
+    }
+
+
+async def find_other_logs(
+    source: Site, follower: MapFollower, ends: Mapping[Place, int]
+) -> dict[Place, str]:
+    """Return also of which partitions the topic was made again on the source.
+
+    Raises what find_shorter_logs() raises.
+    """
+    shorter = await find_shorter_logs(source, follower, ends)
+    seen = await source.topic_ids({topic for topic, _ in ends})
+    again = made_again(follower.topic_ids, seen)
+    others = {
+        (topic, partition): f"{source.name} {topic}-{partition} was made again since it was"
+        f" mirrored (topic id {seen[topic]}, not {follower.topic_ids[topic]}): it ends at {end},"
+        f" and {follower.mirrored_end((topic, partition)) or 0} offsets of the former one are"
+        f" mirrored; {_advice(source, follower, topic)}"
+        for (topic, partition), end in ends.items()
+        if topic in again
+    }
+    return dict(sorted({**shorter, **others}.items()))
+
+
+def first_of(found: Mapping[Place, str]) -> str | None:
+    """Return what the first partition says, and how many there are; None if there is none."""
+    return next((f"{told} ({len(found)} partitions)" for told in found.values()), None)
+
+
+def require_none(found: Mapping[Place, str]) -> None:
+    """Raise StepFailed with the first of them."""
+    told = first_of(found)
+    if told is not None:
+        raise StepFailed(told)
+
+
+def _advice(source: Site, follower: MapFollower, topic: str) -> str:
+    return (
+        "compare both sites, then begin it anew with `mirror restart"
+        f" {source.name}-{follower.target_name} {topic} --from-earliest`, which deletes"
+        f" {follower.target_name}'s copy, or exclude the topic from the flow"
+    )
