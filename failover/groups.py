@@ -25,6 +25,8 @@ V = TypeVar("V", bound=JsonValue)
 GROUPS_POLL_S: Final = 0.05
 POSITIONS_LISTED: Final = 5_000
 """So many positions are written out in the journal; those of more groups are only counted."""
+MAX_METADATA_BYTES: Final = 32_767
+"""What a request has room for, where the target takes only older versions of it."""
 GROUPS_BYTES: Final = 100_000
 """What the facts of both steps take in a journal together, unless more is known to be free."""
 
@@ -154,24 +156,42 @@ async def move_groups(
 
 
 async def _move(source: Site, target: Site, group: str, maps: BothMaps, *, is_idle: bool) -> Moved:
-    moved = choose(
-        maps,
-        await fetch_group_offsets(source.cluster, group),
-        await fetch_group_offsets(target.cluster, group),
-        is_idle=is_idle,
-    )
+    there = await fetch_group_offsets(source.cluster, group)
+    moved = choose(maps, there, await fetch_group_offsets(target.cluster, group), is_idle=is_idle)
     if not moved.committed:
         return moved
-    answers = await commit_group_offsets(
-        target.cluster, group, {place: (offset, "") for place, offset in moved.committed.items()}
-    )
-    refused = _refused(answers.items())
+    metadata = {place: there[place].metadata for place in moved.committed}
+    refused = _refused((await _commit(target, group, moved.committed, metadata)).items())
     if not refused:
         return moved
     return Moved(
         positions={place: at for place, at in moved.positions.items() if place not in refused},
         committed={place: at for place, at in moved.committed.items() if place not in refused},
         left={**moved.left, **refused},
+    )
+
+
+async def _commit(
+    target: Site, group: str, offsets: Mapping[Place, int], metadata: Mapping[Place, str]
+) -> dict[Place, ErrorCode]:
+    """Commit with what the group has stored beside; without that where it is too much.
+
+    The position counts. Return what came of each.
+    """
+    told = {
+        place: text if len(text.encode()) <= MAX_METADATA_BYTES else ""
+        for place, text in metadata.items()
+    }
+    answers = await commit_group_offsets(
+        target.cluster, group, {place: (at, told[place]) for place, at in offsets.items()}
+    )
+    bare = {
+        place: (offsets[place], "")
+        for place, code in answers.items()
+        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    }
+    return (
+        {**answers, **await commit_group_offsets(target.cluster, group, bare)} if bare else answers
     )
 
 

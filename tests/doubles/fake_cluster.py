@@ -65,6 +65,9 @@ class FakeCluster:
         self.brokers: dict[int, FakeBroker] = {}
         self.topics: dict[str, FakeTopic] = {}
         self.offsets: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+        self.metadata: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
+        """What groups have stored beside their offsets."""
+        self.most_metadata = 4_096
         self.coordinators: dict[str, int] = {}
         self.controller = 0
         self.versions: dict[int, range] = {key: APIS[key].VERSIONS for key in ANSWERS}

@@ -115,6 +115,24 @@ async def test_positions_are_moved(tmp_path: Path) -> None:
         assert there.target.offsets[GROUP] == {PLACE: COMMITTED}
 
 
+@pytest.mark.parametrize(("most", "kept"), [(4_096, "batch 7, by worker 2"), (5, "")])
+async def test_what_a_group_has_stored_beside_its_position_moves_unless_it_is_too_much(
+    tmp_path: Path, most: int, kept: str
+) -> None:
+    async with stage(tmp_path) as there:
+        there.source.metadata[GROUP][PLACE] = "batch 7, by worker 2"
+        there.target.most_metadata = most
+        assert await there.move_groups() == {
+            "groups": 1,
+            "committed": 1,
+            "positions": {GROUP: {"orders": {"0": COMMITTED}}},
+            "left": {},
+            "more_left": 0,
+        }
+        assert there.target.offsets[GROUP] == {PLACE: COMMITTED}
+        assert there.target.metadata[GROUP] == {PLACE: kept}
+
+
 async def test_no_position_is_committed_by_who_slept_through_its_session(tmp_path: Path) -> None:
     async with stage(tmp_path) as there:
         stop_when_positions_are_read(there, is_over=True)

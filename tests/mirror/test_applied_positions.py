@@ -17,8 +17,8 @@ from mirror.source_groups import OFFSETS_TOPIC, Held, SourcePosition
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
-from tests.doubles.fake_answers import offset_fetch
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
+from tests.doubles.fake_groups import offset_fetch
 from tests.mirror.test_group_sources import commits, fetched, source_of
 from tests.mirror.test_policies import CONFIG
 from wire.headers import RequestHeader

@@ -16,8 +16,9 @@ from mirror.links import Links
 from mirror.measurements import FlowMeasurements
 from mirror.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from runtime.flow_section import PatternSet
-from tests.doubles.fake_answers import list_offsets, offset_fetch
+from tests.doubles.fake_answers import list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_groups import offset_fetch
 from tests.mirror.test_policies import CONFIG
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
 from wire.errors import ErrorCode

@@ -229,7 +229,7 @@ async def test_positions_are_stored_and_told(newest_fetch: int) -> None:
         assert codes == {("a", 0): ErrorCode.NONE, ("b", 3): ErrorCode.NONE}
         assert await fetch_group_offsets(cluster, "g") == {
             ("a", 0): GroupOffset(offset=7),
-            ("b", 3): GroupOffset(offset=0),
+            ("b", 3): GroupOffset(offset=0, metadata="m"),
         }
         assert await fetch_group_offsets(cluster, "unheard of") == {}
 

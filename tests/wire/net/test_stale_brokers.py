@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from tests.doubles.fake_answers import find_coordinator
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_groups import find_coordinator
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.find_coordinator import FindCoordinatorRequest
