@@ -132,6 +132,7 @@ async def serve(
 async def _follow(configuration: Configuration, collector: StatusCollector) -> None:
     coordination = configuration.coordination
     witness, fences = FaultNote("the witness"), FaultNote("fences")
+    read_in: int | None = None
     while True:
         try:
             async with open_zookeeper(
@@ -140,10 +141,12 @@ async def _follow(configuration: Configuration, collector: StatusCollector) -> N
                 while True:
                     collector.status = await read_status(configuration, zookeeper)
                     witness.clear()
-                    if find_wrong(collector.status) is None:
+                    if read_in is None:
+                        read_in = collector.status.active.epoch
+                    if find_wrong(collector.status, read_in=read_in) is None:
                         fences.clear()
                     else:
-                        await close_breach(configuration, zookeeper, fences)
+                        await close_breach(configuration, zookeeper, fences, read_in=read_in)
                     await trio.sleep(ASK_EVERY_S)
         except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
             collector.status = None

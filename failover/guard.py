@@ -3,11 +3,15 @@
 A promotion that gave its source up could not fence it. When the site answers again, it would take
 writes as before, and nobody would carry them anywhere; nor those to topics made there later. And a
 broker that hangs may set or lift a fence long after it was asked to. `failover serve` watches.
+
+Where records flow both ways at once (`active_active`) the idle site is written to as well, and
+stays open. A promotion is refused then: one made since the configuration was read tells that this
+is not so any more.
 """
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
@@ -39,29 +43,37 @@ class Breach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayFence:
-    """A fence of a promotion on the site that is active: a broker has held the request back."""
+    """A fence of a promotion on a site that is to be open.
+
+    A broker has held the request back, or records flow both ways again.
+    """
 
     site: str
     topics: tuple[str, ...]
 
 
-def find_wrong(status: Status) -> Breach | StrayFence | None:
+def find_wrong(status: Status, *, read_in: int | None = None) -> Breach | StrayFence | None:
     """Return what the witness says ought to be otherwise, if it can be mended now.
 
-    While a promotion has not switched nothing is, because that one decides about fences.
+    While a promotion has not switched nothing is, because that one decides about fences. `read_in`
+    is the epoch in which the configuration was read, None for just now.
     """
     if status.unfinished is not None and not is_switched(status.unfinished.step_states):
         return None
+    if read_in is not None and status.active.epoch > read_in:
+        sites = tuple(replace(site, is_written_to=False) for site in status.sites)
+        status = replace(status, sites=sites)
     return find_stray(status) or find_breach(status)
 
 
 def find_stray(status: Status) -> StrayFence | None:
-    """Return the fence that a promotion has left on the active site; none that is somebody's."""
+    """Return the fence that a promotion has left on an open site; none that is somebody's."""
     for site in status.sites:
         ours = {
             (client_let_through(source=site.name, target=other.name),) for other in status.sites
         }
-        if site.is_active and site.fenced_topics and site.allowed_clients in ours:
+        is_open = site.is_active or site.is_written_to
+        if is_open and site.fenced_topics and site.allowed_clients in ours:
             return StrayFence(site=site.name, topics=site.fenced_topics)
     return None
 
@@ -72,7 +84,7 @@ def find_breach(status: Status) -> Breach | None:
     if promotion is None:
         return None
     for site in status.sites:
-        if site.name == promotion.source and site.fault is None:
+        if site.name == promotion.source and site.fault is None and not site.is_written_to:
             closed = set(site.fenced_topics)
             topics = closed | {*_moved_topics(promotion), *site.open_topics}
             if topics != closed:
@@ -81,9 +93,13 @@ def find_breach(status: Status) -> Breach | None:
 
 
 async def close_breach(
-    configuration: Configuration, zookeeper: ZooKeeper, trouble: FaultNote
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    trouble: FaultNote,
+    *,
+    read_in: int | None = None,
 ) -> None:
-    """Fence the idle site, or open the active one, if that is right while no promotion can act.
+    """Fence the idle site, or open one, if that is right while no promotion can act.
 
     What stands in the way is noted; the next look tries again.
     """
@@ -91,7 +107,7 @@ async def close_breach(
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
             status = await read_status(configuration, zookeeper)
-            match find_wrong(status):
+            match find_wrong(status, read_in=read_in):
                 case Breach() as breach:
                     await lease.act(lambda: _fence(configuration, breach, lease))
                 case StrayFence() as stray:
@@ -121,7 +137,7 @@ async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> 
 async def _lift(configuration: Configuration, stray: StrayFence, lease: Lease) -> None:
     async with open_site(configuration.clusters[stray.site], lease) as site:
         await set_fence(site.cluster, Fence())
-    _LOG.warning("%s is active and takes writes to %s again", stray.site, ", ".join(stray.topics))
+    _LOG.warning("%s takes writes to %s again", stray.site, ", ".join(stray.topics))
 
 
 async def _places(cluster: Cluster, topics: Sequence[str]) -> list[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import trio
@@ -11,7 +11,7 @@ from failover.fence import read_fence
 from failover.flow import FlowControl
 from failover.journal import Journal, encode_journal
 from failover.site import brief
-from failover.snapshot import open_site
+from failover.snapshot import flow_between, open_site
 from failover.steps import PromotionState
 from failover.store import find_unfinished, read_journals
 from runtime.config import ClusterConfig, Configuration, FlowConfig
@@ -35,6 +35,8 @@ class SiteStatus:
     fenced_topics: tuple[str, ...]
     allowed_clients: tuple[str, ...]
     open_topics: tuple[str, ...] = ()
+    is_written_to: bool = False
+    """Whether an idle site takes writes all the same, as records flow both ways at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,10 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
     async def read(cluster: ClusterConfig) -> None:
         is_active = cluster.name == active
         flows = [] if is_active else _closing(configuration, cluster.name)
-        found[cluster.name] = await _ask(cluster, flows, is_active=is_active)
+        found[cluster.name] = replace(
+            await _ask(cluster, flows, is_active=is_active),
+            is_written_to=_is_written_to(configuration, cluster.name, active),
+        )
 
     async with trio.open_nursery() as nursery:
         for cluster in configuration.clusters.values():
@@ -122,6 +127,12 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
 def _closing(configuration: Configuration, source: str) -> list[FlowConfig]:
     """Return the flows whose source takes no writes while it is not active."""
     return [f for f in configuration.flows if f.source == source and f.heeds_promotions]
+
+
+def _is_written_to(configuration: Configuration, site: str, active: str) -> bool:
+    """Tell whether what is written on an idle site comes to the active one."""
+    flow = flow_between(configuration, site, active)
+    return flow is not None and flow.is_active_active
 
 
 async def _ask(

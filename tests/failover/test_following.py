@@ -55,7 +55,7 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
 
     monkeypatch.setattr(exporter, "open_zookeeper", open_zookeeper)
     monkeypatch.setattr(exporter, "read_status", read_status)
-    monkeypatch.setattr(exporter, "find_wrong", lambda _: None)
+    monkeypatch.setattr(exporter, "find_wrong", lambda *_, **__: None)
     file = tmp_path / "dc.yaml"
     file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     with trio.move_on_after(5):

@@ -13,7 +13,7 @@ import failover.guard
 from failover.guard import Breach, StrayFence, close_breach, find_breach, find_stray, find_wrong
 from failover.journal import Journal, begin_step, end_step
 from failover.lease import Lease, LeaseLost
-from failover.status import SiteStatus, Status
+from failover.status import SiteStatus, Status, _read_sites
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
@@ -105,6 +105,55 @@ def test_a_fence_set_late_on_the_active_site_is_lifted_if_it_is_ours() -> None:
     somebodys = replace(late, allowed_clients=("maintenance",))
     assert find_stray(replace(BACK, sites=(site("dc1"), somebodys))) is None
     assert find_stray(replace(BACK, sites=(replace(late, is_active=False), site("dc2")))) is None
+
+
+def test_an_idle_site_that_is_written_to_is_not_closed() -> None:
+    idle = replace(site("dc1"), is_written_to=True)
+    both = replace(BACK, sites=(idle, site("dc2")))
+    assert find_wrong(both) is None
+    assert find_wrong(both, read_in=1) is None
+
+
+def test_a_promotions_fence_is_lifted_once_both_sites_are_written_to() -> None:
+    closed = replace(site("dc1", "a", "b"), allowed_clients=("mirror-dc2-dc1",))
+    assert find_wrong(replace(BACK, sites=(closed, site("dc2")))) is None
+    open_again = replace(closed, is_written_to=True)
+    found = find_wrong(replace(BACK, sites=(open_again, site("dc2"))), read_in=1)
+    assert found == StrayFence(site="dc1", topics=("a", "b"))
+    somebodys = replace(open_again, allowed_clients=("maintenance",))
+    assert find_wrong(replace(BACK, sites=(somebodys, site("dc2")))) is None
+
+
+def test_a_promotion_since_the_configuration_was_read_tells_that_it_is_old() -> None:
+    """It was refused while both sites were written to: somebody has taken that out since."""
+    idle = replace(site("dc1"), is_written_to=True)
+    found = find_wrong(replace(BACK, sites=(idle, site("dc2"))), read_in=0)
+    assert found == Breach(site="dc1", active="dc2", topics=("a", "b"))
+    closed = replace(idle, fenced_topics=("a", "b"), allowed_clients=("mirror-dc2-dc1",))
+    assert find_wrong(replace(BACK, sites=(closed, site("dc2"))), read_in=0) is None
+
+
+FLOWS = """\
+  - {{source: dc1, target: dc2, active_active: {both}}}
+  - {{source: dc2, target: dc1, active_active: {both}}}
+"""
+
+
+@pytest.mark.parametrize("both", [True, False])
+async def test_an_idle_site_is_written_to_while_its_flow_to_the_active_one_says_so(
+    tmp_path: Path, both: bool
+) -> None:
+    async with run_fake_cluster() as cluster:
+        FencedCluster(cluster).serve()
+        [(host, port)] = cluster.bootstrap
+        address = f"{host}:{port}"
+        text = CONFIG.format(dc1=address, dc2=address, witness="w:1", path="/r", topics=".*")
+        before, behind = text.index("  - source"), text.index("coordination:")
+        text = text[:before] + FLOWS.format(both=str(both).lower()) + text[behind:]
+        file = tmp_path / "dc.yaml"
+        file.write_text(text.replace("failover: {", "failover: {initial_active: dc1, "))
+        sites = await _read_sites(load(file), "dc2")
+        assert {one.name: one.is_written_to for one in sites} == {"dc1": both, "dc2": False}
 
 
 async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
