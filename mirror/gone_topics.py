@@ -59,7 +59,7 @@ class GoneTopics:
             topic
             for topic in self._map_log.state.topic_ids
             if self._flow.config.mirrors(topic)
-            and _exists(target, self._flow.config.names.on_target(topic))
+            and exists(target, self._flow.config.names.on_target(topic))
         }
         gone = known - set(source)
         self._since_ms = {topic: self._since_ms.get(topic, now) for topic in gone}
@@ -98,7 +98,7 @@ class GoneTopics:
                 if partition.state is PartitionState.SOURCE_GONE
                 and partition.status.reason != DELETED
                 and partition.topic not in source
-                and not _exists(target, names.on_target(partition.topic))
+                and not exists(target, names.on_target(partition.topic))
             },
             now,
         )
@@ -167,6 +167,7 @@ def due(
     return sorted(topic for topic, since in since_ms.items() if now_ms - since >= grace_ms)
 
 
-def _exists(view: ClusterView, name: str) -> bool:
+def exists(view: ClusterView, name: str) -> bool:
+    """Whether a topic is there, and not only an error about it."""
     topic = view.topics.get(name)
     return topic is not None and topic.error_code == ErrorCode.NONE

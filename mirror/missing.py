@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from mirror.flow_state import FlowState
+from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from offset_translation.map_records import TopicPartition
 from offset_translation.topic_identity import is_recreated
@@ -42,6 +43,16 @@ class MissingPartitions:
             if now_ms - since_ms >= GONE_AFTER_MS and partition.state not in STOPPED:
                 reason = NO_PARTITION if place[0] in source.topics else NO_TOPIC
                 self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
+
+
+def doubt_maps(partitions: Iterable[MirroredPartition], lacking: Collection[str]) -> None:
+    """Take what was mirrored to topics that the target lacks for another log's.
+
+    Until its place is found anew: a group's position by the old map would lie in the new topic.
+    """
+    for partition in partitions:
+        if partition.target_topic in lacking:
+            partition.is_target_new |= partition.is_positioned
 
 
 def missing_places(

@@ -14,10 +14,10 @@ from mirror.admin import (
     topic_configs,
 )
 from mirror.flow_state import FlowState
-from mirror.gone_topics import GoneTopics
+from mirror.gone_topics import GoneTopics, exists
 from mirror.links import Links
 from mirror.map_log import MapLog
-from mirror.missing import MissingPartitions, left_behind
+from mirror.missing import MissingPartitions, doubt_maps, left_behind
 from mirror.own_changes import OwnChanges
 from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
@@ -112,6 +112,9 @@ class Discovery:
             await self._note_topic_ids(wanted.values())
         else:
             target = await self._links.target_admin.metadata(refresh=True)
+            names = set(map(self._names.on_target, wanted))
+            lacking = {name for name in names if not exists(target, name)}
+            doubt_maps(self._flow.partitions.values(), lacking)
             await self._map_log.catch_up()
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
@@ -196,10 +199,11 @@ class Discovery:
         shapes = {
             there: topic
             for name, topic in wanted.items()
-            if not _exists(target, there := self._names.on_target(name))
+            if not exists(target, there := self._names.on_target(name))
             or not is_recreated(ids.get(name), topic.topic_id)
         }
-        lacking = {name for name in shapes if not _exists(target, name)}
+        lacking = {name for name in shapes if not exists(target, name)}
+        doubt_maps(self._flow.partitions.values(), lacking)
         asked = set(shapes) if is_due else lacking
         settings = self._flow.config.settings
         source_configs = await self._source_configs(asked, with_defaults=settings.takes_defaults)
@@ -389,8 +393,3 @@ class Discovery:
 def _is_positioning(partition: MirroredPartition) -> bool:
     """Whether its place is being found, of what the clusters were before this look."""
     return partition.state is PartitionState.POSITIONING
-
-
-def _exists(view: ClusterView, name: str) -> bool:
-    topic = view.topics.get(name)
-    return topic is not None and topic.error_code == ErrorCode.NONE

@@ -52,7 +52,10 @@ def decide(
         return wanted
     if wanted.target_offset == current:
         return Leave.ALREADY_THERE
-    if wanted.target_offset < current and not _was_rewound(position):
+    is_rewind = _was_rewound(position) and not _is_echo(
+        offset_map, backward, position.source_offset, current
+    )
+    if wanted.target_offset < current and not is_rewind:
         return Leave.TARGET_IS_AHEAD
     return wanted
 
@@ -61,3 +64,17 @@ def _was_rewound(position: GroupPosition) -> bool:
     """Whether the source group went back behind what was committed for it here."""
     applied = position.applied_source_offset
     return applied is not None and position.source_offset < applied
+
+
+def _is_echo(
+    offset_map: OffsetMap, backward: OffsetMap | None, source_offset: int, current: int
+) -> bool:
+    """Whether the source's position may be the copy of the target's, by the flow back.
+
+    Where records of both sites interleave otherwise on either, a position that went there and back
+    lies before where it was. Taken for a rewind it would be carried to and fro down to offset 0.
+    """
+    if backward is None:
+        return False
+    copied = translate_both_ways(backward, offset_map, current)
+    return copied is not None and copied.target_offset <= source_offset

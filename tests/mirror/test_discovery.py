@@ -211,6 +211,25 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         assert [len(together) for together in positioning._due()] == [1]
 
 
+async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None:
+    """A group's position by it would lie in the topic that is made next, where it may be beyond."""
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+        orders = dc1.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        partition = MirroredPartition(
+            "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+        )
+        looking._flow.partitions["orders", 0] = partition
+        partition.is_positioned = True
+        seen = [partition.has_true_map]
+        with suppress(UnsupportedApi):  # as this cluster makes no topics
+            await looking.look()
+        seen.append(partition.has_true_map)
+        assert seen == [True, False]
+
+
 async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,5 +1,7 @@
 """What is committed for a group on the target; each rule by name."""
 
+import pytest
+
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
@@ -47,6 +49,57 @@ def test_a_group_of_unknown_history_is_not_pulled_back() -> None:
 def test_a_group_that_was_rewound_on_the_source_is_rewound() -> None:
     seen = position(110, applied=170, target=60)
     assert decide(MIRRORED, seen, group_is_idle=True) == exact(110, 10)
+
+
+@pytest.mark.parametrize("lag", [0.5, 5.5, 50.5])
+@pytest.mark.parametrize("reset_to", [0, 1, 700, 1000, 1999])
+def test_a_reset_where_both_sites_are_written_to_is_not_carried_to_and_fro(
+    reset_to: int, lag: float
+) -> None:
+    """Each site's records come to the other so many records later; the group has read them all."""
+    dc1, dc2 = (interleaved(1000, lag, first) for first in ("a", "b"))
+    forth, back = map_between(dc1, dc2, "a"), map_between(dc2, dc1, "b")
+    positions = {"dc1": len(dc1), "dc2": reset_to}
+    applied = {"dc1": len(dc1), "dc2": len(dc2)}
+    for _ in range(10):
+        for source, target, there, here in (
+            ("dc2", "dc1", back, forth),
+            ("dc1", "dc2", forth, back),
+        ):
+            seen = GroupPosition(positions[source], applied[source], positions[target])
+            chosen = decide(there, seen, group_is_idle=True, backward=here)
+            if isinstance(chosen, Position):
+                positions[target], applied[source] = chosen.target_offset, chosen.source_offset
+    assert positions["dc2"] == reset_to
+    assert set(dc2[:reset_to]) >= set(dc1[: positions["dc1"]]), "nothing is skipped at dc1"
+
+
+def interleaved(count: int, lag: float, first: str) -> list[tuple[str, int]]:
+    """Return a log of as many records of either site, those of the other one late."""
+    other = "b" if first == "a" else "a"
+    found = [(float(at), first, at) for at in range(count)]
+    found += [(at + lag, other, at) for at in range(count)]
+    return [(site, at) for _, site, at in sorted(found)]
+
+
+def map_between(
+    source: list[tuple[str, int]], target: list[tuple[str, int]], site: str
+) -> OffsetMap:
+    """Return the map of what one site's records became in the other's log."""
+    lies = {record: offset for offset, record in enumerate(target)}
+    found, place, hole, shift = OffsetMap(), 0, None, 0
+    for offset, record in enumerate(source):
+        if record[0] == site:
+            if offset - place != hole:
+                found.announce(offset, place)
+                hole = offset - place
+            if lies[record] - place != shift:
+                found.begin_run(place, lies[record])
+                shift = lies[record] - place
+            place += 1
+    found.advance(len(target))
+    found.reach(place)
+    return found
 
 
 def test_nothing_is_committed_twice() -> None:
