@@ -4,6 +4,10 @@
         for message in consumer:
             handle(message)
 
+A record counts as processed, and is committed, once the application asks for the next one or closes
+the consumer. When the `with` is left by an error, also by Ctrl-C, what was being handled is not
+committed: it is delivered again.
+
 It is used like confluent-kafka's Consumer, from one thread, and has to be polled as regularly: all
 of the following happens inside poll() and consume().
 
@@ -152,6 +156,8 @@ class SiteConsumer:
         """Return up to `num_messages`, none after `timeout` seconds (negative: wait for ever)."""
         if self._is_closed:
             raise RuntimeError("the consumer is closed")
+        if self._membership is not None:
+            self._membership.note_asked()
         deadline = monotonic() + timeout if timeout >= 0 else FOREVER
         while True:
             membership = self._follow()
@@ -205,7 +211,9 @@ class SiteConsumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close; after an error without committing the records that were being handled."""
+        if error is not None and self._membership is not None:
+            self._membership.put_back()
         self.close()
 
     def __iter__(self) -> Iterator[Message]:

@@ -2,7 +2,7 @@
 
 Positions are "the next record not yet read". A record counts as processed once the application
 asks for the next one, so that at any call of consume() or close() everything delivered before is
-processed.
+processed. Who is left by an error has not asked: what was in hand then is put back.
 """
 
 import logging
@@ -72,6 +72,7 @@ class Membership:
         self._owned: set[Place] = set()
         self._positions: dict[Place, int] = {}
         self._delivered: dict[Place, int] = {}  # also of partitions that went to others since
+        self._in_hand: dict[Place, int] = {}  # where begins what was delivered last
         self._committed: dict[Place, int] = {}
         self._left_behind: dict[Place, int] = {}
         self._buffered: list[Message] = []
@@ -107,8 +108,24 @@ class Membership:
         for message in messages:
             if message.error() is None:
                 place, behind = place_of(message), offset_of(message) + 1
+                # Before the position moves: an interrupt in between must not commit the record.
+                self._in_hand.setdefault(place, behind - 1)
                 self._positions[place] = self._delivered[place] = behind
         return messages
+
+    def note_asked(self) -> None:
+        """Take what was delivered as processed: the application asks for more."""
+        self._in_hand.clear()
+
+    def put_back(self) -> None:
+        """Take what was delivered last as not processed: its handling failed.
+
+        Except for what the application has committed of it.
+        """
+        for place, start in self._in_hand.items():
+            if place in self._positions:
+                self._positions[place] = min(self._positions[place], start)
+        self._in_hand.clear()
 
     def check_delivered(self, message: Message) -> None:
         """Raise KafkaException for a message of another site that would move the group too far."""
@@ -144,6 +161,10 @@ class Membership:
         wanted = list(offsets) if offsets is not None else _as_offsets(self._positions)
         if not wanted:
             return None if asynchronous else []
+        for one in wanted:
+            place = (one.topic, one.partition)
+            if one.offset > self._in_hand.get(place, one.offset):
+                self._in_hand[place] = one.offset
         if self._in_callback and not asynchronous:
             answer = self._consumer.commit(offsets=wanted, asynchronous=False)
             self._note_committed(answer or [])

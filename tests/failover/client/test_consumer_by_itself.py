@@ -1,6 +1,6 @@
 """What a consumer does with commits around a change of site; nothing is real."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from failover.client import consumer as module
 from failover.client import membership
 from failover.client.consumer import SiteConsumer
-from runtime.config import load
+from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
 from tests.failover.client.watching import Watch
 from tests.failover.sites import CONFIG
@@ -22,6 +22,7 @@ class FakeConsumer:
 
     begin: dict[str, int] = {"a:1": 900, "b:1": 400}  # noqa: RUF012
     committed: list[tuple[str, int]] = []  # noqa: RUF012 - emptied by the fixture
+    idle = False
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._address = settings["bootstrap.servers"]
@@ -29,12 +30,19 @@ class FakeConsumer:
         self._next = self.begin[self._address]
         self._waiting: list[list[TopicPartition]] = []
 
-    def subscribe(self, _: list[str], **__: Any) -> None: ...
+    def subscribe(self, _: list[str], *, on_assign: Callable[..., None], **__: Any) -> None:
+        self._on_assign: Callable[..., None] | None = on_assign
 
-    def consume(self, _: int, __: float) -> list[Message]:
-        fields: dict[str, Any] = {"topic": "t", "partition": 0, "offset": self._next}
-        self._next += 1
-        return [Message(**fields)]
+    def assign(self, _: list[TopicPartition]) -> None: ...
+
+    def consume(self, count: int, __: float) -> list[Message]:
+        if self._on_assign is not None:
+            self._on_assign(self, [TopicPartition("t", 0)])
+            self._on_assign = None
+        if self.idle:
+            return []
+        begin, self._next = self._next, self._next + count
+        return [_message(offset) for offset in range(begin, self._next)]
 
     def poll(self, _: float) -> None:
         while self._waiting:
@@ -48,9 +56,14 @@ class FakeConsumer:
     def close(self) -> None: ...
 
 
+def _message(offset: int) -> Message:
+    fields: dict[str, Any] = {"topic": "t", "partition": 0, "offset": offset}
+    return Message(**fields)
+
+
 @pytest.fixture
-def consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteConsumer:
-    """A member whose application commits by itself, at dc1."""
+def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+    """Two sites, dc1 active."""
 
     class Reader:
         def offset_maps(self, *_: object) -> dict[Any, Any]:
@@ -66,7 +79,13 @@ def consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteConsumer:
     monkeypatch.setattr(FakeConsumer, "committed", [])
     file = tmp_path / "dc.yaml"
     file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
-    return SiteConsumer(load(file), "g", ["t"], consumer_config={"enable.auto.commit": False})
+    return load(file)
+
+
+@pytest.fixture
+def consumer(configuration: Configuration) -> SiteConsumer:
+    """A member whose application commits by itself, at dc1."""
+    return SiteConsumer(configuration, "g", ["t"], consumer_config={"enable.auto.commit": False})
 
 
 def see(consumer: SiteConsumer, active: ActiveSite) -> None:
@@ -106,3 +125,69 @@ def test_a_commit_between_two_sites_is_refused_as_kafka_refuses_commits(
         with pytest.raises(KafkaException, match="nothing can be committed between two sites"):
             consumer.commit(message)
     assert FakeConsumer.committed == []
+
+
+def run(configuration: Configuration, application: Callable[[SiteConsumer], None]) -> None:
+    """Run an application that leaves the commits to its consumer."""
+    with SiteConsumer(configuration, "g", ["t"]) as consumer:
+        application(consumer)
+
+
+def test_a_record_whose_handling_failed_is_not_committed(configuration: Configuration) -> None:
+    def application(consumer: SiteConsumer) -> None:
+        for message in consumer:
+            if message.offset() == 902:
+                raise RuntimeError("database down")
+
+    with pytest.raises(RuntimeError, match="database down"):
+        run(configuration, application)
+    assert FakeConsumer.committed == [("a:1", 902)]
+
+
+def test_of_a_batch_that_is_interrupted_nothing_is_committed(configuration: Configuration) -> None:
+    def application(consumer: SiteConsumer) -> None:
+        consumer.consume(5, 1)
+        consumer.consume(5, 1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(configuration, application)
+    assert FakeConsumer.committed == [("a:1", 905)]
+
+
+def test_what_was_asked_past_is_committed_whatever_ends_the_wait_for_more(
+    configuration: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def application(consumer: SiteConsumer) -> None:
+        poll(consumer)
+        monkeypatch.setattr(FakeConsumer, "idle", True)
+        assert consumer.poll(0) is None
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(configuration, application)
+    assert FakeConsumer.committed == [("a:1", 901)]
+
+
+def test_an_error_takes_back_nothing_that_the_application_has_committed(
+    configuration: Configuration,
+) -> None:
+    """It worked on a part of a batch, said so, and failed in the middle of the rest."""
+
+    def application(consumer: SiteConsumer) -> None:
+        batch = consumer.consume(5, 1)
+        consumer.commit(batch[2])
+        raise RuntimeError("database down")
+
+    with pytest.raises(RuntimeError, match="database down"):
+        run(configuration, application)
+    assert {offset for _, offset in FakeConsumer.committed} == {903}
+
+
+def test_closing_commits_everything_that_was_delivered(configuration: Configuration) -> None:
+    def application(consumer: SiteConsumer) -> None:
+        poll(consumer)
+        poll(consumer)
+
+    run(configuration, application)
+    assert FakeConsumer.committed == [("a:1", 902)]
