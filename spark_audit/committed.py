@@ -68,6 +68,10 @@ class CommittedLog:
         """The next offset to fetch."""
         self._stop = stop
 
+    def extend(self, stop: int) -> None:
+        """Go on up to `stop`, if that is further."""
+        self._stop = max(self._stop, stop)
+
     @property
     def is_done(self) -> bool:
         return self.position >= self._stop

@@ -30,6 +30,11 @@ def record_digest(head: RecordHead) -> bytes:
     ).digest()
 
 
+def key_digest(key: bytes) -> bytes:
+    """Return the identity of a key, however long it is."""
+    return blake2b(key, digest_size=DIGEST_BYTES).digest()
+
+
 def range_digest(digests: Sequence[bytes]) -> bytes:
     """Return the identity of records in this order."""
     return blake2b(b"".join(digests), digest_size=DIGEST_BYTES).digest()

@@ -1,7 +1,7 @@
 """From outcomes to what is said of them: promotions and holes explain, the rest are findings.
 
-    outcomes ─► recognise_rewritten ─► explain_by_holes ─► judge ─┐
-    holes    ─► judge_holes ──────────────────────────────────────┴─► judged
+    outcomes ─► recognise_rewritten ─► (superseded) ─► explain_by_holes ─► judge ─┐
+    holes    ─► judge_holes ──────────────────────────────────────────────────────┴─► judged
 
 Every function ends in a select, its contract; nothing is collected here.
 """
@@ -16,6 +16,7 @@ from spark_audit.committed import HoleReason
 from spark_audit.compare import PARTITION
 from spark_audit.outcomes import Kind
 from spark_audit.scan_rows import RowKind, Side
+from spark_audit.superseded import lacking_side
 
 JUDGED: Final = (
     "topic string, partition int, kind string, source_offset bigint, target_offset bigint, "
@@ -25,6 +26,8 @@ JUDGED: Final = (
 
 _EXPLAINS: Final = (HoleReason.RETENTION, HoleReason.GAP)
 _NAMED_ONLY: Final = (HoleReason.CORRUPT, HoleReason.ABORTED)
+_NOT_SUPERSEDED: Final = "NOT SUPERSEDED"
+"""Instead of a hole's reason: there is a gap, but no cleaner can have taken this record."""
 _NEIGHBOURS: Final = ["source_after", "source_before", "target_after", "target_before"]
 _OUTCOME: Final = [
     *PARTITION,
@@ -74,22 +77,24 @@ def recognise_rewritten(outcomes: DataFrame, bounds: DataFrame, native: DataFram
     )
 
 
-def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -> DataFrame:
+def explain_by_holes(
+    outcomes: DataFrame, superseded: DataFrame, holes: DataFrame, bounds: DataFrame
+) -> DataFrame:
     """Add `hole`: the reason of a hole where the other side should have the record, else null.
 
     The other side's offsets between the record's neighbours are looked at. No hole explains more
-    records than it has offsets: retention the oldest ones, compaction and a corrupt batch all that
-    are left or none. An aborted transaction explains nothing, but is named.
+    records than it has offsets: retention the oldest ones, compaction all that are superseded
+    (`superseded.mark_superseded`) or none, a corrupt batch all that are left or none. An aborted
+    transaction explains nothing, but is named.
     """
-    was_mirrored = f.col("unmirrored_by").isNull()
-    side = f.when((f.col("kind") == Kind.LOST.value) & was_mirrored, Side.TARGET.value).when(
-        f.col("kind") == Kind.PHANTOM.value, Side.SOURCE.value
-    )
     on_target = f.col("side") == Side.TARGET.value
     key = [*PARTITION, "side", "after", "before"]
-    oldest_first = Over.partitionBy(*key).orderBy(f.coalesce("source_offset", "target_offset"))
+    oldest_first = Over.partitionBy(*key).orderBy("offset")
     placed = (
-        outcomes.withColumn("side", side)
+        outcomes.withColumn("side", lacking_side())
+        .withColumn(
+            "offset", f.when(on_target, f.col("source_offset")).otherwise(f.col("target_offset"))
+        )
         .withColumn(
             "after", f.when(on_target, f.col("target_after")).otherwise(f.col("source_after"))
         )
@@ -101,26 +106,39 @@ def explain_by_holes(outcomes: DataFrame, holes: DataFrame, bounds: DataFrame) -
     )
     best = _capacities(placed.select(*key).distinct(), _named_holes(holes, bounds), key)
     aged = f.coalesce("aged", f.lit(0))
-    is_enough = ~f.col("best.hole_reason").isin(HoleReason.GAP.name, HoleReason.CORRUPT.name) | (
+    is_aged = f.col("age") <= aged
+    may_be_taken = ~is_aged & f.coalesce("is_superseded", f.lit(0).cast("boolean"))
+    taken = f.count(f.when(may_be_taken, 1)).over(Over.partitionBy(*key))
+    is_enough = (f.col("best.hole_reason") != HoleReason.CORRUPT.name) | (
         f.col("best.capacity") >= f.col("unmatched") - aged
     )
-    return placed.join(best, on=key, how="left").select(
-        *_OUTCOME,
-        "unmirrored_by",
-        f.when(f.col("age") <= aged, HoleReason.RETENTION.name)
-        .when(is_enough, f.col("best.hole_reason"))
-        .alias("hole"),
+    marked = superseded.withColumnRenamed("lacking", "side")
+    return (
+        placed.join(best, on=key, how="left")
+        .join(marked, on=[*PARTITION, "side", "offset"], how="left")
+        .withColumn("taken", taken)
+        .select(
+            *_OUTCOME,
+            "unmirrored_by",
+            f.when(is_aged, HoleReason.RETENTION.name)
+            .when(may_be_taken & (f.col("gap") >= f.col("taken")), HoleReason.GAP.name)
+            .when(is_enough, f.col("best.hole_reason"))
+            .when(f.col("gap").isNotNull() & ~may_be_taken, _NOT_SUPERSEDED)
+            .alias("hole"),
+        )
     )
 
 
 def _capacities(brackets: DataFrame, named: DataFrame, key: list[str]) -> DataFrame:
-    """Return for each bracket how many records retention took (`aged`), and the best other hole.
+    """Return for each bracket how many records retention took (`aged`), compaction may have taken
+    (`gap`), and the best other hole.
 
     What retention takes is the beginning of a log, and several holes may tell of it: all offsets
     of the bracket below the last of their ends are gone.
     """
     overlaps = (f.col("hole_start") < f.col("before")) & (f.col("hole_stop") > f.col("after") + 1)
     is_aged = f.col("hole_reason") == HoleReason.RETENTION.name
+    is_gap = f.col("hole_reason") == HoleReason.GAP.name
     below = f.least("hole_stop", "before") - f.col("after") - 1
     other = f.struct("rank", "hole_reason", "capacity")
     return (
@@ -134,9 +152,10 @@ def _capacities(brackets: DataFrame, named: DataFrame, key: list[str]) -> DataFr
         .groupBy(*key)
         .agg(
             f.max(f.when(is_aged, f.col("capacity"))).alias("aged"),
-            f.min(f.when(~is_aged, other)).alias("best"),
+            f.max(f.when(is_gap, f.col("capacity"))).alias("gap"),
+            f.min(f.when(~is_aged & ~is_gap, other)).alias("best"),
         )
-        .select(*key, "aged", "best")
+        .select(*key, "aged", "gap", "best")
     )
 
 
@@ -175,9 +194,9 @@ def judge(outcomes: DataFrame) -> DataFrame:
     What stands on the target where the source is corrupt cannot be compared: the corrupt batch is
     the finding. Where the target is corrupt, the source's record cannot be read there: it is lost.
     """
-    is_phantom = f.col("kind") == Kind.PHANTOM.value
+    is_surplus = f.col("kind").isin(Kind.PHANTOM.value, Kind.DUPLICATED.value)
     explained = f.col("hole").isin([reason.name for reason in _EXPLAINS]) | (
-        is_phantom & (f.col("hole") == HoleReason.CORRUPT.name)
+        is_surplus & (f.col("hole") == HoleReason.CORRUPT.name)
     )
     kind = f.when(explained, Kind.EXPLAINED.value).otherwise(f.col("kind"))
     return outcomes.select(
@@ -196,6 +215,7 @@ def _reason() -> Column:
     kind, hole = f.col("kind"), f.col("hole")
     missing = kind == Kind.LOST.value
     phantom = kind == Kind.PHANTOM.value
+    surplus = kind.isin(Kind.PHANTOM.value, Kind.DUPLICATED.value)
     unmirrored = f.col("unmirrored_by").isNotNull()
     return (
         f.when(missing & (hole == HoleReason.RETENTION.name), "the target's retention took it")
@@ -205,13 +225,25 @@ def _reason() -> Column:
             missing & unmirrored,
             f.format_string("not mirrored before promotion %d", f.col("unmirrored_by")),
         )
+        .when(
+            missing & (hole == _NOT_SUPERSEDED),
+            "missing on the target, which has no later record of its key: no cleaner took it",
+        )
         .when(missing, "missing on the target, though later records have arrived")
-        .when(phantom & (hole == HoleReason.RETENTION.name), "the source's retention took it")
-        .when(phantom & (hole == HoleReason.GAP.name), "compacted away on the source")
-        .when(phantom & (hole == HoleReason.CORRUPT.name), "the source's batch here is corrupt")
+        .when(surplus & (hole == HoleReason.RETENTION.name), "the source's retention took it")
+        .when(surplus & (hole == HoleReason.GAP.name), "compacted away on the source")
+        .when(surplus & (hole == HoleReason.CORRUPT.name), "the source's batch here is corrupt")
         .when(
             phantom & (hole == HoleReason.ABORTED.name),
             "never committed on the source: an aborted transaction lies here",
+        )
+        .when(
+            phantom & (hole == _NOT_SUPERSEDED),
+            f.format_string(
+                "not on the source, and no later record of its key for certain: whether a cleaner "
+                "took it cannot be told; producer id %d",
+                f.col("producer_id"),
+            ),
         )
         .when(
             phantom,

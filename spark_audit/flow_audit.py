@@ -37,6 +37,7 @@ from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.scan_rows import RowKind
 from spark_audit.seals import CannotTell
 from spark_audit.summary import findings, partition_summary
+from spark_audit.superseded import mark_superseded, mirrored_ends, questioned, stretches
 from spark_audit.windows import Window
 
 
@@ -120,7 +121,10 @@ class _Run:
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))
         # Not those of the ranges: what was taken from the logs since then is a hole only here.
         holes = holes_of(records).unionByName(holes_before_start(bounds))
-        return judge(explain_by_holes(settled, holes, bounds))
+        asked = questioned(settled, bounds)
+        newest = self.read(planner.newest(map(tuple, stretches(asked).collect())))
+        superseded = mark_superseded(asked, records, newest, mirrored_ends(settled, bounds))
+        return judge(explain_by_holes(settled, superseded, holes, bounds))
 
     def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:
         kept = self.keep(wanted)

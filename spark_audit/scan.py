@@ -38,6 +38,7 @@ _FETCH_BYTES: Final = 4 * 1024 * 1024
 _FETCH_WAIT_MS: Final = 500
 _READ_COMMITTED: Final = 1
 _EARLIEST: Final = -2
+_LATEST: Final = -1
 
 
 class _LogUnreadable(Exception):
@@ -66,6 +67,8 @@ async def _scan(task: ScanTask) -> list[ScanRow]:
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             security=_security_of(task),
         ) as cluster:
+            if task.to_end:
+                log.extend(await _log_edge(cluster, task, _LATEST))
             await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
         place = f"{task.place.topic}-{task.place.partition}"
@@ -85,7 +88,7 @@ async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink)
     while not log.is_done:
         data = await _fetch(cluster, task, log.position)
         if data is None:
-            start = await _log_start(cluster, task)
+            start = await _log_edge(cluster, task, _EARLIEST)
             if start <= log.position:
                 raise _LogUnreadable("the log ends before this offset: it was truncated")
             for hole in log.skip_to(start, HoleReason.RETENTION):
@@ -167,12 +170,14 @@ def _request(task: ScanTask, position: int) -> FetchRequest:
     )
 
 
-async def _log_start(cluster: Cluster, task: ScanTask) -> int:
+async def _log_edge(cluster: Cluster, task: ScanTask, timestamp: int) -> int:
+    """Return where the log starts, or where its committed records end."""
     key = (task.place.topic, task.place.partition)
     try:
-        start = (await list_offsets(cluster, {key}, _EARLIEST))[key]
+        answers = await list_offsets(cluster, {key}, timestamp, isolation_level=_READ_COMMITTED)
     except NetworkFault as fault:
         raise _LogUnreadable(str(fault)) from fault
-    if isinstance(start, ErrorCode):
-        raise _LogUnreadable(start.name)
-    return start
+    edge = answers[key]
+    if isinstance(edge, ErrorCode):
+        raise _LogUnreadable(edge.name)
+    return edge

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from spark_audit.bounds import PartitionBounds, Snapshot
 from spark_audit.scan_rows import ScanPlace, Side
-from spark_audit.windows import Window
+from spark_audit.windows import LOG_STOP, Window
 
 Address: TypeAlias = tuple[str, int]
 
@@ -22,7 +22,8 @@ class ScanTask:
     """Read offsets [start, stop) of one partition's log.
 
     With `wants_ranges` the rows are ranges, and reading goes on behind `stop`, up to `log_stop`,
-    until the last one is whole; else they are records. Holes and failures come with both.
+    until the last one is whole; else they are records. Holes and failures come with both. With
+    `to_end` reading goes on behind `stop` as well, to where the log ends by then.
 
     Where brokers want credentials, `configuration` is the file that has them: the way of a task to
     its worker leads through a file of Spark's.
@@ -37,6 +38,7 @@ class ScanTask:
     log_stop: int
     wants_ranges: bool = False
     starts_log: bool = False
+    to_end: bool = False
     configuration: str = ""
 
 
@@ -60,7 +62,7 @@ class Planner:
             task
             for bounds in self._snapshot.partitions
             for side in (Side.SOURCE, Side.TARGET)
-            for task in self._split(bounds, side, size=RANGE_SPLIT_OFFSETS, wants_ranges=True)
+            for task in self._split(bounds, side, wants_ranges=True)
         ]
 
     def records(self, windows: Iterable[tuple[str, int, int, Window]]) -> list[ScanTask]:
@@ -89,6 +91,21 @@ class Planner:
         """Return the tasks that read all records of these partitions of the source."""
         return self._whole((self._partitions[key] for key in partitions), Side.SOURCE)
 
+    def newest(self, stretches: Iterable[tuple[str, int, int, int]]) -> list[ScanTask]:
+        """Return the tasks that read partitions on both sides to the ends that the logs have then.
+
+        Each is given with the offsets from which on the source and the target are read. What a
+        cleaner takes while an audit runs may be superseded by what was written meanwhile.
+        """
+        tasks: list[ScanTask] = []
+        for topic, partition, source_from, target_from in stretches:
+            bounds = self._partitions[topic, partition]
+            source, target = (source_from, LOG_STOP), (target_from, LOG_STOP)
+            tasks += self._split(bounds, Side.SOURCE, within=source, to_end=True)
+            tasks += self._split(bounds, Side.TARGET, within=target)
+            tasks += self._split(bounds, Side.NATIVE, within=target, to_end=True)
+        return tasks
+
     def _whole(self, partitions: Iterable[PartitionBounds], side: Side) -> list[ScanTask]:
         return [task for bounds in partitions for task in self._split(bounds, side)]
 
@@ -99,15 +116,17 @@ class Planner:
         *,
         within: tuple[int, int] | None = None,
         window: int | None = None,
-        size: int = RECORD_SPLIT_OFFSETS,
         wants_ranges: bool = False,
+        to_end: bool = False,
     ) -> Iterator[ScanTask]:
         log, first, last = bounds.side(side)
         start, stop = first, last
         if within is not None:
             start, stop = max(first, within[0]), min(last, within[1])
         cluster = self._snapshot.source if side is Side.SOURCE else self._snapshot.target
-        for split_start in range(start, stop, size):
+        size = RANGE_SPLIT_OFFSETS if wants_ranges else RECORD_SPLIT_OFFSETS
+        starts = range(start, stop, size)
+        for split_start in starts or ([stop] if to_end else []):
             yield ScanTask(
                 cluster=cluster,
                 bootstrap=self._bootstrap[cluster],
@@ -120,5 +139,6 @@ class Planner:
                 log_stop=last,
                 wants_ranges=wants_ranges,
                 starts_log=split_start == first,
+                to_end=to_end and split_start + size >= stop,
                 configuration=self._configuration,
             )

@@ -43,7 +43,7 @@ class RowKind(Enum):
 SCAN: Final = (
     "side string, topic string, partition int, window int, kind string, start_offset bigint, "
     "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, key binary, "
-    "producer_id bigint, reason string, detail string"
+    "producer_id bigint, reason string, detail string, key_digest binary, is_tombstone boolean"
 )
 """The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
@@ -62,6 +62,8 @@ ARROW_SCAN: Final = pa.schema(
         ("producer_id", pa.int64()),
         ("reason", pa.string()),
         ("detail", pa.string()),
+        ("key_digest", pa.binary()),
+        ("is_tombstone", pa.bool_()),
     ]
 )
 
@@ -89,6 +91,8 @@ class ScanRow(NamedTuple):
     producer_id: int | None = None
     reason: str | None = None
     detail: str | None = None
+    key_digest: bytes | None = None
+    is_tombstone: bool | None = None
 
 
 def range_row(found: DigestRange) -> ScanRow:

@@ -3,13 +3,14 @@
 from typing import Final, Protocol
 
 from spark_audit.committed import CommittedBatch, Hole, HoleReason
-from spark_audit.digests import RangeCutter, record_digest
+from spark_audit.digests import RangeCutter, key_digest, record_digest
 from spark_audit.scan_rows import RowKind, ScanRow, hole_row, range_row
 from wire.record_batch import RecordHead
 from wire.record_batch.varints import read_varint
 
 KEY_BYTES: Final = 64
-"""So much of a key is kept: for people to read, and to pair altered records."""
+"""So much of a key is kept: for people to read, and to pair altered records. Whether two records
+have the same key is asked of the digest of the whole one."""
 
 
 class Sink(Protocol):
@@ -118,7 +119,8 @@ class HoleRows:
 
 def _record_row(head: RecordHead, producer_id: int) -> ScanRow:
     length, position = read_varint(head.tail, 0)
-    key = None if length < 0 else head.tail[position : position + min(length, KEY_BYTES)]
+    key = None if length < 0 else head.tail[position : position + length]
+    value_length, _ = read_varint(head.tail, position + max(0, length))
     return ScanRow(
         RowKind.RECORD.value,
         head.offset,
@@ -126,6 +128,8 @@ def _record_row(head: RecordHead, producer_id: int) -> ScanRow:
         1,
         record_digest(head),
         head.timestamp_ms,
-        key,
+        None if key is None else key[:KEY_BYTES],
         producer_id,
+        key_digest=None if key is None else key_digest(key),
+        is_tombstone=value_length < 0,
     )

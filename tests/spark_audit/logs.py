@@ -34,10 +34,13 @@ class Log:
     is_compacted: bool = False
 
     def append(self, *contents: str) -> list[int]:
-        """Append one batch of records and return their offsets; equal contents, equal records."""
+        """Append one batch of records and return their offsets; equal contents, equal records.
+
+        In "key@time:value" only the key must be; a value `tombstone` is none.
+        """
         offsets = list(range(self.stop, self.stop + len(contents)))
         records = [
-            Record(offset, _time_of(content), _key_of(content), content.encode())
+            Record(offset, _time_of(content), _key_of(content), _value_of(content))
             for offset, content in zip(offsets, contents, strict=True)
         ]
         self.append_bytes(build_batch(records, base_offset=self.stop), len(contents))
@@ -73,7 +76,11 @@ def _time_of(content: str) -> int:
 
 
 def _key_of(content: str) -> bytes:
-    return content.partition(":")[0].encode()
+    return content.partition(":")[0].partition("@")[0].encode()
+
+
+def _value_of(content: str) -> bytes | None:
+    return None if content.endswith(":tombstone") else content.encode()
 
 
 @dataclass(slots=True)
@@ -134,6 +141,8 @@ def _read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     pair = pairs[task.place.topic, task.place.partition]
     log = pair.source if task.place.side is Side.SOURCE else pair.target
     reading, sink = begin(task)
+    if task.to_end:
+        reading.extend(log.stop)
     while not reading.is_done:
         fetched = log.fetch(reading.position)
         if not fetched:

@@ -1,12 +1,20 @@
-"""Compacted topics: what the cleaners took, on either side and at any time, is no finding."""
+"""Compacted topics: what the cleaners took, on either side and at any time, is no finding.
 
-from collections.abc import Sequence
+And no more than that: the last record of a key is what they keep.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.flow_audit import Scan, audit_flow
 from spark_audit.scan_plan import Planner, ScanTask
+from spark_audit.seals import Seal
+from spark_audit.session import PANDAS_COMPLAINT
+from spark_audit.sinks import KEY_BYTES
 from tests.spark_audit.logs import Log, Pair, Pairs, scan_of, snapshot_of
 
 pytestmark = [
@@ -15,32 +23,42 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
+Found: TypeAlias = tuple[str, int | None, int | None]
+Findings: TypeAlias = dict[str, set[Found]]
 
-def _compacted() -> Pair:
+
+def _compacted(*contents: str) -> Pair:
+    """Both sides with these records, a batch each, and with cleaners."""
     pair = Pair()
     pair.source.is_compacted = pair.target.is_compacted = True
+    for content in contents:
+        pair.mirror(content)
     return pair
 
 
-def _clean(log: Log, *batches: int) -> None:
-    """Take these batches out of the log, as a cleaner does."""
-    for number in sorted(batches, reverse=True):
-        del log.batches[number]
+def _clean(log: Log, *offsets: int) -> None:
+    """Take these records, each in a batch of its own, out of the log, as a cleaner does."""
+    log.batches = [one for one in log.batches if one[0] - 1 not in offsets]
 
 
-def _audit(spark: SparkSession, pairs: Pairs, scan: Scan) -> list[tuple[str, str, str]]:
-    snapshot = snapshot_of(pairs)
-    with audit_flow(spark, snapshot, Planner(snapshot, {"dc1": (), "dc2": ()}), scan) as frames:
-        return [(row.topic, row.kind, row.reason) for row in frames.findings.collect()]
+def _audit(
+    spark: SparkSession, pairs: Pairs, scan: Scan | None = None, promotion: int | None = None
+) -> Findings:
+    snapshot = snapshot_of(pairs, promotion)
+    planner = Planner(snapshot, {"dc1": (), "dc2": ()})
+    found: Findings = {topic: set() for topic, _ in pairs}
+    with audit_flow(spark, snapshot, planner, scan or scan_of(pairs)) as frames:
+        for row in frames.findings.collect():
+            found[row.topic].add((row.kind, row.source_offset, row.target_offset))
+    return found
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_what_a_cleaner_takes_while_the_audit_runs_is_no_finding(
     spark: SparkSession, side: str
 ) -> None:
-    pair = _compacted()
-    for content in "abcdef":
-        pair.mirror(content)
+    """It takes d@1, which a record behind the snapshot supersedes."""
+    pair = _compacted("a", "b@1", "c", "d@1", "e", "b@2")
     _clean(pair.target, 1)
     pairs = {("t", 0): pair}
     read = scan_of(pairs)
@@ -48,28 +66,147 @@ def test_what_a_cleaner_takes_while_the_audit_runs_is_no_finding(
     def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
         rows = read(spark, tasks)
         if any(task.wants_ranges for task in tasks):
+            pair.mirror("d@2")
             _clean(getattr(pair, side), 3)
         return rows
 
-    assert _audit(spark, pairs, scan) == []
+    assert _audit(spark, pairs, scan) == {"t": set()}
 
 
-def test_cleaners_that_took_different_neighbours_altered_nothing(spark: SparkSession) -> None:
-    """A tombstone that only the source's took, beside a record that only the target's did."""
-    pair = _compacted()
-    for content in ("a", "tombstone", "superseded", "b"):
-        pair.mirror(content)
+def different_neighbours(pair: Pair) -> set[Found]:
+    """A tombstone that only the source's cleaner took, beside a record that only the target's did.
+
+    To take the second for the first with other content would be an alteration.
+    """
+    pair.mirror("k@9:tombstone")
+    pair.mirror("s@1")
+    pair.mirror("s@2")
     _clean(pair.source, 1)
     _clean(pair.target, 2)
-    pairs = {("t", 0): pair}
-    assert _audit(spark, pairs, scan_of(pairs)) == []
+    return set()
 
 
-def test_what_has_other_content_in_a_compacted_topic_is_altered(spark: SparkSession) -> None:
-    pair = _compacted()
-    pair.mirror("a")
-    pair.source.append("x:is this")
-    pair.target.append("x:is that")
+def other_content(pair: Pair) -> set[Found]:
+    (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
+    return {("altered", source, target)}
+
+
+def a_lost_last_value(pair: Pair) -> set[Found]:
+    """Both cleaners took records of other keys here, so both logs have gaps with room for it."""
+    (old,) = pair.target.append("k@1")
+    pair.source.skip(2)
+    (last,) = pair.source.append("k@2")
+    pair.target.skip(1)
+    return {("lost", last, None), ("phantom", None, old)}
+
+
+def a_loss_beside_what_a_cleaner_took(pair: Pair) -> set[Found]:
+    """The gap is as long as what was taken: it must not be too short for that because of a loss."""
+    pair.source.append("s@1")
+    pair.target.skip(1)
+    (lost,) = pair.source.append("k@1")
+    pair.mirror("s@2")
+    return {("lost", lost, None)}
+
+
+def a_value_that_went_with_its_tombstone(pair: Pair) -> set[Found]:
+    pair.mirror("k@1")
     pair.mirror("b")
-    pairs = {("t", 0): pair}
-    assert [kind for _, kind, _ in _audit(spark, pairs, scan_of(pairs))] == ["altered"]
+    pair.mirror("k@9:tombstone")
+    _clean(pair.target, 1, 3)
+    return set()
+
+
+def a_value_whose_tombstone_is_not_mirrored_yet(pair: Pair) -> set[Found]:
+    (lost,) = pair.source.append("k@1")
+    pair.target.skip(1)
+    pair.mirror("b")
+    pair.source.append("k@9:tombstone")
+    return {("lost", lost, None)}
+
+
+def superseded_by_what_is_in_flight(pair: Pair) -> set[Found]:
+    pair.mirror("k@1")
+    pair.source.append("k@2")
+    _clean(pair.source, 1)
+    return set()
+
+
+def another_key_that_begins_the_same(pair: Pair) -> set[Found]:
+    key = "k" * KEY_BYTES
+    (lost,) = pair.source.append(f"{key}1@1")
+    pair.target.skip(1)
+    pair.mirror(f"{key}2@1")
+    return {("lost", lost, None)}
+
+
+def a_long_key_that_is_superseded(pair: Pair) -> set[Found]:
+    key = "k" * KEY_BYTES
+    pair.mirror(f"{key}1@1")
+    pair.mirror(f"{key}1@2")
+    _clean(pair.target, 1)
+    return set()
+
+
+def equal_records_of_which_the_source_has_the_second(pair: Pair) -> set[Found]:
+    for content in ("k@1", "b", "k@1"):
+        pair.mirror(content)
+    _clean(pair.source, 1)
+    return set()
+
+
+SCENARIOS: dict[str, Callable[[Pair], set[Found]]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        different_neighbours,
+        other_content,
+        a_lost_last_value,
+        a_loss_beside_what_a_cleaner_took,
+        a_value_that_went_with_its_tombstone,
+        a_value_whose_tombstone_is_not_mirrored_yet,
+        superseded_by_what_is_in_flight,
+        another_key_that_begins_the_same,
+        a_long_key_that_is_superseded,
+        equal_records_of_which_the_source_has_the_second,
+    )
+}
+IN_FLIGHT = {superseded_by_what_is_in_flight, a_value_whose_tombstone_is_not_mirrored_yet}
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[Pairs, Findings]:
+    """A topic for each scenario, between records that are on both sides, and what is to be found"""
+    pairs = {(name, 0): _compacted("first") for name in SCENARIOS}
+    expected = {name: plant(pairs[name, 0]) for name, plant in SCENARIOS.items()}
+    for name, plant in SCENARIOS.items():
+        if plant not in IN_FLIGHT:
+            pairs[name, 0].mirror("last")
+    return pairs, expected
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, planted: tuple[Pairs, Findings]) -> Findings:
+    """What one audit says of all of them."""
+    # This runs outside the tests, where their marks do not count.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
+        return _audit(spark, planted[0])
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_gap_explains_only_what_a_cleaner_may_have_taken(
+    found: Findings, planted: tuple[Pairs, Findings], name: str
+) -> None:
+    assert found[name] == planted[1][name]
+
+
+def test_behind_a_promotion_what_applications_wrote_supersedes_on_the_target_only(
+    spark: SparkSession,
+) -> None:
+    pairs = {(name, 0): _compacted("first", "k@1", "last") for name in ("taken", "surplus")}
+    for pair in pairs.values():
+        pair.seal = Seal(mirrored_source_end=pair.source.stop, target_end=pair.target.stop)
+        pair.target.append("k@2")
+    _clean(pairs["taken", 0].target, 1)
+    _clean(pairs["surplus", 0].source, 1)
+    assert _audit(spark, pairs, promotion=4) == {"taken": set(), "surplus": {("phantom", None, 1)}}

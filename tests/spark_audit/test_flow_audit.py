@@ -188,6 +188,17 @@ def _plant_retention(pairs: Pairs) -> None:
         del aged.batches[0]
 
 
+def _plant_retention_among_copies(pairs: Pairs) -> None:
+    """Of equal records retention took the first: what is left is neither lost nor there twice."""
+    for side in ("source", "target"):
+        pair = pairs[f"{side} aged copies", 0]
+        pair.mirror("a", "b", "c")
+        pair.mirror("d", "a", *_bulk(side), "b")
+        aged: Log = getattr(pair, side)
+        aged.start = 3
+        del aged.batches[0]
+
+
 def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
     """Nine are missing where the target's log begins, and its retention took one."""
     pair.mirror("a")
@@ -201,12 +212,12 @@ def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
 def _plant_compaction(pair: Pair) -> None:
     pair.source.is_compacted = pair.target.is_compacted = True
     pair.mirror("a")
-    pair.source.append("x")
+    pair.source.append("x@1")
     pair.target.skip(1)
     pair.mirror("b")
     pair.source.skip(1)
-    pair.target.append("y")
-    pair.mirror("c")
+    pair.target.append("y@1")
+    pair.mirror("c", "x@2", "y@2")
 
 
 def _plant_lag(pairs: Pairs) -> None:
@@ -230,20 +241,22 @@ def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
 
 
 OTHERS = ("nothing yet", "some yet", "little yet", "source aged", "target aged", "compacted")
+COPIES = ("source aged copies", "target aged copies")
 
 
 @pytest.fixture(scope="module")
 def planted() -> tuple[Pairs, dict[str, set[Found]]]:
     """Logs with a fault each, or a difference that is none, and the findings to be expected."""
-    pairs = {(name, 0): Pair() for name in (*FAULTS, *OTHERS)}
+    pairs = {(name, 0): Pair() for name in (*FAULTS, *OTHERS, *COPIES)}
     expected = {name: plant(pairs[name, 0]) for name, plant in FAULTS.items()}
     _plant_lag(pairs)
     _plant_retention(pairs)
+    _plant_retention_among_copies(pairs)
     _plant_compaction(pairs["compacted", 0])
     pairs |= {(name, 0): Pair() for name in ("aged and lost", "emptied", "cut", "begun anew")}
     expected |= _plant_cut_targets(pairs)
     expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
-    return pairs, expected | {name: set() for name in OTHERS}
+    return pairs, expected | {name: set() for name in (*OTHERS, *COPIES)}
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +287,7 @@ def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
 
 def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
     assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 2, 1)
+    assert audited.numbers("explained", *COPIES) == (3, 3)
     assert audited.numbers("explained", "corrupt_on_source") == (2,)
 
 

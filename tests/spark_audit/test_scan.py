@@ -1,5 +1,6 @@
 """Reading a log of a cluster: what brokers of other kinds and in trouble answer."""
 
+from dataclasses import replace
 from typing import Any
 
 import trio
@@ -8,7 +9,7 @@ from spark_audit.scan import scan
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import RowKind, ScanPlace, Side
 from tests.doubles.fake_answers import fetch
-from tests.doubles.fake_cluster import FakeBroker, run_fake_cluster
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -30,21 +31,38 @@ def _knows_no_ids(broker: FakeBroker) -> None:
     broker.scripts[FETCH] = answer
 
 
+def _fill(fake: FakeCluster, records: int) -> ScanTask:
+    """Give the cluster a log with so many records, and return the task that reads the first."""
+    topic = fake.create_topic("t", 0)
+    topic.topic_id = ZERO_UUID
+    topic.partitions[0].batches = [
+        build_batch([Record(offset, 1_000, b"k", b"v")], base_offset=offset)
+        for offset in range(records)
+    ]
+    topic.partitions[0].end = records
+    return ScanTask(
+        cluster="dc1",
+        bootstrap=tuple(fake.bootstrap),
+        topic_id=ZERO_UUID,
+        place=ScanPlace(side=Side.SOURCE, topic="t", partition=0),
+        start=0,
+        stop=1,
+        log_stop=1,
+    )
+
+
 async def test_a_log_of_a_cluster_without_topic_ids_is_read() -> None:
     async with run_fake_cluster() as fake:
-        topic = fake.create_topic("t", 0)
-        topic.topic_id = ZERO_UUID
-        topic.partitions[0].batches = [build_batch([Record(0, 1_000, b"k", b"v")])]
-        topic.partitions[0].end = 1
+        task = _fill(fake, 1)
         _knows_no_ids(fake.brokers[0])
-        task = ScanTask(
-            cluster="dc1",
-            bootstrap=tuple(fake.bootstrap),
-            topic_id=ZERO_UUID,
-            place=ScanPlace(side=Side.SOURCE, topic="t", partition=0),
-            start=0,
-            stop=1,
-            log_stop=1,
-        )
         rows = await trio.to_thread.run_sync(scan, task)
     assert [row.kind for row in rows] == [RowKind.RECORD.value]
+
+
+async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() -> None:
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 3)
+        known = await trio.to_thread.run_sync(scan, task)
+        all_there_is = await trio.to_thread.run_sync(scan, replace(task, to_end=True))
+    assert [row.start_offset for row in known] == [0]
+    assert [row.start_offset for row in all_there_is] == [0, 1, 2]

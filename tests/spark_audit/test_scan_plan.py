@@ -67,3 +67,19 @@ def test_a_whole_source_is_read_in_pieces_that_a_worker_can_hold() -> None:
     tasks = _planner().sources([("t", 3)])
     assert sum(task.stop - task.start for task in tasks) == 2_500_000 - 5
     assert max(task.stop - task.start for task in tasks) == RECORD_SPLIT_OFFSETS
+
+
+def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then() -> None:
+    for seal in (None, Seal(mirrored_source_end=9, target_end=600)):
+        tasks = _planner(seal).newest([("t", 3, 2_200_000, 700 if seal is None else 500)])
+        source = [task for task in tasks if task.place.side is Side.SOURCE]
+        target = [task for task in tasks if task.place.side is not Side.SOURCE]
+        assert [(task.start, task.stop, task.to_end) for task in source] == [
+            (2_200_000, 2_400_000, False),
+            (2_400_000, 2_500_000, True),
+        ]
+        middle = 900 if seal is None else 600
+        assert [(task.start, task.stop, task.to_end) for task in target] == [
+            (700 if seal is None else 500, middle, False),
+            (middle, 900, True),
+        ]

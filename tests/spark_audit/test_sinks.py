@@ -30,6 +30,22 @@ def test_of_a_long_key_only_the_beginning_is_kept() -> None:
     assert sink.finish()[0].key == b"k" * KEY_BYTES
 
 
+def test_long_keys_that_begin_the_same_are_different_keys() -> None:
+    sink = RecordSink()
+    for end in (b"1", b"2", b"1"):
+        sink.take(_batch(Record(0, 1_000, b"k" * KEY_BYTES + end, b"value")))
+    first, other, again = sink.finish()
+    assert first.key_digest == again.key_digest != other.key_digest
+
+
+def test_a_record_without_a_value_is_a_tombstone() -> None:
+    sink = RecordSink()
+    sink.take(_batch(Record(0, 1, b"k", None), Record(1, 1, b"k", b""), Record(2, 1, None, b"v")))
+    rows = sink.finish()
+    assert [row.is_tombstone for row in rows] == [True, False, False]
+    assert [row.key_digest is None for row in rows] == [False, False, True]
+
+
 def test_one_row_stands_for_all_markers() -> None:
     sink = RecordSink()
     for offset in (3, 7, 9):
