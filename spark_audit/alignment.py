@@ -75,6 +75,28 @@ def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]
         start += 1
 
 
+def taken_late(
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair], end: Pair
+) -> list[Pair]:
+    """Return as many pairs of the same items, of copies the last ones before `end`.
+
+    For where the beginning of a log is gone: of a run that begins in it, the first are missing.
+    """
+    places = zip(
+        _latest(source[: end.source], [pair.source for pair in pairs]),
+        _latest(target[: end.target], [pair.target for pair in pairs]),
+        strict=True,
+    )
+    return [Pair(*place) for place in places][::-1]
+
+
+def _latest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
+    """Yield `_earliest` as it is seen from the other end, the last position first."""
+    last = len(items) - 1
+    for position in _earliest(items[::-1], [last - position for position in reversed(chosen)]):
+        yield last - position
+
+
 def _equal_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return how many items both begin with in common."""
     for index, (one, other) in enumerate(zip(left, right, strict=False)):

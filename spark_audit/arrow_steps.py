@@ -33,6 +33,7 @@ ALIGNMENT_INPUT: Final = (
     "target_before",
     "is_last",
     "is_compacted",
+    "is_cut",
 )
 
 _WINDOW_FIELDS: Final = [
@@ -91,7 +92,11 @@ def align_partition(key: Sequence[Any], records: pa.Table) -> pa.Table:
         is_compacted = edges[5]
         if window not in windows:
             windows[window] = WindowRecords(
-                bracket=Bracket(*edges[:4]), is_last=edges[4], source=[], target=[]
+                bracket=Bracket(*edges[:4]),
+                is_last=edges[4],
+                is_cut=edges[6],
+                source=[],
+                target=[],
             )
         into = windows[window]
         (into.source if side == Side.SOURCE.value else into.target).append(entry)

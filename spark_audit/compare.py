@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from spark_audit.arrow_steps import ALIGNMENT_INPUT, ORIGINAL, align_partition, find_windows
 from spark_audit.scan_rows import RowKind, Side
+from spark_audit.windows import LOG_START
 
 PARTITION: Final = ["topic", "partition"]
 
@@ -123,9 +124,13 @@ def align_records(
     records: DataFrame, windows: DataFrame, found: DataFrame, bounds: DataFrame
 ) -> DataFrame:
     """Return the outcome of every record that is not in its place; `found` are originals."""
-    both_compacted = f.col("source_compacted") & f.col("target_compacted")
-    compacted = bounds.select(*PARTITION, both_compacted.alias("is_compacted"))
-    edges = windows.join(compacted, on=PARTITION, how="left").select(
+    logs = bounds.select(
+        *PARTITION,
+        (f.col("source_compacted") & f.col("target_compacted")).alias("is_compacted"),
+        ((f.col("source_start") > 0) | (f.col("target_start") > 0)).alias("is_cut"),
+    )
+    begins_logs = (f.col("source_start") == LOG_START) & (f.col("target_start") == LOG_START)
+    edges = windows.join(logs, on=PARTITION, how="left").select(
         *PARTITION,
         "window",
         (f.col("source_start") - 1).alias("source_after"),
@@ -134,6 +139,7 @@ def align_records(
         f.col("target_stop").alias("target_before"),
         "is_last",
         "is_compacted",
+        (f.col("is_cut") & begins_logs).alias("is_cut"),
     )
     in_windows = (
         records.where(f.col("kind") == RowKind.RECORD.value)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from spark_audit.alignment import Pair, common_subsequence
+from spark_audit.alignment import Pair, common_subsequence, taken_late
 
 
 class Kind(Enum):
@@ -88,6 +88,8 @@ class WindowRecords:
 
     bracket: Bracket
     is_last: bool
+    is_cut: bool = False
+    """The logs begin in it, and of one of them the beginning is gone."""
     source: list[Entry]
     target: list[Entry]
 
@@ -110,7 +112,8 @@ def outcomes(
 ) -> list[Outcome]:
     """Return the outcome of every record that is not matched in order, for one partition.
 
-    1. In each window the longest common subsequence is what is in its place.
+    1. In each window the longest common subsequence is what is in its place. Of copies the first
+       are, but the last where the beginning of a log is gone, and the first of them may be with it.
     2. A record left over on both sides moved: reordered. Copies pair off by rank.
     3. One left over on the target that the source knows, in these windows or outside them (the
        `originals`, by digest), is there once too often.
@@ -144,9 +147,7 @@ def outcomes(
 
 def _gaps(window: WindowRecords) -> Iterator[_Gap]:
     source, target = window.source, window.target
-    pairs = common_subsequence(
-        [entry.digest for entry in source], [entry.digest for entry in target]
-    )
+    pairs = _pairs(window)
     source_index = target_index = 0
     source_after, target_after = window.bracket.source_after, window.bracket.target_after
     for pair in pairs:
@@ -172,6 +173,17 @@ def _gaps(window: WindowRecords) -> Iterator[_Gap]:
             source=source[source_index:],
             target=target[target_index:],
         )
+
+
+def _pairs(window: WindowRecords) -> list[Pair]:
+    source = [entry.digest for entry in window.source]
+    target = [entry.digest for entry in window.target]
+    pairs = common_subsequence(source, target)
+    if not window.is_cut:
+        return pairs
+    # What the source's end has behind the last pair is in flight: its first copy arrived there.
+    source_end = pairs[-1].source + 1 if window.is_last and pairs else len(source)
+    return taken_late(source, target, pairs, Pair(source_end, len(target)))
 
 
 def _first_entries(windows: Sequence[WindowRecords]) -> dict[bytes, Entry]:

@@ -191,12 +191,17 @@ def _plant_retention(pairs: Pairs) -> None:
 def _plant_retention_among_copies(pairs: Pairs) -> None:
     """Of equal records retention took the first: what is left is neither lost nor there twice."""
     for side in ("source", "target"):
-        pair = pairs[f"{side} aged copies", 0]
-        pair.mirror("a", "b", "c")
-        pair.mirror("d", "a", *_bulk(side), "b")
-        aged: Log = getattr(pair, side)
-        aged.start = 3
-        del aged.batches[0]
+        one, run = pairs[f"{side} aged copies", 0], pairs[f"{side} aged run", 0]
+        one.mirror("a", "b", "c")
+        one.mirror("d", "a")
+        run.mirror("x", "x")
+        run.mirror("x", "x", "x", "y")
+        for pair in (one, run):
+            pair.mirror(*_bulk(side))
+            pair.mirror("b")
+            aged: Log = getattr(pair, side)
+            aged.start = aged.batches[0][0]
+            del aged.batches[0]
 
 
 def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
@@ -241,7 +246,7 @@ def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
 
 
 OTHERS = ("nothing yet", "some yet", "little yet", "source aged", "target aged", "compacted")
-COPIES = ("source aged copies", "target aged copies")
+COPIES = ("source aged copies", "source aged run", "target aged copies", "target aged run")
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +292,7 @@ def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
 
 def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
     assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 2, 1)
-    assert audited.numbers("explained", *COPIES) == (3, 3)
+    assert audited.numbers("explained", *COPIES) == (3, 2, 3, 2)
     assert audited.numbers("explained", "corrupt_on_source") == (2,)
 
 

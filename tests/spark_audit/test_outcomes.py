@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +21,13 @@ def _entries(content: str, first_offset: int = 0) -> list[Entry]:
     ]
 
 
-def _window(source: str, target: str, *, is_last: bool = True) -> WindowRecords:
+def _window(
+    source: str, target: str, *, is_last: bool = True, is_cut: bool = False
+) -> WindowRecords:
     return WindowRecords(
         bracket=EVERYTHING,
         is_last=is_last,
+        is_cut=is_cut,
         source=_entries(source),
         target=_entries(target, first_offset=100),
     )
@@ -135,9 +139,36 @@ def test_nothing_in_a_window_before_equal_ranges_is_in_flight() -> None:
     }
 
 
-@given(st.text("abcdeF", max_size=25), st.text("abcdeF", max_size=25))
-def test_every_record_is_accounted_for_as_a_multiset(source: str, target: str) -> None:
-    found = outcomes([_window(source, target)], {})
+@pytest.mark.parametrize(
+    ("source", "target", "is_last"),
+    [
+        ("xxxxxy", "xxxy", True),
+        ("xxxy", "xxxxxy", True),
+        ("xxxxx", "xxx", False),
+        ("xxx", "xxxxx", False),
+        ("xxx", "xxxxx", True),
+    ],
+)
+def test_of_a_run_across_a_log_start_that_is_gone_the_first_are_missing(
+    source: str, target: str, is_last: bool
+) -> None:
+    """One log begins two records further on than the other."""
+    found = outcomes([_window(source, target, is_last=is_last, is_cut=True)], {})
+    assert len(found) == 2
+    assert {one.bracket.source_after for one in found} == {-1}
+    assert {one.bracket.target_after for one in found} == {-1}
+
+
+def test_a_copy_that_is_in_flight_is_so_where_a_log_start_is_gone_too() -> None:
+    found = outcomes([_window("abcxx", "cx", is_cut=True)], {})
+    assert _short(found) == {(Kind.LOST, 0, None), (Kind.LOST, 1, None), (Kind.IN_FLIGHT, 4, None)}
+
+
+@given(st.text("abcdeF", max_size=25), st.text("abcdeF", max_size=25), st.booleans())
+def test_every_record_is_accounted_for_as_a_multiset(
+    source: str, target: str, is_cut: bool
+) -> None:
+    found = outcomes([_window(source, target, is_cut=is_cut)], {})
     kinds = Counter(one.kind for one in found)
     missing = kinds[Kind.LOST] + kinds[Kind.IN_FLIGHT]
     surplus = kinds[Kind.DUPLICATED] + kinds[Kind.PHANTOM]
