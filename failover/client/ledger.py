@@ -10,7 +10,7 @@ Per partition the sent ones come before the unsent ones, always in the order the
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 TopicPartition: TypeAlias = tuple[str, int]
@@ -29,6 +29,14 @@ class Content:
     value: bytes | None
     timestamp_ms: int
     headers: Headers
+
+
+class Acknowledged(NamedTuple):
+    """The record of a partition that a site has acknowledged last."""
+
+    offset: int
+    is_stamped: bool
+    """The broker has put its own time in place of ours (`message.timestamp.type=LogAppendTime`)."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -1,11 +1,12 @@
 """Find out, on the new site, which records of open fate had reached the old one."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from confluent_kafka import Message
 
-from failover.client.ledger import Content, Pending, find_in_order
+from failover.client.ledger import Acknowledged, Content, Pending, find_in_order
 from failover.client.site_reader import SiteReader
 from offset_translation.translation import translate_clamped
 
@@ -16,11 +17,11 @@ def find_arrived(
     reader: SiteReader,
     source: str,
     sent: Mapping[Place, Sequence[Pending]],
-    acknowledged: Mapping[Place, int],
+    acknowledged: Mapping[Place, Acknowledged],
 ) -> list[tuple[Pending, Message]]:
     """Return the records that were mirrored from `source`, each with its message over here.
 
-    `acknowledged` holds per partition the last offset on the source that was acknowledged to us.
+    `acknowledged` holds per partition the last record on the source that was acknowledged to us.
     Raises SiteUnreadable.
     """
     maps = reader.offset_maps(source, sent.keys())
@@ -31,17 +32,16 @@ def find_arrived(
         if offset_map is None or end is None:
             continue  # nothing of this partition was ever mirrored
         last = acknowledged.get(place)
-        start = None if last is None else translate_clamped(offset_map, last + 1)
-        arrived += _find(
-            reader, place, pendings, None if start is None else start.target_offset, end
-        )
+        start = None if last is None else translate_clamped(offset_map, last.offset + 1)
+        stretch = (None if start is None else start.target_offset, end)
+        arrived += _find(reader, place, pendings, stretch, is_stamped=_is_stamped(last))
     return arrived
 
 
 def find_there(
     reader: SiteReader,
     sent: Mapping[Place, Sequence[Pending]],
-    acknowledged: Mapping[Place, int],
+    acknowledged: Mapping[Place, Acknowledged],
 ) -> list[tuple[Pending, Message]]:
     """Return the records that are on the site they were sent to, which is the reader's.
 
@@ -50,24 +50,47 @@ def find_there(
     there: list[tuple[Pending, Message]] = []
     for place, pendings in sent.items():
         last = acknowledged.get(place)
-        start = None if last is None else last + 1
-        there += _find(reader, place, pendings, start, reader.end(place))
+        stretch = (None if last is None else last.offset + 1, reader.end(place))
+        there += _find(reader, place, pendings, stretch, is_stamped=_is_stamped(last))
     return there
 
 
-def _find(
-    reader: SiteReader, place: Place, pendings: Sequence[Pending], start: int | None, end: int
-) -> list[tuple[Pending, Message]]:
-    """Return the records that lie in a part of a log.
+def _is_stamped(last: Acknowledged | None) -> bool:
+    """Tell whether the partition's times are the broker's; not known before it has acknowledged.
 
-    Before `start`, behind what was acknowledged last, none of them can be; without it, before the
+    To leave the time out all the same would be no remedy: without a place to begin behind, an equal
+    record of long ago would be taken for ours, and ours be lost.
+    """
+    return last is not None and last.is_stamped
+
+
+def _find(
+    reader: SiteReader,
+    place: Place,
+    pendings: Sequence[Pending],
+    stretch: tuple[int | None, int],
+    *,
+    is_stamped: bool,
+) -> list[tuple[Pending, Message]]:
+    """Return the records that lie in a stretch of a log, from its start to its end.
+
+    Before the start, behind what was acknowledged last, none of them can be; without it, before the
     first record in the log that is as old as the oldest of them.
     """
+    start, end = stretch
     if start is None:
         start = reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
-    tail = ((message, _content(message)) for message in reader.read(place, start, end))
-    found = find_in_order([pending.content for pending in pendings], tail)
-    return list(zip(pendings, found, strict=False))
+    tail = (
+        (message, _comparable(_content(message), is_stamped=is_stamped))
+        for message in reader.read(place, start, end)
+    )
+    sent = [_comparable(pending.content, is_stamped=is_stamped) for pending in pendings]
+    return list(zip(pendings, find_in_order(sent, tail), strict=False))
+
+
+def _comparable(content: Content, *, is_stamped: bool) -> Content:
+    """Return what of a record is the same on both sides: not its time where brokers give one."""
+    return replace(content, timestamp_ms=0) if is_stamped else content
 
 
 def _content(message: Message) -> Content:

@@ -15,6 +15,10 @@ delivered; the others are sent again, in their order, byte for byte the same, be
 nothing is lost or doubled by a planned promotion; when the old site was lost, the only records that
 can be missing are those that it alone had acknowledged.
 
+Where brokers give records their own time (`message.timestamp.type=LogAppendTime`), they are looked
+up without it. That it is so shows in a partition's first acknowledgement: if the site is lost
+before, what it had passed on of that partition is sent again.
+
 A record never expires by itself (`message.timeout.ms` is 0): it waits for a site that takes it.
 """
 
@@ -31,6 +35,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.faults import reason_of
 from failover.client.ledger import (
+    Acknowledged,
     Content,
     DeliveryCallback,
     Headers,
@@ -87,7 +92,7 @@ class SiteProducer:
         self._watch = ActiveSiteWatch(self._configuration)
         self._seen = self._watch.current()
         self._site = self._seen.site
-        self._acknowledged: dict[tuple[str, int], int] = {}
+        self._acknowledged: dict[tuple[str, int], Acknowledged] = {}
         self._to_tell: deque[Settlement] = deque()
         """What is settled already, and the application has not been told yet."""
         self._opened_at = 0

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
     KafkaError,
     KafkaException,
     Message,
@@ -18,7 +19,7 @@ from confluent_kafka import (
 )
 
 from failover.client.faults import FATAL, GAP, code_of, reason_of
-from failover.client.ledger import Pending
+from failover.client.ledger import Acknowledged, Pending
 from failover.client.site_reader import SiteUnreadable
 from runtime.config import ClusterConfig
 
@@ -50,8 +51,8 @@ class Sending:
         self.fault: KafkaException | None = None
         """What keeps librdkafka from sending anything, unless it is a record that was refused."""
         self._partition_counts: dict[str, tuple[int, float]] = {}
-        self.acknowledged: dict[Place, int] = {}
-        """Per partition, the offset here of the record that was acknowledged last."""
+        self.acknowledged: dict[Place, Acknowledged] = {}
+        """Per partition, the record that was acknowledged last here."""
         self._producer = Producer(
             {
                 **cluster.client_settings(settings),
@@ -144,7 +145,9 @@ class Sending:
         if error is None:
             offset = message.offset()
             assert offset is not None, "acks=all gives the offset"
-            self.acknowledged[pending.topic, pending.partition] = offset
+            is_stamped = message.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME
+            last = Acknowledged(offset, is_stamped)
+            self.acknowledged[pending.topic, pending.partition] = last
             self._settled(pending, None, message)
             return
         if self._refused_with is None:

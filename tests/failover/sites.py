@@ -2,12 +2,13 @@
 
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import (
@@ -115,13 +116,20 @@ def run_sites(folder: Path, witness: str, brokers: int = 1) -> Iterator[Sites]:
         yield Sites(dc1, dc2, witness)
 
 
-def create_topic(cluster: RunningCluster, name: str, partitions: int = 1) -> None:
+def create_topic(
+    cluster: RunningCluster,
+    name: str,
+    partitions: int = 1,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Create a topic and wait for it; while no controller is known, ask again."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
     deadline = monotonic() + READ_TIMEOUT_S
     while True:
         try:
-            admin.create_topics([NewTopic(name, partitions, 1)])[name].result(60)
+            admin.create_topics([NewTopic(name, partitions, 1, config=dict(settings))])[
+                name
+            ].result(60)
         except KafkaException as error:
             is_moving = code_of(error) == KafkaError.NOT_CONTROLLER
             if not is_moving or monotonic() > deadline:
@@ -251,10 +259,12 @@ def pause(seconds: float) -> None:
     Event().wait(seconds)
 
 
-def prepare(sites: Sites, topic: str, count: int) -> HandMirror:
+def prepare(
+    sites: Sites, topic: str, count: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> HandMirror:
     """Create a topic on both sites and fill it on dc1."""
-    create_topic(sites.dc1, topic)
-    create_topic(sites.dc2, topic)
+    create_topic(sites.dc1, topic, settings=settings)
+    create_topic(sites.dc2, topic, settings=settings)
     produce(sites.dc1, topic, range(count))
     return HandMirror(sites, topic)
 

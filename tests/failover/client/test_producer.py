@@ -103,18 +103,27 @@ def test_a_move_that_is_taken_back_sends_what_waited_to_the_old_site(
 
 
 @pytest.mark.parametrize(
-    ("acknowledged", "mirrored"), [(10, 30), (10, 10), (0, 40), (0, 15), (0, 0), (20, 10)]
+    ("acknowledged", "mirrored", "times"),
+    [
+        (10, 30, "CreateTime"),
+        (10, 30, "LogAppendTime"),
+        (10, 10, "CreateTime"),
+        (0, 40, "CreateTime"),
+        (0, 15, "CreateTime"),
+        (0, 0, "CreateTime"),
+        (20, 10, "CreateTime"),
+    ],
 )
 def test_records_of_open_fate_are_neither_lost_nor_doubled(
-    sites: Sites, tmp_path: Path, acknowledged: int, mirrored: int
+    sites: Sites, tmp_path: Path, acknowledged: int, mirrored: int, times: str
 ) -> None:
     """The producer sent 40 records, and `mirrored` of them had reached dc2 when dc1 hung.
 
     The rest are sent again, except those that dc1 had acknowledged and not passed on: they are
     lost with dc1.
     """
-    topic = f"open-fate-{acknowledged}-{mirrored}"
-    mirror = prepare(sites, topic, 0)
+    topic = f"open-fate-{acknowledged}-{mirrored}-{times}"
+    mirror = prepare(sites, topic, 0, {"message.timestamp.type": times})
     file = sites.configure(tmp_path, f"/{topic}")
     deliveries = Deliveries()
     with (
@@ -133,7 +142,8 @@ def test_records_of_open_fate_are_neither_lost_nor_doubled(
     expected = [*range(mirrored), *range(max(mirrored, acknowledged), 40)]
     found = read_all(sites.dc2, topic)
     assert values_of(found) == expected
-    assert [message.timestamp()[1] for message in found] == [1_000 + n for n in expected]
+    if times == "CreateTime":
+        assert [message.timestamp()[1] for message in found] == [1_000 + n for n in expected]
     assert [deliveries.offsets[number] for number in range(acknowledged, 40)] == [
         expected.index(number) for number in range(acknowledged, 40)
     ]
