@@ -114,8 +114,14 @@ class InSync:
         self._partition_epoch = UNKNOWN
 
     def take(self, leadership: Leadership, leader_end: int, now_ms: int) -> None:
-        """Follow the controller's word; whatever was asked for before is settled by it."""
-        known = self.followers
+        """Follow the controller's word; whatever was asked for before is settled by it.
+
+        The controller counts leader epochs one by one. Right after our own nobody else has led, and
+        what followers had fetched they have. Behind one that we never heard of another may have
+        led, and cut them: then they are unknown until they fetch. (Kafka counts on them even so.)
+        """
+        is_next = leadership.leader_epoch <= self._leader_epoch + 1
+        known = self.followers if is_next else {}
         self.followers = {
             broker: known.get(broker) or Follower()
             for broker in leadership.replicas

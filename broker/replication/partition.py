@@ -362,7 +362,7 @@ class Partition(Replica):
         """Wait until the record at `offset`, written in this `reign`, is committed.
 
         Raises NotLeader, and StorageError when the log's folder fails. A new epoch of the same
-        leader does not end the wait: nobody else has written in between.
+        leader does not end the wait: its log was never cut, even if others led unheard of.
         """
         if reign is None:
             reign = self.reign

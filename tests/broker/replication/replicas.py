@@ -123,6 +123,18 @@ class Replicas(RuleBasedStateMachine):
             self._decide(leader=left[0] if left else NO_LEADER, isr=left or self.state.isr)
 
     @rule(number=st.sampled_from(BROKERS))
+    def crash_controller(self, number: int) -> None:
+        """Crash the broker that is the controller: what it had not told yet nobody hears.
+
+        The next one tells everybody what is, as each does when it begins.
+        """
+        for broker in self.brokers:
+            broker.inbox.clear()
+        self.crash(number)
+        for live in self.live:
+            self.brokers[live].inbox.append(self.state)
+
+    @rule(number=st.sampled_from(BROKERS))
     def restart(self, number: int) -> None:
         if number in self.live:
             return

@@ -189,6 +189,24 @@ def test_an_answer_that_comes_twice_does_not_hide_the_change_asked_for_since(
     assert leader.maximal == {0, 1, 2}
 
 
+def test_what_followers_have_still_counts_in_the_next_epoch(leader: InSync) -> None:
+    for broker in (1, 2):
+        fetched(leader, broker, 12, leader_end=12, now_ms=1001)
+    leader.take(leadership(0, 1, 2, epoch=6, partition_epoch=1), leader_end=12, now_ms=1002)
+    assert leader.high_watermark(12, 1002, 1) == 12
+
+
+def test_followers_are_unknown_behind_an_epoch_that_was_not_heard_of(leader: InSync) -> None:
+    """Another may have led in it, and have cut them: here 1 has nothing above 11 any more."""
+    for broker in (1, 2):
+        fetched(leader, broker, 12, leader_end=12, now_ms=1001)
+    leader.take(leadership(0, 1, epoch=7, partition_epoch=2), leader_end=12, now_ms=1002)
+    assert leader.high_watermark(12, 1002, 1) == UNKNOWN
+    assert leader.low_watermark(0) == UNKNOWN
+    fetched(leader, 1, 11, leader_end=12, now_ms=1003)
+    assert leader.high_watermark(12, 1003, 1) == 11
+
+
 def test_replicas_come_and_go_with_a_reassignment(leader: InSync) -> None:
     fetched(leader, 1, 12, leader_end=12, now_ms=1001)
     moved = leadership(0, 1, epoch=6, partition_epoch=1, replicas=(0, 1, 7))

@@ -34,6 +34,16 @@ FOLLOWERS_COME_AND_GO: Final = {
     "restart": 3,
 }
 """What the fate of ISR changes depends on."""
+CONTROLLERS_DIE: Final = {
+    "produce": 4,
+    "replicate": 12,
+    "elect": 4,
+    "crash_controller": 2,
+    "restart": 6,
+    "alter_partition": 6,
+    "isr_confirmed": 6,
+}
+"""Much is decided that not everybody hears of."""
 
 
 @pytest.mark.parametrize("seed", [*range(40), 86, 249, 527])
@@ -50,6 +60,12 @@ def test_a_long_history_keeps_what_was_committed(seed: int) -> None:
 def test_changes_of_the_isr_that_come_late_lose_nothing(seed: int) -> None:
     """Seed 1787 notices when a request without an answer is forgotten."""
     _live_through(seed, FOLLOWERS_COME_AND_GO)
+
+
+@pytest.mark.parametrize("seed", [*range(20), 281, 2003, 2361])
+def test_leader_epochs_that_not_everybody_hears_of_lose_nothing(seed: int) -> None:
+    """The last three notice when followers still count behind an epoch that was not heard of."""
+    _live_through(seed, CONTROLLERS_DIE)
 
 
 def _live_through(seed: int, weights: Mapping[str, int]) -> None:
@@ -90,7 +106,15 @@ def _do(replicas: Replicas, name: str, random: Random) -> None:
             replicas.replicate(number, random.randint(1, 3))
         case "look_after_isr":
             replicas.look_after_isr(number, random.randint(0, 2 * LAG_TIME_MAX_MS))
-        case "crash" | "restart" | "elect" | "ask" | "serve" | "save_high_watermark":
+        case (
+            "crash"
+            | "crash_controller"
+            | "restart"
+            | "elect"
+            | "ask"
+            | "serve"
+            | "save_high_watermark"
+        ):
             getattr(replicas, name)(number)
         case _:
             pass  # no change of an ISR is under way
