@@ -42,8 +42,8 @@ class CleanerSettings:
 class LogCleaner:
     """Compacts the logs of one broker, one at a time.
 
-    uncleanable     logs that are left alone until a restart, as a batch in them is damaged; one
-                    made anew under the same name is another log
+    uncleanable     logs that are left alone until a restart, as a batch in them is damaged or what
+                    nobody foresaw; one made anew under the same name is another log
     """
 
     def __init__(
@@ -85,6 +85,10 @@ class LogCleaner:
             return False
         except (CorruptBatch, StorageError) as fault:
             LOG.warning("%s: not compacted until a restart: %s", log.folder, fault)
+            self.uncleanable[log.name] = log
+            return False
+        except Exception:  # a record, or a bug, that nobody thought of must not end the broker
+            LOG.exception("%s: not compacted until a restart", log.folder)
             self.uncleanable[log.name] = log
             return False
         if report is not None:

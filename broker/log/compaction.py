@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
+from broker.log.config import LONG_MAX
 from broker.log.offset_map import OffsetMap
 from broker.log.record_scan import ScannedRecord, scan_records
 from broker.log.segment import NumberedBatch
@@ -210,7 +211,12 @@ def _compact_records(
 
 
 def _new_horizon(rules: CleaningRules) -> int:
-    return rules.now_ms + rules.delete_retention_ms
+    return _as_long(rules.now_ms + rules.delete_retention_ms)
+
+
+def _as_long(number: int) -> int:
+    """Return the nearest that a header or a record can hold: a retention may be for ever."""
+    return min(max(number, -LONG_MAX - 1), LONG_MAX)
 
 
 def _as_it_is(batch: memoryview, header: BatchHeader) -> NumberedBatch:
@@ -257,7 +263,7 @@ def _rebuilt(
         records = pack() if len(records) < _SLOW_BYTES else (yield pack)
     newest_ms = header.max_timestamp
     if not header.is_log_append_time:
-        newest_ms = header.base_timestamp + max(record.time_delta for record in kept)
+        newest_ms = _as_long(header.base_timestamp + max(record.time_delta for record in kept))
     head = pack_header(
         header._replace(
             attributes=attributes,
@@ -275,7 +281,7 @@ def _shifted(payload: bytes, record: ScannedRecord, shift: int) -> bytes:
     body = b"".join(
         (
             b"\x00",
-            varint(record.time_delta + shift),
+            varint(_as_long(record.time_delta + shift)),
             varint(record.offset_delta),
             payload[record.tail : record.end],
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +13,7 @@ from trio.testing import MockClock
 from broker.log.checkpoints import CLEANER_OFFSETS, read_offsets
 from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.cleaning_plan import SegmentShape, cleanable, first_dirty_offset, grouped
+from broker.log.compaction import CleaningRules, compact_batch
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.offset_map import ENTRY_BYTES
@@ -21,6 +23,7 @@ from broker.log.segment import Segment
 from broker.log.swapping import sync_cleaned
 from tests.broker.log.cleaning import COMPACTED, add, records_of
 from tests.broker.log.logs import NOW_MS, SMALL, batch
+from wire.record_batch import BatchHeader
 
 RATIO = replace(COMPACTED, segment_bytes=10_000, min_cleanable_dirty_ratio=0.5)
 
@@ -207,6 +210,33 @@ async def test_a_damaged_batch_makes_a_partition_uncleanable_and_no_other(tmp_pa
     dirty_bytes = sum(one.size for one in bad.sealed_segments())
     assert state.uncleanable == {tmp_path: (1, dirty_bytes)}
     assert state.gauges["max_dirty_percent"] == 0, "of what can be cleaned"
+    manager.close()
+
+
+async def test_what_nobody_foresaw_makes_a_partition_uncleanable_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    configs = {"bad": RATIO, "good": replace(RATIO, delete_retention_ms=5)}
+    manager = opened(tmp_path, configs)
+    bad, good = (created(manager, name, config) for name, config in configs.items())
+    fill(bad, 20)
+    fill(good, 20)
+
+    def fails_on_one(
+        batch: memoryview, header: BatchHeader, rules: CleaningRules, *rest: Any
+    ) -> Any:
+        if rules.delete_retention_ms != 5:
+            raise OverflowError("a number that no field holds")
+        return compact_batch(batch, header, rules, *rest)
+
+    monkeypatch.setattr("broker.log.cleaning.compact_batch", fails_on_one)
+    compacting = cleaner(manager)
+    done = [await compacting.clean_filthiest() for _ in range(3)]
+    assert sorted(done) == [False, False, True]
+    assert compacting.uncleanable == {TopicPartition("bad", 0): bad}
+    assert len(records_of(good)) == 4
+    assert not list(tmp_path.glob("*/*.cleaned"))
+    assert "a number that no field holds" in caplog.text, "with the traceback"
     manager.close()
 
 

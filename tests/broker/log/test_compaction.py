@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from broker.log.batch_walk import walk
 from broker.log.compaction import delete_horizon
+from broker.log.config import LONG_MAX
 from broker.log.offset_map import OffsetMap, slots_within
 from broker.log.partition_log import PartitionLog
 from broker.log.results import AppendResult, Refused
@@ -25,7 +26,9 @@ from tests.broker.log.logs import (
 )
 from wire.compression import Compression
 from wire.errors import ErrorCode
-from wire.record_batch import Record, iterate_records
+from wire.record_batch import Record, iterate_records, parse_header
+from wire.record_batch.header import pack_header
+from wire.record_batch.varints import varint
 
 LATER_MS = NOW_MS + 5000
 
@@ -131,6 +134,35 @@ def test_a_tombstone_goes_when_its_horizon_is_over(tmp_path: Path) -> None:
         assert len(kept(log)) == 2
         clean(log, now_ms=NOW_MS + 1000)
         assert kept(log) == [(1, b"b", b"1")]
+
+
+def test_tombstones_may_stay_for_ever(tmp_path: Path) -> None:
+    with one_log(tmp_path, replace(COMPACTED, delete_retention_ms=LONG_MAX)) as log:
+        put(log, (b"a", b"1"), (b"b", b"1"))
+        add(log, batch([None], keys=[b"a"], timestamp_ms=-1))
+        log.roll(NOW_MS)
+        clean(log)
+        assert kept(log) == [(1, b"b", b"1"), (2, b"a", None)]
+        assert delete_horizon(headers_of(log)[-1]) == LONG_MAX
+        assert records_of(log)[-1].timestamp_ms == -1
+
+
+@pytest.mark.parametrize(("base_ms", "delta_ms"), [(2**62, 2**62), (-(2**63), -1)])
+def test_times_that_no_header_can_hold_become_the_nearest(
+    tmp_path: Path, base_ms: int, delta_ms: int
+) -> None:
+    bodies = [
+        b"\0" + varint(delta_ms) + varint(slot) + varint(1) + key + b"\2v\0"
+        for slot, key in enumerate((b"a", b"b", b"a"))
+    ]
+    records = b"".join(varint(len(body)) + body for body in bodies)
+    header = parse_header(batch([b""] * 3))._replace(base_timestamp=base_ms, max_timestamp=0)
+    with one_log(tmp_path, COMPACTED) as log:
+        add(log, pack_header(header, records) + records)
+        log.roll(NOW_MS)
+        clean(log)
+        assert [offset for offset, *_ in kept(log)] == [1, 2]
+        assert headers_of(log)[0].max_timestamp == (LONG_MAX if delta_ms > 0 else -(2**63))
 
 
 def test_the_horizon_of_append_time_batches_leaves_their_time(tmp_path: Path) -> None:
