@@ -10,11 +10,14 @@ Invariants:
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from broker.groups.member import Member, Protocols
 from broker.groups.states import ALLOWED, GroupState
 from broker.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from wire.consumer_offsets import NO_TIMESTAMP, GroupMember, GroupMetadataValue
+
+_INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +58,11 @@ class Group:
         assert state in ALLOWED[self.state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
         self.state_wall_ms = wall_ms
+
+    @property
+    def next_generation(self) -> int:
+        """What the next generation is called; they begin anew at the end of an int32."""
+        return self.generation + 1 if self.generation < _INT_MAX else 0
 
     @property
     def is_rebalancing_possible(self) -> bool:
@@ -230,7 +238,10 @@ class Group:
 
     @staticmethod
     def restored(group_id: str, value: GroupMetadataValue) -> "Group":
-        """Return the group as its last record describes it; sessions do not run yet."""
+        """Return the group as its last record describes it; sessions do not run yet.
+
+        There is no `contradiction` in the record.
+        """
         group = Group(
             group_id=group_id,
             state=GroupState.STABLE if value.members else GroupState.EMPTY,
@@ -244,6 +255,21 @@ class Group:
         group.leader_id = value.leader if value.leader in group.members else group.leader_id
         group.refresh_topics()
         return group
+
+
+def contradiction(value: GroupMetadataValue) -> str | None:
+    """Say what of a group's record can never have been so, None for what no group contradicts.
+
+    No coordinator writes such a record, but whoever may write to `__consumer_offsets` can.
+    """
+    instance_ids = [m.group_instance_id for m in value.members if m.group_instance_id is not None]
+    if len({member.member_id for member in value.members}) < len(value.members):
+        return "two members have one member id"
+    if len({*instance_ids}) < len(instance_ids):
+        return "two members have one group.instance.id"
+    if value.members and value.protocol is None:
+        return "there are members without a protocol"
+    return None
 
 
 def metadata_of(member: Member, protocol: str, assignment: bytes) -> GroupMember:

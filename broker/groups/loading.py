@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
     """Return the shard as the log describes it; sessions do not run yet.
 
-    A record that cannot be read is named in the log and left out. Raises StorageError, and
-    CorruptBatch for a log whose batches are damaged.
+    A record that cannot be read, or cannot be true, is named in the log and left out. Raises
+    StorageError, and CorruptBatch for a log whose batches are damaged.
     """
     latest = LatestRecords()
     offset = partition.log_start_offset

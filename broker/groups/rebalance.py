@@ -74,7 +74,7 @@ def complete_join(group: Group, turn: Turn) -> None:
 def _write_empty_generation(group: Group, turn: Turn) -> None:
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
-        generation=group.generation + 1,
+        generation=group.next_generation,
         protocol=None,
         leader=None,
         current_state_timestamp_ms=turn.wall_ms,
@@ -86,7 +86,7 @@ def _write_empty_generation(group: Group, turn: Turn) -> None:
 
 
 def _begin_generation(group: Group, turn: Turn) -> None:
-    group.generation += 1
+    group.generation = group.next_generation
     group.protocol_name = group.select_protocol()
     group.refresh_topics()
     group.move_to(GroupState.COMPLETING_REBALANCE, turn.wall_ms)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from broker.groups.group import contradiction
 from broker.groups.turn import GroupRecord
 from wire.consumer_offsets import (
     GROUP_KEY_VERSION,
@@ -70,7 +71,7 @@ class ControlType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A record that cannot be read: where it is, and why."""
+    """A record that cannot be read, or contradicts itself: where it is, and why."""
 
     offset: int
     reason: str
@@ -143,7 +144,11 @@ def _decode(raw_key: bytes, value: bytes) -> GroupRecord | None:
     key = decode_key(raw_key)
     match key:
         case GroupMetadataKey():
-            return key, decode_group_value(value)
+            group = decode_group_value(value)
+            reason = contradiction(group)
+            if reason is not None:
+                raise MalformedMessage(reason, position=0, where="__consumer_offsets group value")
+            return key, group
         case OffsetKey():
             return key, decode_offset_value(value)
         case UnknownKey():

@@ -238,3 +238,11 @@ def test_silent_static_members_without_patience_do_not_keep_the_clock_busy() -> 
         driver.shard.on_time(driver.shard.turn(driver.now_ms, driver.now_ms))
     assert driver.shard.groups[GROUP].state is GroupState.PREPARING_REBALANCE
     assert (driver.shard.next_deadline_ms or 0) > driver.now_ms
+
+
+def test_generations_begin_anew_where_their_number_ends() -> None:
+    driver = Driver()
+    (member,) = driver.stable_group()
+    driver.shard.groups[GROUP].generation = 2**31 - 1
+    driver.leave(member.member_id)
+    assert driver.restarted().shard.groups[GROUP].generation == 0
