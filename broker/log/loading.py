@@ -100,7 +100,7 @@ class _Loader:
         self._snapshots.delete_above(end)
         self._bound_epochs(segments, start, end)
         self._catch_up(segments, end)
-        self._recall(segments)
+        recall_earlier(self._producers, segments)
         return LoadedLog(
             segments=segments,
             log_start_offset=start,
@@ -224,15 +224,6 @@ class _Loader:
             self._replay(segments, self._producers)
         self._producers.end_offset = end
 
-    def _recall(self, segments: SegmentList) -> None:
-        """Remember what producers wrote before their last batch, if the log's end is readable."""
-        if not len(self._producers):
-            return
-        try:
-            recall(self._producers, [p.header for p in segments.tail(_RECALLED_BYTES)])
-        except StorageError as fault:
-            LOG.warning("%s; older batches of producers are not remembered", fault)
-
     def _delete_from(self, slot: int, bases: list[int]) -> None:
         """Delete the segments behind a cut, the last one first."""
         cut = self._reports[-1].cut_bytes
@@ -253,6 +244,19 @@ class _Loader:
         self._producers = ProducerTable(end_offset=start)
         self._segments.append(new_segment(self._folder, start, self._now_ms))
         return start
+
+
+def recall_earlier(producers: ProducerTable, segments: SegmentList) -> None:
+    """Remember what producers wrote before their last batch, if the log's end is readable.
+
+    A snapshot holds their last batches only. The table ends where the log does.
+    """
+    if not len(producers):
+        return
+    try:
+        recall(producers, [p.header for p in segments.tail(_RECALLED_BYTES)])
+    except StorageError as fault:
+        LOG.warning("%s; older batches of producers are not remembered", fault)
 
 
 def _read_epochs(path: Path) -> LeaderEpochs:

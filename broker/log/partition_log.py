@@ -10,7 +10,7 @@ from broker.log.compaction import LastRecord
 from broker.log.config import LONG_MAX
 from broker.log.directory import LogDirectory
 from broker.log.flushing import PendingFlush
-from broker.log.loading import LoadedLog, Opening, load
+from broker.log.loading import LoadedLog, Opening, load, recall_earlier
 from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
 from broker.log.results import (
@@ -223,6 +223,7 @@ class PartitionLog(ReadableLog):
             for placed in self._segments.walk_from(self._producers.end_offset):
                 self._producers.replay(placed.header, now_ms, placed.marker)
             self._producers.end_offset = self.log_end_offset
+            recall_earlier(self._producers, self._segments)
             self._directory.lower(self.name, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:

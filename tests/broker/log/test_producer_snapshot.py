@@ -7,6 +7,9 @@ import pytest
 
 from broker.log.producer_snapshot import CorruptSnapshot, Snapshots, decode, encode
 from broker.log.producer_state import BatchMetadata, ProducerEntry, ProducerTable
+from broker.log.results import Duplicate
+from tests.broker.log.logs import NOW_MS, batch, one_log
+from wire.record_batch import parse_header
 from wire.record_batch.checksum import crc32c
 
 ENTRY = ProducerEntry(
@@ -65,3 +68,17 @@ def test_the_last_readable_one_in_range_is_taken(tmp_path: Path) -> None:
     again.delete_above(10)
     again.keep([])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cut_log_remembers_what_stays_of_each_producer(tmp_path: Path) -> None:
+    """The last five batches of a producer are repetitions on whoever leads next, too."""
+    sent = [batch([b"%d" % number], producer=(7, 0, number)) for number in range(5)]
+    with one_log(tmp_path) as log:
+        for number, one in enumerate(sent):
+            if number == 3:
+                log.roll(NOW_MS)  # with a snapshot, which holds one batch
+            log.append(one, leader_epoch=1, now_ms=NOW_MS)
+        log.append(batch([b"of another"]), leader_epoch=1, now_ms=NOW_MS)
+        log.truncate_to(5, now_ms=NOW_MS)
+        found = [log.find_duplicate(parse_header(one)) for one in sent]
+    assert [one.base_offset for one in found if isinstance(one, Duplicate)] == [0, 1, 2, 3, 4]
