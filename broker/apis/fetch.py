@@ -58,9 +58,11 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
     is_full = session.id == NO_SESSION
     try:
         reader = _reader(request, call, session)
+        # Before the first look: partitions that it has passed may move while it goes on.
+        wakeup = session.wakeup = Wakeup()
         found = await _collect(session, reader, notes_positions=True)
         if not _suffices(found, session, request):
-            found = await _collect_when_ready(session, reader, request)
+            found = await _collect_when_ready(session, reader, request, wakeup)
         if is_full and request.session_epoch == FIRST_EPOCH:
             call.node.partitions.fetch_sessions.keep(session, reader.now_ms)
         return _answer(session, found, call, is_full=is_full)
@@ -124,10 +126,9 @@ def _suffices(found: Collected, session: FetchSession, request: FetchRequest) ->
 
 
 async def _collect_when_ready(
-    session: FetchSession, reader: Reader, request: FetchRequest
+    session: FetchSession, reader: Reader, request: FetchRequest, wakeup: Wakeup
 ) -> Collected:
     """Look again whenever something is due, until there is enough or the time is up."""
-    wakeup = session.wakeup = Wakeup()
     with trio.move_on_after(request.max_wait_ms / 1000):
         while True:
             await wakeup.wait()

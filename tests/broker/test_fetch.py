@@ -2,13 +2,28 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio.testing
 
+from broker.apis import fetch as fetching
+from broker.apis.answers import FileAnswer
+from broker.context import Call, Node
+from broker.fairness import AT_ONCE
 from broker.replication.replica import Replica
 from broker.replication.watching import Watcher
-from tests.broker.rig import batch, fetch, produce, serving
+from tests.broker.rig import (
+    TOPIC_ID,
+    LoneNode,
+    batch,
+    config,
+    fetch,
+    leadership,
+    produce,
+    serving,
+)
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
 async def test_a_session_that_ends_while_its_request_waits_watches_nothing_more(
@@ -39,3 +54,33 @@ async def test_a_session_that_ends_while_its_request_waits_watches_nothing_more(
         await client.ask(fetch(0, session_id=first.session_id, session_epoch=-1))
         await former.receive()
         assert not watching
+
+
+async def test_a_record_that_comes_while_many_partitions_are_looked_at_is_not_slept_through(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    node = LoneNode(tmp_path, config())
+    count = 2 * AT_ONCE + 1
+    for index in range(count):
+        node.partitions.take(replace(leadership(index), replicas=(0,)))
+    asked = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1_000)
+        for index in range(count)
+    )
+    topic = FetchTopic(topic="t", topic_id=TOPIC_ID, partitions=asked)
+    request = FetchRequest(max_wait_ms=2_000, min_bytes=1, max_bytes=100_000, topics=(topic,))
+    call = Call(node=cast("Node", node), api_version=12, client_id="c", client_host="127.0.0.1")
+    looked_at = node.partitions.led("t", 0)
+    assert looked_at is not None
+
+    async def append() -> None:
+        """Comes when the request first leaves the others their turn."""
+        looked_at.append_from_client(memoryview(batch(b"news")), acks=1, is_fenced=False)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(append)
+        answer = await fetching.handle(request, call)
+    assert isinstance(answer, FileAnswer)
+    assert sum(piece.length for piece in answer.slices) == len(batch(b"news"))
+    assert autojump_clock.current_time() < 2
+    node.logs.close()
