@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from broker.apis.answers import FileAnswer
 from broker.apis.api import Api
 from wire.primitives import Buffer
 from wire.schema import Message, TooManyElements, decode_prefix
@@ -46,10 +47,10 @@ class LongMessages:
         return await trio.to_thread.run_sync(work, limiter=self._turn)
 
 
-def is_long(message: Message) -> bool:
-    """Say whether a message holds more elements than are written at once."""
+def is_long(answer: Message | FileAnswer) -> bool:
+    """Say whether an answer holds more elements than are written at once."""
     count = 0
-    level: list[Message] = [message]
+    level: list[Message] = [answer.message if isinstance(answer, FileAnswer) else answer]
     while level:
         below: list[Message] = []
         for one in level:

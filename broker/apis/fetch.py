@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from broker.apis.answers import FileAnswer
+from broker.apis.api import MOST_ELEMENTS
 from broker.apis.fetching import Look, Reader, look
 from broker.context import Call
 from broker.fairness import Turns
@@ -37,7 +38,9 @@ from wire.primitives import ZERO_UUID
 
 TOPIC_IDS_SINCE: Final = 13
 FROM_FOLLOWERS_SINCE: Final = 11
-UNLIMITED_BYTES: Final = 2**31 - 1
+MOST_WANTED: Final = MOST_ELEMENTS
+"""Partitions of a session, by however many requests: no more than one request may name. A fetcher
+whose session has ended begins anew with all that it wants."""
 
 
 @dataclass(slots=True)
@@ -93,6 +96,9 @@ def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
             session.forget(_place(forgotten, index, by_id=by_id))
+    if len(session.wanted) > MOST_WANTED:
+        sessions.end(session.id)
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     return session
 
 

@@ -120,7 +120,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     # a range that starts higher as "cannot compress".
     _api(ProduceRequest, produce.handle, may_wait=False),
     # Before v4 a fetch expects message sets of the old formats, which are never stored here.
-    _api(FetchRequest, fetch.handle, since=4),
+    _api(FetchRequest, fetch.handle, since=4, answers_at_length=True),
     _api(ListOffsetsRequest, list_offsets.handle, since=1),
     _api(MetadataRequest, metadata.handle, answers_at_length=True),
     # The controller speaks the versions with topic ids only.

@@ -254,6 +254,26 @@ async def test_a_long_answer_is_written_beside_the_loop(
         assert threads[-1] != threading.get_ident()
 
 
+async def test_a_short_fetch_of_a_large_session_is_answered_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def noted(*args: Any) -> Any:
+        threads.append(threading.get_ident())
+        return encode_response(*args)
+
+    monkeypatch.setattr(connection, "encode_response", noted)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        first = await client.ask(replace(fetch(LONG), session_epoch=0))
+        going_on = FetchRequest(
+            max_wait_ms=0, min_bytes=1, session_id=first.session_id, session_epoch=1, topics=()
+        )
+        answer = await client.ask(going_on)
+        assert len(answer.responses[0].partitions) > SHORT_ELEMENTS
+        assert threads[-1] != threading.get_ident()
+
+
 def test_elements_count_wherever_they_are() -> None:
     assert is_long(metadata(SHORT_ELEMENTS + 1))
     assert not is_long(metadata(SHORT_ELEMENTS))

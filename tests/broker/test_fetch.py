@@ -23,6 +23,7 @@ from tests.broker.rig import (
     produce,
     serving,
 )
+from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 
@@ -84,3 +85,21 @@ async def test_a_record_that_comes_while_many_partitions_are_looked_at_is_not_sl
     assert sum(piece.length for piece in answer.slices) == len(batch(b"news"))
     assert autojump_clock.current_time() < 2
     node.logs.close()
+
+
+async def test_a_session_that_grows_beyond_what_a_request_may_name_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "MOST_WANTED", 3)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        first = await client.ask(fetch(0, session_epoch=0))
+        (topic,) = fetch(0).topics
+        errors = []
+        for index in range(1, 5):
+            more = replace(topic, partitions=(replace(topic.partitions[0], partition=index),))
+            grown = fetch(0, session_id=first.session_id, session_epoch=index)
+            answer = await client.ask(replace(grown, topics=(more,)))
+            errors.append(answer.error_code)
+        ended = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert errors == [ErrorCode.NONE, ErrorCode.NONE, ended, ended]
+        assert not len(rig.node.partitions.fetch_sessions)
