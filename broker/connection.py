@@ -318,6 +318,7 @@ class Connection:
             client_host=self._client_host,
             listener=self._listener,
             principal=self._principal,
+            aside=self._limits.long_messages,
         )
 
     def _refuse_version(self, header: RequestHeader, api: Api) -> None:

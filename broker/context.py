@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from broker.fairness import Aside
 from wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # their modules import this one
@@ -188,6 +189,8 @@ class Call:
     listener: str = "PLAINTEXT"
     """By which it came in: it is told the addresses of that listener (KIP-103)."""
     principal: str = "User:ANONYMOUS"
+    aside: Aside = field(default_factory=Aside)
+    """Where it does what would stop the others."""
 
 
 class Handler(Protocol):

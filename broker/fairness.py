@@ -10,6 +10,24 @@ R = TypeVar("R")
 
 AT_ONCE: Final = 50
 """What takes longest takes some 100 µs each: the settings of a topic, an offset by its time."""
+RECORDS_AT_ONCE: Final = 1_000
+"""Records looked at without letting go of the loop take a millisecond; a batch of 1 MiB may have
+nine million."""
+
+
+class Aside:
+    """A thread beside the loop for what takes long, one at a time.
+
+    It costs the others 5 ms each time that they come back from the system (CPython's switch
+    interval), and with several of them a multiple of that.
+    """
+
+    def __init__(self) -> None:
+        self._turn = trio.CapacityLimiter(1)
+
+    async def beside(self, work: Callable[[], R]) -> R:
+        """Do it in the thread, when those before are through."""
+        return await trio.to_thread.run_sync(work, limiter=self._turn)
 
 
 class Turns:

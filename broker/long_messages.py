@@ -1,33 +1,25 @@
 """Long requests and long answers: read and written beside the loop, one at a time.
 
 An element takes some microseconds to read and to write, so that one of 100,000 would stop everybody
-for a second. In a thread it costs the others 5 ms each time that they come back from the system
-(CPython's switch interval).
+for a second.
 """
 
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
-from typing import Any, Final, TypeVar
-
-import trio
+from typing import Any, Final
 
 from broker.apis.answers import FileAnswer
 from broker.apis.api import Api
+from broker.fairness import Aside
 from wire.primitives import Buffer
 from wire.schema import Message, TooManyElements, decode_prefix
-
-R = TypeVar("R")
 
 SHORT_ELEMENTS: Final = 1_000
 """Up to so many a message is read and written at once, in a few milliseconds."""
 
 
-class LongMessages:
+class LongMessages(Aside):
     """The place where long ones have their turn; shared by all connections of a broker."""
-
-    def __init__(self) -> None:
-        self._turn = trio.CapacityLimiter(1)
 
     async def decode(
         self, api: Api, frame: Buffer, version: int, position: int
@@ -41,10 +33,6 @@ class LongMessages:
                 raise
         request, _ = await self.beside(partial(read, most_elements=api.most_elements))
         return request, True
-
-    async def beside(self, work: Callable[[], R]) -> R:
-        """Do it in a thread, when those before are through."""
-        return await trio.to_thread.run_sync(work, limiter=self._turn)
 
 
 def is_long(answer: Message | FileAnswer) -> bool:

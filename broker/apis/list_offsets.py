@@ -1,12 +1,12 @@
 """ListOffsets: where a log starts and ends, and which offset belongs to a time."""
 
-from functools import partial
 from typing import Final
 
 from broker.apis.fetching import READ_COMMITTED, check_epoch
 from broker.context import Call
 from broker.fairness import Turns
-from broker.log.results import StorageError
+from broker.log.lookup import Further
+from broker.log.results import StorageError, TimestampOffset
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
 from wire.messages.list_offsets import (
@@ -32,33 +32,35 @@ async def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse
     turns = Turns()
     topics: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
-        find = partial(_find, topic.name, request, call)
-        partitions = await turns.each(topic.partitions, find)
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        found: list[ListOffsetsPartitionResponse] = []
+        for asked in topic.partitions:
+            found.append(await _find(topic.name, request, call, asked))
+            await turns.pass_on()
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-def _find(
+async def _find(
     topic: str, request: ListOffsetsRequest, call: Call, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     partition = call.node.led(topic, index)
     if not isinstance(partition, Partition):
         return ListOffsetsPartitionResponse(partition_index=index, error_code=partition)
-    wrong_epoch = check_epoch(partition, asked.current_leader_epoch)
-    if wrong_epoch is not ErrorCode.NONE:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=wrong_epoch)
-    if asked.timestamp < LATEST_TIERED:
-        return ListOffsetsPartitionResponse(
-            partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION
-        )
-    end = _readable_end(partition, request)
+    wrong = check_epoch(partition, asked.current_leader_epoch)
+    if wrong is ErrorCode.NONE and asked.timestamp < LATEST_TIERED:
+        wrong = ErrorCode.UNSUPPORTED_VERSION
+    if wrong is not ErrorCode.NONE:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=wrong)
+    end, reign = _readable_end(partition, request), partition.reign
     try:
-        timestamp, offset, epoch = _look_up(partition, asked.timestamp, end)
+        timestamp, offset, epoch = await _look_up(partition, asked.timestamp, end, call)
     except StorageError:
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
         )
+    if not partition.is_led_here or partition.reign != reign:
+        return await _find(topic, request, call, asked)  # it took long, and others have led
     if request.replica_id < 0 and partition.is_behind_its_epoch and _is_open(asked, offset):
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=_not_available(call.api_version)
@@ -96,7 +98,9 @@ def _not_available(version: int) -> ErrorCode:
     return ErrorCode.OFFSET_NOT_AVAILABLE
 
 
-def _look_up(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+async def _look_up(
+    partition: Partition, timestamp: int, end: int, call: Call
+) -> tuple[int, int, int]:
     """Return (timestamp, offset, leader epoch), -1 for what is unknown or not to be found."""
     if timestamp == LATEST:
         return UNKNOWN, end, partition.leader_epoch
@@ -105,9 +109,23 @@ def _look_up(partition: Partition, timestamp: int, end: int) -> tuple[int, int, 
     if timestamp == LATEST_TIERED:
         return UNKNOWN, UNKNOWN, UNKNOWN
     if timestamp == MAX_TIMESTAMP:
-        found = partition.log.newest_record()
-    else:
-        found = partition.log.offset_for_timestamp(timestamp, stop_offset=end)
-    if found is None or found.offset >= end:
+        timestamp = partition.log.newest_ms
+    found = None if timestamp < 0 else await _at_time(partition, timestamp, end, call)
+    if found is None:
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.timestamp_ms, found.offset, found.leader_epoch
+
+
+async def _at_time(
+    partition: Partition, timestamp: int, end: int, call: Call
+) -> TimestampOffset | None:
+    """Return the first record below `end` that is as young, without stopping the others."""
+    found = partition.log.look_for_timestamp(timestamp, stop_offset=end)
+    while isinstance(found, Further):
+        inside = await call.aside.beside(found.search)
+        if inside is not None:
+            return inside
+        found = partition.log.look_for_timestamp(
+            timestamp, start_offset=found.next_offset, stop_offset=end
+        )
+    return found

@@ -14,8 +14,9 @@ from broker.apis.answers import CloseConnection, LaterAnswer
 from broker.apis.patience import patience_s
 from broker.context import Call, NotLeader
 from broker.controller.topics import INTERNAL_TOPICS
-from broker.fairness import Turns
+from broker.fairness import RECORDS_AT_ONCE, Turns
 from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
+from broker.log.validation import KeyCheck, check_keys
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from wire.errors import ErrorCode
 from wire.messages.produce import (
@@ -26,7 +27,7 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from wire.record_batch import HEADER_BYTES, claims_transaction
+from wire.record_batch import HEADER_BYTES, CorruptBatch, claims_transaction, parse_header
 
 NO_ANSWER: Final = 0
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -94,8 +95,12 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     turns = Turns()
     promised: list[tuple[str, Sequence[Promise]]] = []
     for topic in request.topic_data:
-        begin = partial(_begin, topic.name, request, call, answer_one)
-        promised.append((topic.name, await turns.each(topic.partition_data, begin)))
+        promises: list[Promise] = []
+        for data in topic.partition_data:
+            checked = await _check_beside(topic.name, data, call)
+            promises.append(_begin(topic.name, request, call, partial(answer_one, checked), data))
+            await turns.pass_on()
+        promised.append((topic.name, promises))
     if request.acks == ALL_IN_SYNC:
         later = ProduceLater(promised, trio.current_time() + patience_s(request.timeout_ms))
         return await later.wait() if later.is_ready else later
@@ -104,6 +109,22 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
         _close_on_failure(appended)
         return None
     return _response(appended)
+
+
+async def _check_beside(topic: str, data: PartitionProduceData, call: Call) -> KeyCheck:
+    """Look for the keys of very many records before their turn, without stopping the others."""
+    partition = call.node.partitions.led(topic, data.index)
+    if partition is None or not partition.log.config.compacts or not data.records:
+        return check_keys
+    assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
+    try:
+        header = parse_header(data.records)
+    except CorruptBatch:
+        return check_keys
+    if header.record_count <= RECORDS_AT_ONCE:
+        return check_keys
+    refused = await call.aside.beside(partial(check_keys, header, data.records))
+    return lambda _header, _batch: refused
 
 
 def _begin(
@@ -159,7 +180,11 @@ def _is_transaction_of_nobody(request: ProduceRequest) -> bool:
 
 
 def _refuse_transaction(
-    _topic: str, data: PartitionProduceData, _request: ProduceRequest, _call: Call
+    _checked: KeyCheck,
+    _topic: str,
+    data: PartitionProduceData,
+    _request: ProduceRequest,
+    _call: Call,
 ) -> PartitionProduceResponse:
     """Refuse as Apache Kafka does, the whole request, before anything else is looked at."""
     reason = "a transactional batch without a transactional id"
@@ -167,7 +192,11 @@ def _refuse_transaction(
 
 
 def _append(
-    topic: str, data: PartitionProduceData, request: ProduceRequest, call: Call
+    check_keys: KeyCheck,
+    topic: str,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    call: Call,
 ) -> PartitionProduceResponse:
     refused = _refuse_outright(topic, data.index, request, call)
     if refused is not None:
@@ -185,6 +214,7 @@ def _append(
             data.records,
             acks=request.acks,
             is_fenced=is_fenced,
+            check_keys=check_keys,
         )
     except StorageError as error:
         return _failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))

@@ -24,7 +24,7 @@ from broker.log.results import (
 )
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.swapping import swap_in
-from broker.log.validation import check_produced
+from broker.log.validation import KeyCheck, check_keys, check_produced
 from wire.record_batch import BatchHeader, Buffer
 
 
@@ -79,6 +79,7 @@ class PartitionLog(ReadableLog):
         now_ms: int,
         wall_ms: int | None = None,
         origin: Origin = Origin.CLIENT,
+        check_keys: KeyCheck = check_keys,
     ) -> Appended:
         """Check, number and write one batch (COORDINATOR: one or more).
 
@@ -100,7 +101,7 @@ class PartitionLog(ReadableLog):
         if origin is Origin.COORDINATOR:
             prepared = prepare_own(batch, context)
         else:
-            header = check_produced(batch, self.config, stamp_ms)
+            header = check_produced(batch, self.config, stamp_ms, check_keys)
             if isinstance(header, Refused):
                 return header
             duplicate = self.find_duplicate(header)

@@ -14,7 +14,6 @@ from broker.log.results import (
     NOTHING,
     FileSlice,
     OffsetOutOfRange,
-    TimestampOffset,
     TopicPartition,
 )
 from broker.log.segments import SegmentList
@@ -116,18 +115,18 @@ class ReadableLog:
                 offset, max_bytes, minimum_one_batch=minimum_one_batch, stop_offset=stop
             )
 
-    def offset_for_timestamp(
-        self, timestamp_ms: int, *, stop_offset: int | None = None
-    ) -> TimestampOffset | None:
-        """Return the first record (below `stop_offset`) that is at least that young."""
-        stop = self.log_end_offset if stop_offset is None else stop_offset
+    def look_for_timestamp(
+        self, timestamp_ms: int, *, start_offset: int = 0, stop_offset: int
+    ) -> lookup.Found:
+        """Return the first record in these offsets that is at least that young, or how to go on."""
+        start = max(start_offset, self.log_start_offset)
         with self._guard():
-            return lookup.first_at_least(self._segments, timestamp_ms, self.log_start_offset, stop)
+            return lookup.first_at_least(self._segments, timestamp_ms, start, stop_offset)
 
-    def newest_record(self) -> TimestampOffset | None:
-        """Return the first record with the largest timestamp (ListOffsets -3)."""
-        with self._guard():
-            return lookup.newest(self._segments, self.log_start_offset, self.log_end_offset)
+    @property
+    def newest_ms(self) -> int:
+        """The largest timestamp of all records, negative when none has one."""
+        return max(segment.max_timestamp for segment in self._segments)
 
     # -- epochs -------------------------------------------------------------------------------
 

@@ -196,12 +196,15 @@ class SegmentList:
         if len(self._hints) > _HINTS:
             del self._hints[next(iter(self._hints))]
 
-    def batches_from_time(self, timestamp_ms: int) -> Iterator[FileSlice]:
-        """Yield, in order, each batch that may hold a record as young as that."""
-        for segment in self._segments:
+    def batches_from_time(self, timestamp_ms: int, offset: int) -> Iterator[FileSlice]:
+        """Yield, in order, each batch from `offset` on that may hold a record as young as that."""
+        for segment in self._segments[self._slot(offset) :]:
             if segment.max_timestamp < timestamp_ms:
                 continue
             hint = segment.timestamp_hint(timestamp_ms)
+            if offset > segment.base_offset:
+                start = segment.find(offset)
+                hint = segment.size if start is None else max(hint, start.position)
             for placed in walk(segment.file, hint, segment.size):
                 if placed.header.max_timestamp >= timestamp_ms:
                     yield FileSlice(segment.file, placed.position, placed.header.batch_bytes)

@@ -5,8 +5,9 @@ tells. Not seen: timestamps of single records. Records are decoded for a compact
 each must have a key.
 """
 
+from collections.abc import Callable
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from broker.log.config import LogConfig
 from broker.log.record_scan import scan_records
@@ -34,7 +35,24 @@ _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
 _LOG_APPEND_TIME: Final = 0x08
 
 
-def check_produced(batch: Buffer, config: LogConfig, now_ms: int) -> BatchHeader | Refused:
+def check_keys(header: BatchHeader, batch: Buffer) -> Refused | None:
+    """Refuse what compaction would take away at once; only here are records looked at."""
+    try:
+        records = scan_records(records_payload(batch, header), header.record_count)
+        if any(record.key is None for record in records):
+            return _invalid("a compacted topic takes no record without a key")
+    except CorruptBatch as fault:
+        return _corrupt(str(fault))
+    return None
+
+
+KeyCheck: TypeAlias = Callable[[BatchHeader, Buffer], Refused | None]
+"""`check_keys`, or what it has said of a batch for which it took long."""
+
+
+def check_produced(
+    batch: Buffer, config: LogConfig, now_ms: int, check_keys: KeyCheck = check_keys
+) -> BatchHeader | Refused:
     """Check what a producer sent for one partition: exactly one sound batch."""
     try:
         header = parse_header(batch)
@@ -54,22 +72,9 @@ def check_produced(batch: Buffer, config: LogConfig, now_ms: int) -> BatchHeader
         or _check_contents(header)
         or _check_transaction(header)
         or _check_timestamps(header, config, now_ms)
-        or _check_keys(header, batch, config)
+        or (check_keys(header, batch) if config.compacts else None)
         or header
     )
-
-
-def _check_keys(header: BatchHeader, batch: Buffer, config: LogConfig) -> Refused | None:
-    """Refuse what compaction would take away at once; only here are records looked at."""
-    if not config.compacts:
-        return None
-    try:
-        records = scan_records(records_payload(batch, header), header.record_count)
-        if any(record.key is None for record in records):
-            return _invalid("a compacted topic takes no record without a key")
-    except CorruptBatch as fault:
-        return _corrupt(str(fault))
-    return None
 
 
 def _check_transaction(header: BatchHeader) -> Refused | None:

@@ -21,6 +21,7 @@ from broker.log.results import (
     Origin,
     Refused,
 )
+from broker.log.validation import KeyCheck, check_keys
 from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrChange, IsrRules
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.quotas import is_throttled
@@ -171,7 +172,9 @@ class Partition(Replica):
 
     # -- appending as the leader ----------------------------------------------------------------
 
-    def append_from_client(self, batch: Buffer, *, acks: int, is_fenced: bool) -> Appended:
+    def append_from_client(
+        self, batch: Buffer, *, acks: int, is_fenced: bool, check_keys: KeyCheck = check_keys
+    ) -> Appended:
         """Append a producer's batch, or say why not.
 
         A remembered duplicate is acknowledged even when fenced, so that a producer whose answer got
@@ -195,6 +198,7 @@ class Partition(Replica):
             now_ms=self._clock.now_ms(),
             wall_ms=self._clock.wall_ms(),
             origin=Origin.CLIENT,
+            check_keys=check_keys,
         )
         if isinstance(appended, AppendResult):
             self._grown()

@@ -10,8 +10,9 @@ from struct import pack
 
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
+from broker.log.lookup import Further
 from broker.log.partition_log import PartitionLog
-from broker.log.results import OffsetOutOfRange
+from broker.log.results import OffsetOutOfRange, TimestampOffset
 from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,
@@ -113,6 +114,21 @@ def batches_of(log: PartitionLog, start: int | None = None) -> list[tuple[BatchH
             assert crc_is_valid(view)
             found.append((header, bytes(view)))
             offset = header.next_offset
+    return found
+
+
+def record_at(
+    log: PartitionLog, timestamp_ms: int, *, stop: int | None = None
+) -> TimestampOffset | None:
+    """Return the first record that is at least that young, however long it takes."""
+    end = log.log_end_offset if stop is None else stop
+    found = log.look_for_timestamp(timestamp_ms, stop_offset=end)
+    while isinstance(found, Further):
+        inside = found.search()
+        if inside is not None:
+            return inside
+        start = found.next_offset
+        found = log.look_for_timestamp(timestamp_ms, start_offset=start, stop_offset=end)
     return found
 
 

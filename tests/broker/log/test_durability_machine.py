@@ -20,7 +20,7 @@ from broker.log.batch_walk import walk
 from broker.log.producer_state import ProducerTable
 from broker.log.results import AppendResult, Duplicate
 from tests.broker.log.cleaning import COMPACTED, batches_left, clean
-from tests.broker.log.logs import NOW_MS, batch, opened, partition_of
+from tests.broker.log.logs import NOW_MS, batch, opened, partition_of, record_at
 from wire.compression import Compression
 from wire.record_batch import Record, iterate_batches, iterate_records
 
@@ -242,7 +242,7 @@ class DurabilityMachine(RuleBasedStateMachine):
                 assert found.position == one.position
         records = self._records()
         for record in records[::5]:
-            found_record = self.log.offset_for_timestamp(record.timestamp_ms)
+            found_record = record_at(self.log, record.timestamp_ms)
             first = next(r for r in records if r.timestamp_ms >= record.timestamp_ms)
             assert found_record is not None
             assert found_record.offset == first.offset

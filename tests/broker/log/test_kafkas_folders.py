@@ -10,7 +10,7 @@ from broker.log.checkpoints import META_PROPERTIES, read_meta_properties
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.results import AppendResult, TopicPartition
-from tests.broker.log.logs import NOW_MS, batch, batches_of, values_of
+from tests.broker.log.logs import NOW_MS, batch, batches_of, record_at, values_of
 from wire.record_batch import BatchHeader
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -56,7 +56,7 @@ def test_every_record_is_there_and_found_by_time(tmp_path: Path, name: str) -> N
         }
         assert values == {offset: value.encode() for offset, _, value in expected}
         for offset, timestamp_ms, _ in expected:
-            found = log.offset_for_timestamp(timestamp_ms)
+            found = record_at(log, timestamp_ms)
             assert found is not None
             assert found.timestamp_ms >= timestamp_ms
             assert found.offset <= offset

@@ -34,6 +34,7 @@ from tests.broker.log.logs import (
     one_log,
     opened,
     partition_of,
+    record_at,
     values_of,
 )
 from wire.compression import Compression
@@ -76,7 +77,7 @@ def test_log_append_time_replaces_the_producers_time(tmp_path: Path) -> None:
         assert header.is_log_append_time
         assert crc_is_valid(data)
         assert [record.timestamp_ms for record in iterate_records(data)] == [NOW_MS, NOW_MS]
-        assert log.offset_for_timestamp(NOW_MS) == TimestampOffset(
+        assert record_at(log, NOW_MS) == TimestampOffset(
             timestamp_ms=NOW_MS, offset=0, leader_epoch=0
         )
 
@@ -246,11 +247,13 @@ def test_nothing_is_read_at_the_end_or_at_the_stop(tmp_path: Path) -> None:
     times=st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=3), min_size=1, max_size=25),
     codec=st.sampled_from([Compression.NONE, Compression.LZ4]),
     start=st.integers(0, 10),
+    at_once=st.sampled_from([0, 4, 1_000]),
 )
 def test_lookup_by_time_equals_a_search_through_all_records(
-    times: list[list[int]], codec: Compression, start: int
+    times: list[list[int]], codec: Compression, start: int, at_once: int
 ) -> None:
-    with log_folder() as folder, one_log(folder) as log:
+    with log_folder() as folder, one_log(folder) as log, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("broker.log.lookup.RECORDS_AT_ONCE", at_once)
         for group in times:
             records = [
                 Record(offset=slot, timestamp_ms=time, key=None, value=b"v" * 20)
@@ -264,10 +267,10 @@ def test_lookup_by_time_equals_a_search_through_all_records(
         for wanted in range(-1, 52):
             for stop in (log.log_end_offset, log.log_end_offset // 2):
                 expected = next((o for o in range(start, stop) if flat[o] >= wanted), None)
-                found = log.offset_for_timestamp(wanted, stop_offset=stop)
+                found = record_at(log, wanted, stop=stop)
                 assert (found.offset if found else None) == expected
                 assert found is None or found.timestamp_ms == flat[found.offset]
-        newest = log.newest_record()
+        newest = record_at(log, log.newest_ms)
         largest = max(flat)
         if largest in flat[start:]:
             assert newest == TimestampOffset(

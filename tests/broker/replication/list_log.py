@@ -7,6 +7,7 @@ from typing import NamedTuple
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.results import AppendResult, Duplicate, Origin, TopicPartition
+from broker.log.validation import KeyCheck
 from wire.record_batch import BatchHeader
 
 
@@ -54,9 +55,17 @@ class ListLog:
         return None
 
     def append(
-        self, batch: bytes, *, leader_epoch: int, now_ms: int, wall_ms: int, origin: Origin
+        self,
+        batch: bytes,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        wall_ms: int,
+        origin: Origin,
+        check_keys: KeyCheck,
     ) -> AppendResult:
         assert min(now_ms, wall_ms) >= 0
+        assert callable(check_keys)
         assert origin is Origin.CLIENT
         self.entries.append(Entry(leader_epoch, batch))
         return self._result()
