@@ -206,7 +206,9 @@ class GroupSync:
         async with self._applying, trio.open_nursery() as nursery:
             nursery.start_soon(self._log.write)
             while self.groups.forgotten:
-                self.status.pop(self.groups.forgotten.pop(), None)
+                group, topic, index = self.groups.forgotten.pop()
+                self.status.pop((group, topic, index), None)
+                self._agenda.forget(group, (topic, index))
             for some in _slices(due):
                 await self._apply_some(some)
 

@@ -64,6 +64,14 @@ class Agenda:
         if not later:
             self._later.pop(group, None)
 
+    def forget(self, group: str, place: TopicPartition) -> None:
+        """Drop a position that is gone on the source."""
+        self.looked_at(group, (place,))
+        groups = self._unmirrored.get(place, set())
+        groups.discard(group)
+        if not groups:
+            self._unmirrored.pop(place, None)
+
     def due(
         self,
         now_ms: int,
@@ -93,8 +101,8 @@ class Agenda:
         due: Due = {}
         for group, (_, places) in self._later.items():
             due.setdefault(group, set()).update(places)
-        for place, waiting in self._waiting.items():
-            for group in waiting:
+        for place, groups in (*self._waiting.items(), *self._unmirrored.items()):
+            for group in groups:
                 due.setdefault(group, set()).add(place)
         return due
 

@@ -36,11 +36,20 @@ _LOG_APPEND_TIME: Final = 0x08
 
 
 def check_keys(header: BatchHeader, batch: Buffer) -> Refused | None:
-    """Refuse what compaction would take away at once; only here are records looked at."""
+    """Refuse what compaction would take away at once, or take others away for.
+
+    That is a record without a key, and one that claims another offset than it gets: it would count
+    as later than those of its key that come behind it. Only here are records looked at.
+    """
     try:
         records = scan_records(records_payload(batch, header), header.record_count)
-        if any(record.key is None for record in records):
-            return _invalid("a compacted topic takes no record without a key")
+        for place, record in enumerate(records):
+            if record.key is None:
+                return _invalid("a compacted topic takes no record without a key")
+            if record.offset_delta != place:
+                return _invalid(
+                    f"record {place} of the batch has offset delta {record.offset_delta}"
+                )
     except CorruptBatch as fault:
         return _corrupt(str(fault))
     return None

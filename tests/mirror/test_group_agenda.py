@@ -49,6 +49,27 @@ def test_a_partition_that_begins_to_be_mirrored_brings_its_groups() -> None:
     assert due(agenda, 1, mirrored=[A, B]) == {}
 
 
+def test_a_last_look_is_at_all_that_waits() -> None:
+    agenda = Agenda(0)
+    agenda.later("late", [A], 0, 500)
+    agenda.wait_for_data("ahead", A, 10)
+    agenda.wait_for_partition("early", B)
+    assert agenda.everything() == {"late": {A}, "ahead": {A}, "early": {B}}
+
+
+def test_a_position_that_is_gone_waits_for_nothing_any_more() -> None:
+    agenda = Agenda(0)
+    for group in ("gone", "here"):
+        agenda.later(group, [A, B], 0, 500)
+        agenda.wait_for_data(group, A, 10)
+        agenda.wait_for_partition(group, A)
+    agenda.forget("gone", A)
+    assert agenda.everything() == {"gone": {B}, "here": {A, B}}
+    agenda.forget("here", A)
+    assert agenda.everything() == {"gone": {B}, "here": {B}}
+    assert not agenda._unmirrored
+
+
 def test_a_look_makes_the_one_that_was_put_off_needless() -> None:
     agenda = Agenda(0)
     agenda.later("g", [A, B], 0, 500)
