@@ -12,7 +12,6 @@ from broker.log.compaction import delete_horizon
 from broker.log.config import LONG_MAX
 from broker.log.offset_map import OffsetMap, slots_within
 from broker.log.partition_log import PartitionLog
-from broker.log.results import AppendResult, Refused
 from broker.log.segment import Segment
 from tests.broker.log.cleaning import COMPACTED, add, batches_left, clean, headers_of, records_of
 from tests.broker.log.logs import (
@@ -25,8 +24,7 @@ from tests.broker.log.logs import (
     partition_of,
 )
 from wire.compression import Compression
-from wire.errors import ErrorCode
-from wire.record_batch import HEADER_BYTES, Record, iterate_records, parse_header
+from wire.record_batch import Record, iterate_records, parse_header
 from wire.record_batch.header import pack_header
 from wire.record_batch.varints import varint
 
@@ -57,32 +55,6 @@ def test_the_last_record_of_each_key_stays_at_its_offset(tmp_path: Path) -> None
             (6, b"a", b"4"),
         ]
         assert log.log_end_offset == 7
-
-
-@pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
-def test_a_producers_record_without_a_key_is_refused(tmp_path: Path, codec: Compression) -> None:
-    with one_log(tmp_path, COMPACTED) as log:
-        sent = batch([b"1", b"2"], keys=[b"a", None], compression=codec)
-        refused = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
-        assert refused.error is ErrorCode.INVALID_RECORD
-        keyed = batch([b"1", None], keys=[b"a", b"b"], compression=codec)
-        assert isinstance(log.append(keyed, leader_epoch=0, now_ms=NOW_MS), AppendResult)
-
-
-def test_a_record_that_claims_an_offset_of_others_is_refused(tmp_path: Path) -> None:
-    """It would count as the last one of its key, and take away those that come behind it."""
-    sent = batch([b"1"], keys=[b"a"])
-    payload = bytearray(sent[HEADER_BYTES:])
-    _, attributes, time_delta, offset_delta = payload[:4]
-    assert (attributes, time_delta, offset_delta) == (0, 0, 0)
-    payload[3] = 2 * 5
-    lying = pack_header(parse_header(sent), bytes(payload)) + payload
-    with one_log(tmp_path, COMPACTED) as log:
-        refused = log.append(memoryview(lying), leader_epoch=0, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
-        assert refused.error is ErrorCode.INVALID_RECORD
-        assert refused.reason == "record 0 of the batch has offset delta 5"
 
 
 def test_records_without_a_key_go(tmp_path: Path) -> None:
