@@ -40,7 +40,7 @@ from wire.record_batch.header import (
     UNDER_CRC,
     batch_size,
 )
-from wire.record_batch.joining import JOINED_BYTES, join_batches
+from wire.record_batch.joining import JOINED_BYTES, MAX_RECORDS_EACH, join_batches
 from wire.record_batch.old_messages import MAGIC_AT, OLD_MAGICS, read_old_messages
 from wire.schema import Piece
 
@@ -48,8 +48,8 @@ SEQUENCES: Final = 2**31
 """Sequences are int32 and begin again at 0; a batch's is its place in this ring."""
 
 JOINED_IN_COMPANY: Final = 4
-"""A batch of more records goes on as it is: to renumber a record costs a fifth of what a request
-costs, which the batches of other partitions share."""
+"""The records of larger batches do not get longer: that costs a fifth of a request each, which the
+batches of other partitions share. Where single bytes change, MAX_RECORDS_EACH is the limit."""
 JOINED_ALONE: Final = 32
 """The same where requests hold batches of a single partition."""
 
@@ -126,11 +126,12 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
 
     A chunk may begin before the cursor (a fetch returns whole batches) and end inside a batch.
 
-    Batches of at most ``join_records`` that came together go on as one; 0 for none. Where one ends
-    and the next begins may then differ from try to try, and that is safe: a record's sequence is
-    its target offset whatever batch it is in. Of a batch sent again in other company the broker
-    either remembers the same first and last sequence, which only the same records have, or calls it
-    out of order, and then the position is read off the target's end.
+    Batches of at most ``join_records`` that came together go on as one, larger ones where only
+    single bytes change (`join_batches`); 0 for none. Where one ends and the next begins may then
+    differ from try to try, and that is safe: a record's sequence is its target offset whatever
+    batch it is in. Of a batch sent again in other company the broker either remembers the same
+    first and last sequence, which only the same records have, or calls it out of order, and then
+    the position is read off the target's end.
     """
     routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
     if not chunk:
@@ -212,7 +213,7 @@ class _Routing:
         producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
         source, target, end = self.source, self._target, len(view)
         forwards, loop_ids = self._forwards, self._loop_ids
-        join_records, arrived_ms = self._join_records, self._arrived_ms
+        most, arrived_ms = self._join_records and MAX_RECORDS_EACH, self._arrived_ms
         while end - position >= HEADER_BYTES:
             (
                 base_offset, length, magic, crc, attributes, last_delta,
@@ -231,7 +232,7 @@ class _Routing:
                 or crc32c(view[position + CRC_STARTS_AT : stop]) != crc
             ):
                 break
-            if count <= join_records and stop < end and not attributes & COMPRESSION_MASK:
+            if count <= most and stop < end and not attributes & COMPRESSION_MASK:
                 self.source, self._target = source, target
                 after = self._join(view, position, unusual)
                 source, target = self.source, self._target

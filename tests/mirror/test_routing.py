@@ -145,22 +145,22 @@ def test_what_may_not_be_joined_goes_on_between_what_is() -> None:
         plain(0, [0]),
         plain(1, [1, 2]),
         plain(3, [3], compression=Compression.LZ4),
-        plain(4, range(4, 9)),
-        plain(9, [9]),
-        plain(10, [10], producer_id=LOOP_ID),
-        plain(11, [11], is_transactional=True, producer_id=4),
-        plain(12, [12], is_transactional=True, producer_id=4),
-        plain(13, [13]),
-        plain(20, [20]),
+        plain(4, range(4, 38)),
+        plain(38, [38]),
+        plain(39, [39], producer_id=LOOP_ID),
+        plain(40, [40], is_transactional=True, producer_id=4),
+        plain(41, [41], is_transactional=True, producer_id=4),
+        plain(42, [42]),
+        plain(50, [50]),
     ]
     routed = run(b"".join(batch.data for batch in batches), loop_ids=frozenset({LOOP_ID}))
     assert [one.joined for one in routed.forwards] == [2, 1, 1, 1, 1, 2, 1]
-    kept = [batch for batch in batches if batch.records[0].offset != 10]
+    kept = [batch for batch in batches if batch.records[0].offset != 39]
     assert [r.value for r in arrived(routed)] == [r.value for b in kept for r in b.records]
-    assert routed.starts == [(11, 10), (20, 13)]
+    assert routed.starts == [(40, 39), (50, 42)]
 
 
-def test_the_fewer_partitions_share_a_request_the_larger_batches_are_joined() -> None:
+def test_the_fewer_partitions_share_a_request_the_more_is_joined() -> None:
     batches = [plain(base, range(base, base + 16)) for base in range(0, 160, 16)]
     chunk = b"".join(batch.data for batch in batches)
     alone, in_company = (
@@ -176,7 +176,7 @@ def test_the_fewer_partitions_share_a_request_the_larger_batches_are_joined() ->
         for partitions in (1, 12)
     )
     assert [one.joined for one in alone.forwards] == [10]
-    assert [one.joined for one in in_company.forwards] == [1] * 10
+    assert [one.joined for one in in_company.forwards] == [4, 4, 2]
     assert [one._replace(offset=0) for one in arrived(alone)] == [
         one._replace(offset=0) for one in arrived(in_company)
     ]

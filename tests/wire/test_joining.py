@@ -21,6 +21,7 @@ from wire.record_batch.joining import (
     JOINED_BYTES,
     JOINED_RECORDS,
     MAX_RECORDS_EACH,
+    ONE_BYTE,
     Joined,
     join_batches,
 )
@@ -102,6 +103,60 @@ def test_the_records_are_the_same(
     assert records_of(joined, base) == expected
 
 
+MANY: Final = st.lists(
+    st.lists(
+        st.tuples(st.integers(-2, 40), st.none() | st.binary(max_size=90), st.binary(max_size=9)),
+        min_size=1,
+        max_size=MAX_RECORDS_EACH,
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@given(MANY, st.integers(0, FEW), st.integers(0, 40))
+def test_batches_of_more_records_are_the_same_or_as_they_were(
+    written: list[list[tuple[int, bytes | None, bytes]]], most_records: int, apart_ms: int
+) -> None:
+    batches, expected, offset = [], [], 0
+    for number, each in enumerate(written):
+        records = [
+            Record(offset + place, 1_000 + number * apart_ms + time, key, value)
+            for place, (time, key, value) in enumerate(each)
+        ]
+        batches.append(build_batch(records, base_offset=offset))
+        expected += records
+        offset += len(records)
+    joined = join(batches, most_records=most_records)
+    if joined is None:
+        return
+    assert joined.batches >= 2
+    assert joined.stop == sum(map(len, batches[: joined.batches]))
+    taken = expected[: joined.record_count]
+    assert joined.record_count == sum(map(len, written[: joined.batches]))
+    assert joined.max_timestamp == max(one.timestamp_ms for one in taken)
+    assert records_of(joined, 0) == taken
+
+
+def test_batches_of_more_records_are_joined_while_numbers_and_times_take_one_byte() -> None:
+    def timed(base: int, first_ms: int, last_ms: int) -> bytes:
+        times = [first_ms, *[last_ms] * 15]
+        return build_batch(
+            [record(base + place, 1_000 + time) for place, time in enumerate(times)],
+            base_offset=base,
+        )
+
+    in_time = [timed(base, base, base + 8) for base in range(0, 96, 16)]
+    joined = join(in_time)
+    assert joined is not None
+    assert (joined.batches, joined.record_count) == (4, ONE_BYTE)  # the next begins anew
+    for last_ms, batches in ((63, 4), (64, 2)):
+        joined = join([*in_time[:2], timed(32, 32, last_ms), timed(48, last_ms, last_ms)])
+        assert joined is not None
+        assert joined.batches == batches
+    assert join([timed(0, 5, 5), timed(16, 4, 5)]) is None  # a time before the first one's
+
+
 def damaged(batch: bytes) -> bytes:
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
@@ -135,8 +190,12 @@ def with_payload(offset: int, payload: bytes) -> bytes:
         pytest.param(with_payload(2, b"\x06\x01\x00\x00\x01"), id="a record with attributes"),
         pytest.param(with_payload(2, b"\x06\x00\x00\x00\x01\x00"), id="more than is counted"),
         pytest.param(
-            build_batch([record(offset) for offset in range(2, 7)], base_offset=2), id="of many"
+            build_batch(
+                [record(2 + place, 1_000 + 16 * place) for place in range(5)], base_offset=2
+            ),
+            id="of many, over 64 ms",
         ),
+        pytest.param(of_many(MAX_RECORDS_EACH + 1, 2), id="of very many"),
     ],
 )
 def test_what_cannot_be_joined_ends_it(other: bytes) -> None:
