@@ -34,7 +34,7 @@ from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
 from broker.security.first_users import add_first_users
-from broker.server import Bound, Server, bind
+from broker.server import Bound, Server, allow_many_files, bind
 from broker.starting import patiently
 from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
@@ -250,6 +250,7 @@ async def _set_when_cancelled(event: trio.Event) -> None:
 async def _run(
     config: BrokerConfig, stopping: trio.Event, task_status: trio.TaskStatus[Started]
 ) -> None:
+    allow_many_files()
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
     endpoints = _advertised(config, sockets)
     async with open_zookeeper(

@@ -81,7 +81,6 @@ class Server:
 
     async def serve(self, listeners: Sequence[Bound]) -> None:
         """Serve until cancelled."""
-        allow_many_files()
         async with trio.open_nursery() as nursery:
             for bound in listeners:
                 entrance = self._entrances[bound.listener.name]

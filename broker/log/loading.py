@@ -92,7 +92,9 @@ class _Loader:
         self._producers = self._snapshots.load(first, self._trusted_up_to(bases), self._now_ms)
         for slot, base in enumerate(bases):
             following = bases[slot + 1] if slot + 1 < len(bases) else None
-            if not self._open_segment(base, following):
+            is_whole = self._open_segment(base, following)
+            self._segments[-1].close()
+            if not is_whole:
                 self._delete_from(slot + 1, bases)
                 break
         end = self._end_offset(start)
@@ -101,6 +103,8 @@ class _Loader:
         self._bound_epochs(segments, start, end)
         self._catch_up(segments, end)
         recall_earlier(self._producers, segments)
+        for segment in segments:
+            segment.close()  # a broker has more of them than it may have files open
         return LoadedLog(
             segments=segments,
             log_start_offset=start,

@@ -115,9 +115,13 @@ class Segment:
         """Write buffered index entries; close the file if nobody used it since the last call."""
         self.spill()
         if not self._was_used:
-            self._file = None
-            self.transactions.rest()
+            self.close()
         self._was_used = False
+
+    def close(self) -> None:
+        """Close the file until somebody needs it again."""
+        self._file = None
+        self.transactions.rest()
 
     # -- writing ------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -37,6 +38,27 @@ def test_logs_come_back_with_everything(tmp_path: Path) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (7, 30)
     assert (log.topic_id, log.latest_leader_epoch) == (TOPIC_ID, 5)
     assert list(values_of(log)) == list(range(7, 30))
+    again.close()
+
+
+def test_more_segments_are_opened_than_files_may_be(tmp_path: Path) -> None:
+    """The system's usual limit is 1,024, which a broker of some hundred partitions has soon."""
+    manager = opened(tmp_path)
+    for index in range(40):
+        log = manager.create("t", index, topic_id=TOPIC_ID, config=SMALL, now_ms=NOW_MS)
+        for _ in range(5):
+            log.append(batch([b"v" * 200]), leader_epoch=5, now_ms=NOW_MS)
+        assert len(log.segment_bases) > 1
+    manager.close()
+    del manager, log
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = sum(1 for _ in Path("/proc/self/fd").iterdir()) + 20
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    try:
+        again = opened(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert {log.log_end_offset for log in again.logs.values()} == {5}
     again.close()
 
 
