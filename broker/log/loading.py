@@ -16,7 +16,7 @@ from broker.log.batch_walk import Placed
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.producer_snapshot import Snapshots, recall
-from broker.log.producer_state import ProducerTable
+from broker.log.producer_state import NO_PRODUCER_ID, ProducerTable
 from broker.log.recovery import Check, Damage, index_fault, rebuild, segment_bases
 from broker.log.results import RecoveryReport, StorageError
 from broker.log.segment import Segment
@@ -255,12 +255,33 @@ def recall_earlier(producers: ProducerTable, segments: SegmentList) -> None:
 
     A snapshot holds their last batches only. The table ends where the log does.
     """
-    if not len(producers):
-        return
+    if len(producers):
+        recall(producers, tail_of(segments))
+
+
+def tail_of(segments: SegmentList) -> list[BatchHeader]:
+    """Return the batches at a log's end, none where they cannot be read."""
     try:
-        recall(producers, [p.header for p in segments.tail(_RECALLED_BYTES)])
+        return [placed.header for placed in segments.tail(_RECALLED_BYTES)]
     except StorageError as fault:
         LOG.warning("%s; older batches of producers are not remembered", fault)
+        return []
+
+
+def writers_from(segments: SegmentList, offset: int) -> frozenset[int] | None:
+    """Return the producers of the batches that end at or behind `offset`.
+
+    None where one belongs to a transaction, or cannot be read.
+    """
+    found: set[int] = set()
+    try:
+        for placed in segments.walk_from(offset):
+            if placed.header.is_transactional or placed.header.is_control:
+                return None
+            found.add(placed.header.producer_id)
+    except StorageError:
+        return None
+    return frozenset(found - {NO_PRODUCER_ID})
 
 
 def _read_epochs(path: Path) -> LeaderEpochs:

@@ -1,6 +1,7 @@
 """One partition's log: append, read, truncate, roll, retention. Owns the files of one folder."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from broker.log import producer_state, retention
@@ -10,7 +11,7 @@ from broker.log.compaction import LastRecord
 from broker.log.config import LONG_MAX
 from broker.log.directory import LogDirectory
 from broker.log.flushing import PendingFlush
-from broker.log.loading import LoadedLog, Opening, load, recall_earlier
+from broker.log.loading import LoadedLog, Opening, load, recall_earlier, tail_of, writers_from
 from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
 from broker.log.results import (
@@ -214,18 +215,29 @@ class PartitionLog(ReadableLog):
         self.changes += 1
         with self._guard():
             self._directory.lower(self.name, offset)
+            writers = writers_from(self._segments, offset)
             self.log_end_offset = self._segments.truncate(offset)
             self._epochs.truncate_from(self.log_end_offset)
             self._snapshots.delete_above(self.log_end_offset)
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
-            first = self._segments.first.base_offset
-            self._producers = self._snapshots.load(first, self.log_end_offset, now_ms)
-            for placed in self._segments.walk_from(self._producers.end_offset):
-                self._producers.replay(placed.header, now_ms, placed.marker)
-            self._producers.end_offset = self.log_end_offset
-            recall_earlier(self._producers, self._segments)
+            self._cut_producers(writers, now_ms)
             self._directory.lower(self.name, self.log_end_offset)
+
+    def _cut_producers(self, writers: Collection[int] | None, now_ms: int) -> None:
+        """Bring what is known of producers back to the log's end; `writers` wrote what was cut.
+
+        Who did not stays as it was: to read it all anew takes seconds for a large segment.
+        """
+        end, tail = self.log_end_offset, partial(tail_of, self._segments)
+        if writers is not None and self._producers.cut(writers, end, tail):
+            return
+        first = self._segments.first.base_offset
+        self._producers = self._snapshots.load(first, end, now_ms)
+        for placed in self._segments.walk_from(self._producers.end_offset):
+            self._producers.replay(placed.header, now_ms, placed.marker)
+        self._producers.end_offset = end
+        recall_earlier(self._producers, self._segments)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything; the next record gets `offset`."""

@@ -12,8 +12,8 @@ ProducerStateManager and ProducerAppendInfo. Functions of values; `ProducerTable
     lower epoch                             INVALID_PRODUCER_EPOCH
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from broker.log.results import Origin, Refused
@@ -161,6 +161,17 @@ def advance(
     )
 
 
+def _told_by(headers: Iterable[BatchHeader], entry: ProducerEntry) -> ProducerEntry | None:
+    """Return what these batches, the last of a log, tell of a producer; None for nothing."""
+    told: ProducerEntry | None = None
+    for header in headers:
+        if header.producer_id == entry.producer_id:
+            if header.is_control or header.is_transactional:
+                return None
+            told = advance(told, header, header.base_offset, entry.seen_ms)
+    return told and replace(told, coordinator_epoch=entry.coordinator_epoch)
+
+
 class ProducerTable:
     """The producers of one log, up to `end_offset`, and which transactions are not yet decided."""
 
@@ -216,6 +227,33 @@ class ProducerTable:
             return None
         stable = self._open[0] if self._open else header.next_offset
         return AbortedTransaction(header.producer_id, before, header.base_offset, stable)
+
+    def cut(
+        self,
+        producer_ids: Iterable[int],
+        end_offset: int,
+        read_tail: Callable[[], Sequence[BatchHeader]],
+    ) -> bool:
+        """Forget what these producers wrote at or behind `end_offset`, outside of transactions.
+
+        `read_tail` gives the last batches that are left, for producers of which none is remembered.
+        False, and nothing is changed, where they do not tell: the last one may lie before them.
+        """
+        left: list[ProducerEntry] = []
+        tail: Sequence[BatchHeader] | None = None
+        for entry in filter(None, map(self._entries.get, producer_ids)):
+            kept = tuple(one for one in entry.batches if one.last_offset < end_offset)
+            if kept:
+                left.append(replace(entry, batches=kept, last_timestamp_ms=kept[-1].timestamp_ms))
+                continue
+            tail = read_tail() if tail is None else tail
+            told = _told_by(tail, entry)
+            if told is None:
+                return False
+            left.append(told)
+        self._entries |= {entry.producer_id: entry for entry in left}
+        self.end_offset = end_offset
+        return True
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have not written for that long and have no open transaction."""
