@@ -6,6 +6,7 @@ A file of a gigabyte keeps a disk busy for a while when it goes, and a topic has
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,9 @@ class PendingRemoval:
         """Remove it. Raises nothing: what went wrong is told by `finish`."""
         try:
             self._directory.refuse_if_offline()
-            shutil.rmtree(self._folder)
+            while self._folder.exists():
+                with suppress(FileNotFoundError):  # somebody else removes it as well
+                    shutil.rmtree(self._folder)
         except StorageError as failure:
             self._failure = failure
         except OSError as error:

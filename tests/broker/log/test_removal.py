@@ -1,6 +1,7 @@
 """Logs that are deleted together go without holding the broker up."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import cast
 
@@ -90,3 +91,28 @@ async def test_folders_of_deleted_logs_are_removed_by_who_may_wait(tmp_path: Pat
         pending.finish()
     assert not list((tmp_path / "logs").glob("*-delete"))
     again.logs.close()
+
+
+async def test_folders_that_somebody_else_removes_are_no_failed_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who needs the room at once does not wait until it is their turn."""
+    node = node_with_saved_logs(tmp_path)
+    await delete_all(node)
+    due = node.logs.tick(NOW_MS + MINUTE_MS)
+    first, second, *_ = sorted((tmp_path / "logs").glob("*-delete"))
+    shutil.rmtree(first)
+    rmdir = os.rmdir
+
+    def too_late(path: str, *, dir_fd: int | None = None) -> None:
+        monkeypatch.undo()
+        rmdir(path, dir_fd=dir_fd)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "rmdir", too_late)
+    for pending in due:
+        pending.run()
+        pending.finish()
+    assert not second.exists()
+    assert not node.logs.offline
+    node.logs.close()
