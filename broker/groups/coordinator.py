@@ -65,6 +65,8 @@ class GroupCoordinator:
         self._nursery: trio.Nursery | None = None
         self._sleeps_until_ms: float = math.inf
         self._earlier = trio.Event()
+        self._loading_turn = trio.Lock()
+        """Several at once would each take a slice of the loop between two turns of the others."""
 
     @property
     def settings(self) -> GroupSettings:
@@ -163,7 +165,8 @@ class GroupCoordinator:
         with seat.loading:
             while seat.shard is None:
                 try:
-                    shard = await load(partition, self._settings)
+                    async with self._loading_turn:
+                        shard = await load(partition, self._settings)
                 except NotLeader:
                     return  # on_resigned follows
                 except (StorageError, CorruptBatch, MalformedMessage) as fault:

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
 
+from broker.context import LedPartition
 from broker.fairness import AT_ONCE
-from broker.groups.loading import load
+from broker.groups.loading import READ_BYTES, load
 from broker.groups.records import batches
 from broker.groups.settings import GroupSettings
+from broker.replication.partition import Partition
 from tests.broker.groups.rig import TOPIC, WALL_MS, open_rig
 from wire.consumer_offsets import (
     GroupMember,
@@ -54,6 +57,52 @@ async def test_loading_many_positions_leaves_the_others_their_turn(tmp_path: Pat
             nursery.cancel_scope.cancel()
     assert [*shard.groups] == [key.group for key in keys]
     assert turns >= COUNT // AT_ONCE
+
+
+class Watched:
+    """One of several led partitions with the same log, which notes when it is read."""
+
+    def __init__(self, partition: Partition, index: int, reads: list[int]) -> None:
+        self._partition = partition
+        self.index = index
+        self._reads = reads
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._partition, name)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        self._reads.append(self.index)
+        return self._partition.read(offset, max_bytes)
+
+
+async def test_loading_many_partitions_takes_the_loop_no_more_often_than_one(
+    tmp_path: Path,
+) -> None:
+    """A dead coordinator leaves a dozen of them to each of the others, all at once."""
+    value = OffsetValue(offset=1, commit_timestamp_ms=WALL_MS, metadata="m" * 1000)
+    key = OffsetKey(group="g", topic=TOPIC, partition=0)
+    reads: list[int] = []
+    most = 0
+
+    async def take_turns() -> None:
+        nonlocal most
+        while True:
+            before = len(reads)
+            await trio.lowlevel.checkpoint()
+            most = max(most, len(reads) - before)
+
+    async with open_rig(tmp_path, is_led=False) as rig:
+        while rig.partition.log.size_bytes < 4 * READ_BYTES:
+            for batch, _ in batches([(key, value)], WALL_MS):
+                rig.partition.append_own(batch)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            for index in range(10):
+                rig.groups.on_leader(cast("LedPartition", Watched(rig.partition, index, reads)))
+            await rig.wait_loaded()
+            nursery.cancel_scope.cancel()
+    assert {*reads} == {*range(10)}
+    assert most <= 2
 
 
 @pytest.mark.parametrize(
