@@ -48,15 +48,20 @@ class _Part:
     """A sealed segment as it is read: kept readable whatever happens to the log."""
 
     segment: Segment
-    file: OpenFile = field(init=False)
+    _file: OpenFile | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.file = self.segment.file
+        self._file = self.segment.file
+
+    def close(self) -> None:
+        """Let go of the file, so that the disk does not have to remove it when this ends."""
+        self._file = None
 
     def batches(self) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Yield every batch. Raises StorageError where there is none, and OSError."""
-        window = Window(self.file, self.segment.size, _READ_BYTES)
-        for placed in walk_window(window, self.file, 0, self.segment.size):
+        assert self._file is not None, "read before it is replaced"
+        window = Window(self._file, self.segment.size, _READ_BYTES)
+        for placed in walk_window(window, self._file, 0, self.segment.size):
             header = placed.header
             yield header, window.view(placed.position, header.batch_bytes)
 
@@ -147,6 +152,8 @@ class Cleaning:
                 modified_ns = parts[-1].segment.path.stat().st_mtime_ns
                 yield partial(sync_cleaned, cleaned, modified_ns)
                 log.replace_segments([part.segment for part in parts], now_ms=self._now_ms)
+                for part in parts:
+                    part.close()
                 yield partial(sync_folder, log.folder)
         finally:
             cleaned.delete()

@@ -41,6 +41,8 @@ class LogDirectory:
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.cleaned: dict[TopicPartition, int] = {}
+        self.retired: list[Path] = []
+        """Files that no log needs any more, to be removed by who may wait for the disk."""
         self.was_clean = False
         self._lock = -1
         try:

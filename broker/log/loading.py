@@ -19,7 +19,7 @@ from broker.log.producer_snapshot import Snapshots, recall
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerTable
 from broker.log.recovery import Check, Damage, index_fault, rebuild, segment_bases
 from broker.log.results import RecoveryReport, StorageError
-from broker.log.segment import Segment
+from broker.log.segment import RETIRED, Segment
 from broker.log.segments import SegmentList, new_segment
 from broker.log.swapping import finish_swaps
 from broker.log.transactions import AbortedTransaction
@@ -29,7 +29,7 @@ LOG: Final = logging.getLogger(__name__)
 
 _RECALLED_BYTES: Final = 4 * 1024 * 1024
 """How much of the log's end is looked through for what producers wrote before their last batch."""
-_REMNANTS: Final = (".deleted", ".cleaned", ".tmp")
+_REMNANTS: Final = (RETIRED, ".cleaned", ".tmp")
 _OF_A_SEGMENT: Final = (".index", ".timeindex", ".txnindex")
 
 

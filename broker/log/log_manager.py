@@ -304,7 +304,7 @@ class LogManager:
         pending: list[PendingFlush | PendingRemoval] = []
         self._each(lambda log: pending.extend(log.flushes_due(now_ms)))
         self._tell_failures()
-        return [*pending, *self._gone.to_remove()]
+        return [*pending, *self._gone.to_remove(self._directories)]
 
     def _is_due(self, what: str, now_ms: int, interval_ms: int) -> bool:
         """Say whether the interval is over; the first time it only begins."""

@@ -244,7 +244,7 @@ class PartitionLog(ReadableLog):
         self.changes += 1
         with self._guard():
             self._directory.lower(self.name, offset)
-            self._segments.restart_at(offset, now_ms)
+            self._directory.retired += self._segments.restart_at(offset, now_ms)
             self._epochs.truncate_from(0)
             self._snapshots.keep(())
             self._producers = ProducerTable(end_offset=offset)
@@ -283,7 +283,7 @@ class PartitionLog(ReadableLog):
                 self._roll(self.log_end_offset, now_ms)
             if count:
                 self.changes += 1
-                self._segments.delete_oldest(count)
+                self._directory.retired += self._segments.retire_oldest(count)
                 first = self._segments.first.base_offset
                 self.log_start_offset = max(self.log_start_offset, first)
                 self._epochs.truncate_before(self.log_start_offset)
@@ -336,7 +336,8 @@ class PartitionLog(ReadableLog):
     def replace_segments(self, old: Sequence[Segment], *, now_ms: int) -> None:
         """Swap in the cleaned segment that was made of `old`, neighbours and none the active."""
         with self._guard():
-            new = swap_in(self.folder, old[0].base_offset, old, now_ms)
+            new, left = swap_in(self.folder, old[0].base_offset, old, now_ms)
+            self._directory.retired += left
             self._segments.replace(old, new)
             gone = {segment.base_offset for segment in old[1:]}
             self._snapshots.keep(known for known in self._snapshots.offsets if known not in gone)

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+RETIRED: Final = ".deleted"
+"""Behind the name of a file that is no part of the log any more: opening the log removes it."""
 
 _INT_MAX: Final = 2**31 - 1
 _REPAIR_INTERVAL_BYTES: Final = 4096
@@ -220,6 +223,14 @@ class Segment:
         self.index.delete()
         self.time_index.delete()
         self.transactions.delete()
+
+    def retire(self) -> Path:
+        """Take the segment out of the log; return the file that is left, to be removed beside."""
+        left = self.path.with_name(self.path.name + RETIRED)
+        with suppress(FileNotFoundError):  # somebody has removed it
+            self.path.rename(left)
+        self.delete()
+        return left
 
     # -- reading ------------------------------------------------------------------------------
 

@@ -108,19 +108,21 @@ class SegmentList:
             self.active.truncate(placed.position)
         return self.active.next_offset()
 
-    def restart_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything and begin a new segment at `offset`."""
+    def restart_at(self, offset: int, now_ms: int) -> list[Path]:
+        """Drop everything and begin a new segment at `offset`; return the files that are left."""
         self._hints.clear()
-        while self._segments:
-            self._segments.pop().delete()
+        left = [self._segments.pop().retire() for _ in range(len(self._segments))]
         self._segments.append(new_segment(self._folder, offset, now_ms))
+        return left
 
-    def delete_oldest(self, count: int) -> None:
-        """Delete that many segments from the old end, oldest first; never the active one."""
+    def retire_oldest(self, count: int) -> list[Path]:
+        """Take that many segments from the old end, oldest first; never the active one.
+
+        Return the files that are left of them.
+        """
         assert count < len(self._segments)
         self._hints.clear()
-        for _ in range(count):
-            self._segments.pop(0).delete()
+        return [self._segments.pop(0).retire() for _ in range(count)]
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         """Put one segment in the place of neighbours that begin where it does."""

@@ -36,17 +36,21 @@ def begin_cleaned(folder: Path, base_offset: int, now_ms: int) -> Segment:
     return Segment(folder, base_offset, now_ms, suffix=CLEANED)
 
 
-def swap_in(folder: Path, base_offset: int, old: Sequence[Segment], now_ms: int) -> Segment:
-    """Replace `old` segments by the cleaned one at that offset; return it. Raises OSError."""
+def swap_in(
+    folder: Path, base_offset: int, old: Sequence[Segment], now_ms: int
+) -> tuple[Segment, list[Path]]:
+    """Replace `old` segments by the cleaned one at that offset. Raises OSError.
+
+    Return it, and the files that are left of the others.
+    """
     for path in _files(folder, base_offset, CLEANED):
         path.rename(path.with_suffix(SWAP))
-    for segment in old:
-        segment.delete()
+    left = [segment.retire() for segment in old]
     for path in _files(folder, base_offset, SWAP):
         path.rename(path.with_suffix(""))
     segment = Segment(folder, base_offset, now_ms)
     segment.load_timestamps()
-    return segment
+    return segment, left
 
 
 def sync_cleaned(segment: Segment, modified_ns: int) -> None:

@@ -11,6 +11,7 @@ from broker.apis import stop_replica
 from broker.context import Call, Node
 from broker.log import checkpoints, removal
 from broker.log.results import TopicPartition
+from tests.broker.log.logs import opened, partition_of
 from tests.broker.rig import NOW_MS, LoneNode, batch, config
 from wire.errors import ErrorCode
 from wire.messages.stop_replica import (
@@ -116,3 +117,45 @@ async def test_folders_that_somebody_else_removes_are_no_failed_disk(
     assert not second.exists()
     assert not node.logs.offline
     node.logs.close()
+
+
+def test_a_log_that_begins_anew_leaves_its_segments_to_who_may_wait(tmp_path: Path) -> None:
+    """As a follower's that was away for longer than its leader keeps records."""
+    manager = opened(tmp_path)
+    log = partition_of(manager)
+    for _ in range(30):
+        log.append(batch(b"v" * 100), leader_epoch=1, now_ms=NOW_MS)
+    count = len(log.segment_bases)
+    log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
+    assert len(list(log.folder.glob("*.log.deleted"))) == count > 1
+    for pending in manager.tick(NOW_MS):
+        pending.run()
+        pending.finish()
+    assert not list(log.folder.glob("*.deleted"))
+    assert log.segment_bases == (100,)
+    manager.close()
+
+
+def test_segments_that_retention_takes_are_removed_by_who_may_wait(tmp_path: Path) -> None:
+    """A gigabyte takes a disk a while, and nobody is answered in the meantime."""
+    manager = opened(tmp_path)
+    log = partition_of(manager)
+    for _ in range(30):
+        log.append(batch(b"v" * 100), leader_epoch=1, now_ms=NOW_MS)
+    count = len(log.segment_bases) - 2
+    min(log.folder.glob("*.log")).unlink()  # by hand, as the disk was full
+    log.advance_log_start(log.segment_bases[-1])
+    manager.tick(NOW_MS)
+    due = manager.tick(NOW_MS + 5 * MINUTE_MS)
+    assert len(log.segment_bases) == 1
+    assert len(list(log.folder.glob("*.log.deleted"))) == count
+    assert len(list(log.folder.glob("*index"))) == 2
+    assert not manager.offline
+    for pending in due[:-1]:
+        pending.run()
+        pending.finish()
+    assert len(list(log.folder.glob("*.log.deleted"))) == 1
+    manager.abandon()
+    again = partition_of(opened(tmp_path))
+    assert not list(again.folder.glob("*.deleted"))
+    assert (again.log_start_offset, again.log_end_offset) == (log.log_start_offset, 30)

@@ -2,12 +2,15 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.log.cleaning import Cleaning
 from broker.log.partition_log import PartitionLog
+from broker.log.swapping import sync_folder
 from tests.broker.log.cleaning import COMPACTED, add, batches_left, clean
 from tests.broker.log.logs import NOW_MS, batch, marker, opened, partition_of
 from wire.record_batch import Record, iterate_records
@@ -101,6 +104,30 @@ def test_a_crash_anywhere_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             break
     assert survives > 10
     assert {"old", "new"} <= states
+
+
+def test_what_was_replaced_is_removed_by_who_may_wait(tmp_path: Path) -> None:
+    """Nor does the cleaning hold it open: the loop would remove it with the last descriptor."""
+    filled(tmp_path)
+    manager = opened(tmp_path, COMPACTED)
+    log = partition_of(manager, COMPACTED)
+    for number in range(20):
+        add(log, batch([b"v" * 10], keys=[b"%d" % (number % 7)]))
+    plan = log.cleanable(None, high_watermark=log.log_end_offset, now_ms=NOW_MS)
+    swapped = 0
+    for slow in Cleaning(log, plan, slots=100, now_ms=NOW_MS).steps():
+        if slow is not None:
+            slow()
+        if isinstance(slow, partial) and slow.func is sync_folder:
+            swapped += 1
+            links = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+            assert not [one for one in links if str(one.readlink()).endswith(".log.deleted")]
+    assert len(list(log.folder.glob("*.log.deleted"))) > swapped > 0
+    for pending in manager.tick(NOW_MS):
+        pending.run()
+        pending.finish()
+    assert not list(log.folder.glob("*.deleted"))
+    manager.close()
 
 
 def test_a_swap_that_was_half_renamed_is_completed(tmp_path: Path) -> None:
