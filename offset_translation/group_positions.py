@@ -52,7 +52,7 @@ def decide(
         return wanted
     if wanted.target_offset == current:
         return Leave.ALREADY_THERE
-    is_rewind = _was_rewound(position) and not _is_echo(
+    is_rewind = _was_rewound(position, wanted) and not _is_echo(
         offset_map, backward, position.source_offset, current
     )
     if wanted.target_offset < current and not is_rewind:
@@ -60,10 +60,13 @@ def decide(
     return wanted
 
 
-def _was_rewound(position: GroupPosition) -> bool:
-    """Whether the source group went back behind what was committed for it here."""
+def _was_rewound(position: GroupPosition, wanted: Position) -> bool:
+    """Whether the source group went back behind what was committed for it here.
+
+    That is never behind the oldest piece, however long before it the group stands still.
+    """
     applied = position.applied_source_offset
-    return applied is not None and position.source_offset < applied
+    return applied is not None and max(position.source_offset, wanted.source_offset) < applied
 
 
 def _is_echo(

@@ -144,3 +144,18 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
         partition.move(PartitionState.POSITIONING, 3)
         partition.go_on(Cursor(10, 10, 0), 4)
         assert sync._due() == {"g": {("orders", 0)}}
+
+
+async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_target_by_itself() -> (
+    None
+):
+    async with sync_of(told=3, on_target=-1) as (sync, flow, fake):
+        flow.partitions["orders", 0].offset_map = OffsetMap.from_starts([(100, 0)], 10)
+        del sync._log.applied["g", "orders", 0]
+        sync.groups._learn("g", ("orders", 0), SourcePosition(40, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 0
+        fake.offsets["g"]["orders", 0] = 7
+        sync.groups._learn("g", ("orders", 0), SourcePosition(40, "looked at again"))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 7

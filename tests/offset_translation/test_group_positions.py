@@ -51,6 +51,23 @@ def test_a_group_that_was_rewound_on_the_source_is_rewound() -> None:
     assert decide(MIRRORED, seen, group_is_idle=True) == exact(110, 10)
 
 
+@pytest.mark.parametrize("source_offset", [-1, 40])
+def test_a_group_whose_position_the_source_has_deleted_is_not_pulled_back_again_and_again(
+    source_offset: int,
+) -> None:
+    """It goes on at the target by itself, from the oldest record that there was."""
+    oldest = decide(MIRRORED, position(source_offset), group_is_idle=True)
+    assert oldest == Position(source_offset=100, target_offset=0, is_exact=False)
+    seen = position(source_offset, applied=100, target=70)
+    assert decide(MIRRORED, seen, group_is_idle=True) is Leave.TARGET_IS_AHEAD
+
+
+def test_a_group_that_is_rewound_to_what_the_source_has_deleted_is_rewound_once() -> None:
+    seen = position(40, applied=170, target=60)
+    oldest = Position(source_offset=100, target_offset=0, is_exact=False)
+    assert decide(MIRRORED, seen, group_is_idle=True) == oldest
+
+
 @pytest.mark.parametrize("lag", [0.5, 5.5, 50.5])
 @pytest.mark.parametrize("reset_to", [0, 1, 700, 1000, 1999])
 def test_a_reset_where_both_sites_are_written_to_is_not_carried_to_and_fro(
