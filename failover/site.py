@@ -7,6 +7,7 @@ from uuid import UUID
 
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
+from wire.messages.list_groups import ListedGroup
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import (
     READ_COMMITTED,
@@ -26,6 +27,9 @@ CLIENT_ID: Final = "failover"
 REQUEST_TIMEOUT_MS: Final = 5_000
 LATEST: Final = -1
 EARLIEST: Final = -2
+SHARE: Final = "share"
+WITHOUT_MEMBERS: Final = frozenset({"", "empty", "dead"})
+"""States of groups without members (KIP-518); what brokers before 2.6 say, too."""
 
 
 class SiteUnclear(NetworkFault):
@@ -113,12 +117,23 @@ class Site:
         return position == stop
 
     async def members(self, groups: PatternSet) -> dict[str, int]:
-        """Return how many members each group has that the patterns choose."""
-        names = [name for name in await list_groups(self.cluster) if groups.matches(name)]
-        if not names:
+        """Return how many members each group has that the patterns choose, at the least.
+
+        Of a group of a newer protocol (KIP-848) only its state tells whether there are any: asked
+        to describe it, brokers say that it is dead. Without share groups, which have no positions.
+        """
+        listed = {
+            name: one
+            for name, one in sorted((await list_groups(self.cluster)).items())
+            if groups.matches(name) and one.group_type.casefold() != SHARE
+        }
+        if not listed:
             return {}
-        described = await describe_groups(self.cluster, names)
-        return {name: len(group.members) for name, group in sorted(described.items())}
+        described = await describe_groups(self.cluster, listed)
+        return {
+            name: max(len(described[name].members), int(_has_members(one)))
+            for name, one in listed.items()
+        }
 
     async def _offsets(
         self, places: Iterable[Place], timestamp: int, isolation_level: int = 0
@@ -137,6 +152,11 @@ class Site:
                 raise SiteUnclear(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
             found[place] = answer
         return found
+
+
+def _has_members(listed: ListedGroup) -> bool:
+    """Tell whether the coordinator says of a group that somebody is in it."""
+    return listed.group_state.casefold() not in WITHOUT_MEMBERS
 
 
 def brief(fault: Exception) -> str:

@@ -1,0 +1,48 @@
+"""What a promotion sees of a cluster."""
+
+import re
+
+from failover.groups import wait_left
+from failover.site import Site
+from runtime.config import PatternSet
+from tests.doubles.fake_cluster import run_fake_cluster
+from wire.headers import RequestHeader
+from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from wire.net import open_cluster
+
+EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+GROUPS = (
+    ListedGroup(group_id="old", protocol_type="consumer"),
+    ListedGroup(
+        group_id="left", protocol_type="consumer", group_state="Empty", group_type="Classic"
+    ),
+    ListedGroup(
+        group_id="at work", protocol_type="consumer", group_state="Stable", group_type="Consumer"
+    ),
+    ListedGroup(
+        group_id="gone", protocol_type="consumer", group_state="Empty", group_type="consumer"
+    ),
+    ListedGroup(group_id="flows", protocol_type="", group_state="NotReady", group_type="Streams"),
+    ListedGroup(group_id="shares", protocol_type="share", group_state="Stable", group_type="share"),
+)
+"""As Apache Kafka 4 lists them; DescribeGroups knows none of those of newer types."""
+
+
+async def test_a_group_of_a_newer_protocol_has_members_until_it_is_empty() -> None:
+    async with run_fake_cluster() as fake:
+
+        async def list_groups(_: RequestHeader, __: ListGroupsRequest) -> ListGroupsResponse:
+            return ListGroupsResponse(error_code=0, groups=GROUPS)
+
+        fake.brokers[0].scripts[ListGroupsRequest.API_KEY] = list_groups
+        async with open_cluster(fake.bootstrap, client_id="failover") as opened:
+            site = Site(name="dc1", cluster=opened)
+            assert await site.members(EVERYTHING) == {
+                "at work": 1,
+                "flows": 1,
+                "gone": 0,
+                "left": 0,
+                "old": 0,
+            }
+            facts = await wait_left(site, EVERYTHING, timeout_ms=100)
+            assert facts["still_members"] == {"at work": 1, "flows": 1}
