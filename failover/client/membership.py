@@ -310,7 +310,9 @@ class Membership:
 
     def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         gone = {(partition.topic, partition.partition) for partition in partitions}
-        self._buffered = [m for m in self._buffered if place_of(m) not in gone]
+        self._buffered = [
+            m for m in self._buffered if m.error() is not None or place_of(m) not in gone
+        ]
         if self._is_leaving:
             return  # what was owned at the end is what is carried to the next site
         self._owned -= gone

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from failover.client import consumer as module
 from failover.client import membership
 from failover.client.consumer import SiteConsumer
+from failover.client.faults import code_of
 from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
 from tests.failover.client.watching import Watch
@@ -30,8 +31,9 @@ class FakeConsumer:
         self._next = self.begin[self._address]
         self._waiting: list[list[TopicPartition]] = []
 
-    def subscribe(self, _: list[str], *, on_assign: Callable[..., None], **__: Any) -> None:
+    def subscribe(self, _: list[str], *, on_assign: Callable[..., None], **others: Any) -> None:
         self._on_assign: Callable[..., None] | None = on_assign
+        self._on_lost: Callable[..., None] = others["on_lost"]
 
     def assign(self, _: list[TopicPartition]) -> None: ...
 
@@ -44,9 +46,10 @@ class FakeConsumer:
         begin, self._next = self._next, self._next + count
         return [_message(offset) for offset in range(begin, self._next)]
 
-    def poll(self, _: float) -> None:
+    def poll(self, _: float) -> Message | None:
         while self._waiting:
             self._on_commit(None, self._waiting.pop(0))
+        return None
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> None:
         assert asynchronous
@@ -191,3 +194,34 @@ def test_closing_commits_everything_that_was_delivered(configuration: Configurat
 
     run(configuration, application)
     assert FakeConsumer.committed == [("a:1", 902)]
+
+
+class Overdue(FakeConsumer):
+    """Has not been asked for too long: at the next commit it hears so, and has lost all."""
+
+    has_told = False
+
+    def poll(self, _: float) -> Message | None:
+        if not self.has_told:
+            self.has_told = True
+            fields: dict[str, Any] = {"error": KafkaError(KafkaError._MAX_POLL_EXCEEDED)}
+            return Message(**fields)
+        self._on_lost(self, [TopicPartition("t", 0)])
+        self._on_commit(KafkaError(KafkaError.UNKNOWN_MEMBER_ID), self._waiting.pop())
+        return None
+
+
+def test_an_error_of_no_partition_outlives_the_loss_of_partitions(
+    configuration: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "Consumer", Overdue)
+    settings = {"enable.auto.commit": False}
+    consumer = SiteConsumer(configuration, "g", ["t"], consumer_config=settings)
+    message = poll(consumer)
+    with pytest.raises(KafkaException) as refused:
+        consumer.commit(message, asynchronous=False)
+    assert code_of(refused.value) == KafkaError.UNKNOWN_MEMBER_ID
+    assert consumer.assignment() == []
+    error = poll(consumer).error()
+    assert error is not None
+    assert error.code() == KafkaError._MAX_POLL_EXCEEDED
