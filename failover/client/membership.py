@@ -45,9 +45,10 @@ class Terms:
 
     @property
     def is_cooperative(self) -> bool:
-        """Tell whether partitions come and go one by one."""
+        """Tell whether partitions come and go one by one, as by the newer protocol (KIP-848)."""
+        protocol = str(self.settings.get("group.protocol", ""))
         strategy = str(self.settings.get("partition.assignment.strategy", ""))
-        return strategy == "cooperative-sticky"
+        return protocol.casefold() == "consumer" or strategy == "cooperative-sticky"
 
 
 class Membership:

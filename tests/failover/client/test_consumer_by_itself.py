@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,30 @@ def test_closing_commits_everything_that_was_delivered(configuration: Configurat
 
     run(configuration, application)
     assert FakeConsumer.committed == [("a:1", 902)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "way"),
+    [
+        ({}, "assign"),
+        ({"group.protocol": "classic"}, "assign"),
+        ({"partition.assignment.strategy": "cooperative-sticky"}, "incremental_assign"),
+        ({"group.protocol": "Consumer"}, "incremental_assign"),
+    ],
+)
+def test_partitions_are_taken_the_way_that_the_group_gives_them(
+    configuration: Configuration,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    way: str,
+) -> None:
+    """By the newer protocol librdkafka takes no whole assignment."""
+    taken: list[str] = []
+    for name in ("assign", "incremental_assign"):
+        take = partial(lambda name, *_: taken.append(name), name)
+        monkeypatch.setattr(FakeConsumer, name, take, raising=False)
+    poll(SiteConsumer(configuration, "g", ["t"], consumer_config=settings))
+    assert taken == [way]
 
 
 class Overdue(FakeConsumer):
