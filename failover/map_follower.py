@@ -20,7 +20,14 @@ from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.operations import append, read_partition
-from wire.record_batch import Record, build_batch, iterate_records
+from wire.record_batch import (
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    build_batch,
+    crc_is_valid,
+    iterate_records,
+)
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -77,7 +84,7 @@ class MapFollower:
         """Read the target's ends, then what is new in the map.
 
         Without `places` all that the map knows. Raises NetworkFault, LogUnavailable when an end is
-        not told, SiteUnclear when the map contradicts itself.
+        not told, SiteUnclear when the map contradicts itself or is damaged.
         """
         if places is None:
             await self._read()
@@ -124,15 +131,25 @@ class MapFollower:
         if end <= self._next:
             return
         batches = read_partition(cluster, self._topic, 0, self._next, end)
-        async for header, batch in batches:
-            if not header.is_control:
-                for record in iterate_records(batch):
-                    if record.offset >= self._next:
-                        self._state.replay(record.key, record.value)
-            self._next = header.next_offset
+        try:
+            async for header, batch in batches:
+                self._replay(header, batch)
+                self._next = header.next_offset
+        except CorruptBatch as corrupt:
+            where = f"{self._target.name} {self._topic}-0"
+            raise SiteUnclear(f"{where}: damaged batch at {self._next}: {corrupt}") from corrupt
         # What others have written there the mirror counts; here it says nothing.
         if self._state.contradictions:
             raise SiteUnclear(f"{self._target.name} {self._topic}: {self._state.contradictions[0]}")
+
+    def _replay(self, header: BatchHeader, batch: memoryview) -> None:
+        """Take a batch over, from the next record on; raises CorruptBatch."""
+        if not crc_is_valid(batch):
+            raise CorruptBatch(0, "wrong checksum")
+        if not header.is_control:
+            for record in iterate_records(batch):
+                if record.offset >= self._next:
+                    self._state.replay(record.key, record.value)
 
     async def _append(self, records: Sequence[KeyValue]) -> None:
         stamp = now_ms()

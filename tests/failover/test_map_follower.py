@@ -8,7 +8,7 @@ import pytest
 from failover.drain import SourceLogs, wait_drained
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
-from failover.site import LogUnavailable, Site
+from failover.site import LogUnavailable, Site, SiteUnclear
 from offset_translation.map_records import map_topic_name, piece_start
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.net import open_cluster
@@ -16,6 +16,8 @@ from wire.record_batch import Record, build_batch
 
 ORDERS = ("orders", 0)
 MAP = map_topic_name("dc1")
+RECORDS_AT = 61
+"""Where a batch's records begin."""
 
 
 def fill(partition: FakePartition, *records: Record) -> None:
@@ -57,6 +59,23 @@ async def test_a_log_that_does_not_exist_is_empty() -> None:
         assert (follower.mirrored_end(ORDERS), follower.writing_end(ORDERS)) == (0, 0)
         del cluster.topics[MAP]
         await follower.refresh([ORDERS])
+
+
+@pytest.mark.parametrize("byte", [RECORDS_AT, -2], ids=["framing", "a piece's start"])
+async def test_a_damaged_map_is_named_and_nothing_is_taken_from_it(byte: int) -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        [batch] = cluster.topics[MAP].partitions[0].batches
+        damaged = bytearray(batch)
+        damaged[byte] ^= 4
+        cluster.topics[MAP].partitions[0].batches = [bytes(damaged)]
+        follower = MapFollower(site, "dc1")
+        told = f"^dc2 {MAP}-0: damaged batch at 0: "
+        with pytest.raises(SiteUnclear, match=told):
+            await follower.refresh([ORDERS])
+        assert follower.places == ()
+        cluster.topics[MAP].partitions[0].batches = [batch]
+        await follower.refresh([ORDERS])
+        assert follower.mirrored_end(ORDERS) == 7
 
 
 async def test_a_drain_asks_a_log_that_cannot_tell_again_until_its_time_is_over() -> None:
