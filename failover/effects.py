@@ -153,16 +153,18 @@ class PromotionEffects:
         )
 
     async def _groups_move(self, journal: Journal) -> Outcome:
-        places = _places(journal)
+        places = frozenset(_places(journal))
         await self.follower.refresh(places)
         await self.backward.refresh(places)
+        # Of what does not move nobody has asked how far it is mirrored.
+        forward = {place: one for place, one in self.follower.maps.items() if place in places}
         bounded = {place: self.backward.bounded(place) for place in places}
         return Outcome(
             facts=await move_groups(
                 self.source,
                 self.target,
                 self.flow.groups,
-                BothMaps(forward=self.follower.maps, backward=bounded),
+                BothMaps(forward=forward, backward=bounded),
                 room=_room_for_groups(journal),
             )
         )
