@@ -10,7 +10,13 @@ from failover.journal import Facts
 from failover.site import Place
 from failover.store import Superseded
 from runtime.config import FlowConfig
-from runtime.witness import FlowCommand, WitnessPaths, WorkerInfo, assigned_places
+from runtime.witness import (
+    FlowCommand,
+    WitnessGarbled,
+    WitnessPaths,
+    WorkerInfo,
+    assigned_places,
+)
 from runtime.zookeeper import (
     BadVersion,
     Check,
@@ -84,7 +90,7 @@ class FlowControl:
         if patience.cancelled_caught:
             raise StepFailed(
                 f"the flow {self._name} did not stop within {timeout_ms / 1000:g} s"
-                f" (it has acknowledged {await self.acknowledged()})"
+                f" (it has acknowledged {_obeyed(await self._zookeeper.get(self._acknowledged))})"
             )
         return {"flow": outcome}
 
@@ -106,7 +112,7 @@ class FlowControl:
     async def _wait_acknowledged(self, order: FlowCommand) -> None:
         async with self._zookeeper.watch_data(self._acknowledged) as values:
             async for node in values:
-                if _command(node) == order:
+                if _obeyed(node) == order:
                     return
 
     async def _wait_no_worker(self) -> None:
@@ -123,3 +129,11 @@ class FlowControl:
 
 def _command(node: Node | None) -> FlowCommand | None:
     return None if node is None else FlowCommand.decode(node.data)
+
+
+def _obeyed(node: Node | None) -> FlowCommand | None:
+    """Return what a daemon has obeyed; what makes no sense is nothing, and it writes over that."""
+    try:
+        return _command(node)
+    except WitnessGarbled:
+        return None

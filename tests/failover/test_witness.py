@@ -189,6 +189,21 @@ async def test_a_flow_is_stopped_when_its_daemon_says_so(empty_zookeeper: str) -
         assert await control.command() == FlowCommand(epoch=2, run=True)
 
 
+async def test_what_a_flow_has_obeyed_may_make_no_sense_until_its_daemon_writes_over_it(
+    empty_zookeeper: str,
+) -> None:
+    async with open_witness(empty_zookeeper) as there:
+        await run_worker(there.zookeeper)
+        claim = await journal_of(there.zookeeper)
+        acknowledged = PATHS.acknowledged("dc1", "dc2")
+        await there.zookeeper.create(acknowledged, b"garbled")
+        control = FlowControl(there.zookeeper, PATHS, FLOW)
+        with pytest.raises(StepFailed, match=r"did not stop .*\(it has acknowledged None\)"):
+            await control.stop(1, 200, claim)
+        await there.zookeeper.set(acknowledged, FlowCommand(epoch=2, run=False).encode())
+        assert await control.stop(2, 5_000, claim) == {"flow": "settled"}
+
+
 async def test_a_flow_whose_daemon_dies_is_stopped_by_that(empty_zookeeper: str) -> None:
     async with open_witness(empty_zookeeper) as there:
         worker = await run_worker(there.zookeeper)
