@@ -49,8 +49,12 @@ class Handover:
 
 
 def group_path(root: str, group_id: str) -> str:
-    """Return the parent of a group's members in the witness."""
-    return f"{root}/groups/{quote(group_id, safe='')}"
+    """Return the parent of a group's members in the witness.
+
+    A name of dots alone is quoted as well: ZooKeeper takes none of those.
+    """
+    quoted = quote(group_id, safe="")
+    return f"{root}/groups/{quoted if quoted.strip('.') else quoted.replace('.', '%2E')}"
 
 
 def is_complete(handovers: Iterable[Handover], epoch: int) -> bool:

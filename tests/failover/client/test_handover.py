@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kazoo.protocol.paths import normpath
 
 from failover.client.carried import Carried
 from failover.client.handover import Handover, HandoverGarbled, group_path, is_complete, merge
@@ -59,3 +60,9 @@ def test_a_member_that_has_not_told_for_this_epoch_is_waited_for() -> None:
 
 def test_a_group_of_any_name_has_one_node() -> None:
     assert group_path("/kafka-dr", "a/b ü") == "/kafka-dr/groups/a%2Fb%20%C3%BC"
+
+
+@pytest.mark.parametrize(("group", "node"), [(".", "%2E"), ("..", "%2E%2E"), ("a.b", "a.b")])
+def test_a_group_whose_name_zookeeper_would_not_take_has_one_too(group: str, node: str) -> None:
+    assert group_path("/kafka-dr", group) == f"/kafka-dr/groups/{node}"
+    assert normpath(group_path("/kafka-dr", group)) == f"/kafka-dr/groups/{node}"
