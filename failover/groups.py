@@ -1,9 +1,9 @@
 """Move consumer groups: wait until they have left the source, then commit where they go on."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 
@@ -13,18 +13,26 @@ from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
+from wire.net import NetworkFault
 from wire.net.operations import (
     GroupOffset,
     commit_group_offsets,
+    commit_offsets_of,
     describe_groups,
     fetch_group_offsets,
+    fetch_offsets_of,
 )
 
 V = TypeVar("V", bound=JsonValue)
+Found: TypeAlias = Mapping[Place, GroupOffset]
+Commits: TypeAlias = Mapping[Place, tuple[int, str]]
+Codes: TypeAlias = Mapping[Place, ErrorCode]
 
 GROUPS_POLL_S: Final = 0.05
 POSITIONS_LISTED: Final = 5_000
 """So many positions are written out in the journal; those of more groups are only counted."""
+GROUPS_AT_ONCE: Final = 500
+"""Nobody may write meanwhile, so groups are not asked for one after the other."""
 MAX_METADATA_BYTES: Final = 32_767
 """What a request has room for, where the target takes only older versions of it."""
 GROUPS_BYTES: Final = 100_000
@@ -135,16 +143,17 @@ async def move_groups(
     left: dict[str, str] = {}
     committed = counted = 0
     described = await describe_groups(target.cluster, list(names)) if names else {}
-    for name in names:
-        is_idle = name not in described or not described[name].members
-        moved = await _move(source, target, name, maps, is_idle=is_idle)
-        committed += len(moved.committed)
-        counted += len(moved.positions)
-        if counted <= POSITIONS_LISTED:
-            listed[name] = by_topic(moved.positions)
-        if moved.left:
-            (topic, partition), why = next(iter(moved.left.items()))
-            left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
+    idle = {name for name in names if name not in described or not described[name].members}
+    for first in range(0, len(names), GROUPS_AT_ONCE):
+        some = [*names][first : first + GROUPS_AT_ONCE]
+        for name, moved in (await _move(source, target, some, maps, idle=idle)).items():
+            committed += len(moved.committed)
+            counted += len(moved.positions)
+            if counted <= POSITIONS_LISTED:
+                listed[name] = by_topic(moved.positions)
+            if moved.left:
+                (topic, partition), why = next(iter(moved.left.items()))
+                left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
     named = fitting(left, room // 4)
     return {
         "groups": len(names),
@@ -155,45 +164,72 @@ async def move_groups(
     }
 
 
-async def _move(source: Site, target: Site, group: str, maps: BothMaps, *, is_idle: bool) -> Moved:
-    there = await fetch_group_offsets(source.cluster, group)
-    moved = choose(maps, there, await fetch_group_offsets(target.cluster, group), is_idle=is_idle)
-    if not moved.committed:
-        return moved
-    metadata = {place: there[place].metadata for place in moved.committed}
-    refused = _refused((await _commit(target, group, moved.committed, metadata)).items())
-    if not refused:
-        return moved
+async def _move(
+    source: Site, target: Site, groups: Sequence[str], maps: BothMaps, *, idle: Set[str]
+) -> dict[str, Moved]:
+    there = await _positions(source, groups)
+    here = await _positions(target, groups)
+    chosen = {
+        group: choose(maps, there[group], here[group], is_idle=group in idle) for group in groups
+    }
+    answers = await _commit(
+        target,
+        {
+            group: {
+                place: (at, there[group][place].metadata) for place, at in one.committed.items()
+            }
+            for group, one in chosen.items()
+            if one.committed
+        },
+    )
+    return {group: _as_answered(one, answers.get(group, {})) for group, one in chosen.items()}
+
+
+async def _positions(site: Site, groups: Sequence[str]) -> dict[str, Found]:
+    """Return what groups have stored; who was not told of in one question is asked for again."""
+    found = await fetch_offsets_of(site.cluster, groups)
+    return {
+        group: await fetch_group_offsets(site.cluster, group)
+        if isinstance(one := found[group], NetworkFault)
+        else one
+        for group in groups
+    }
+
+
+async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Codes]:
+    """Commit with what groups have stored beside; without that where it is too much.
+
+    The position counts. Return what came of each.
+    """
+    if not commits:
+        return {}
+    told = {
+        group: {
+            place: (at, text if len(text.encode()) <= MAX_METADATA_BYTES else "")
+            for place, (at, text) in positions.items()
+        }
+        for group, positions in commits.items()
+    }
+    answers: dict[str, Codes] = {}
+    for group, answer in (await commit_offsets_of(target.cluster, told)).items():
+        codes = answer
+        if isinstance(codes, NetworkFault):
+            codes = await commit_group_offsets(target.cluster, group, told[group])
+        bare = {
+            place: (told[group][place][0], "")
+            for place, code in codes.items()
+            if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+        }
+        again = await commit_group_offsets(target.cluster, group, bare) if bare else {}
+        answers[group] = {**codes, **again}
+    return answers
+
+
+def _as_answered(moved: Moved, answers: Codes) -> Moved:
+    """Return what has become of a group whose commits were answered so."""
+    refused = {place: code.name for place, code in answers.items() if code is not ErrorCode.NONE}
     return Moved(
         positions={place: at for place, at in moved.positions.items() if place not in refused},
         committed={place: at for place, at in moved.committed.items() if place not in refused},
         left={**moved.left, **refused},
     )
-
-
-async def _commit(
-    target: Site, group: str, offsets: Mapping[Place, int], metadata: Mapping[Place, str]
-) -> dict[Place, ErrorCode]:
-    """Commit with what the group has stored beside; without that where it is too much.
-
-    The position counts. Return what came of each.
-    """
-    told = {
-        place: text if len(text.encode()) <= MAX_METADATA_BYTES else ""
-        for place, text in metadata.items()
-    }
-    answers = await commit_group_offsets(
-        target.cluster, group, {place: (at, told[place]) for place, at in offsets.items()}
-    )
-    bare = {
-        place: (offsets[place], "")
-        for place, code in answers.items()
-        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
-    }
-    return (
-        {**answers, **await commit_group_offsets(target.cluster, group, bare)} if bare else answers
-    )
-
-
-def _refused(answers: Iterable[tuple[Place, ErrorCode]]) -> dict[Place, str]:
-    return {place: code.name for place, code in answers if code is not ErrorCode.NONE}

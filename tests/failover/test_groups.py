@@ -2,6 +2,7 @@
 """What the journal says of groups has an end, however many there are."""
 
 import json
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
@@ -52,8 +53,10 @@ async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
     async def describe(*_: object) -> dict[str, object]:
         return {}
 
-    async def move(*_: object, **__: object) -> Moved:
-        return Moved(left={("orders", 0): "busy"})
+    async def move(
+        _: Site, __: Site, groups: Sequence[str], *___: object, **____: object
+    ) -> dict[str, Moved]:
+        return dict.fromkeys(groups, Moved(left={("orders", 0): "busy"}))
 
     monkeypatch.setattr(failover.groups, "describe_groups", describe)
     monkeypatch.setattr(failover.groups, "_move", move)
