@@ -108,10 +108,10 @@ class PromotionEffects:
 
     async def _preflight(self, journal: Journal) -> Outcome:
         if journal.kind is PromotionKind.PLANNED:
-            places = await self.source.places(self.flow.topics)
+            places = await self.source.places(self.flow)
             await self.source.ends(places)
         else:
-            places = await self.target.places(self.flow.topics)
+            places = await self.target.places(self.flow)
         if not places:
             raise StepFailed(f"no topic of the flow {self.flow.name} is there, so nothing moves")
         # A promotion that this one replaces may have opened the target already.
@@ -129,7 +129,7 @@ class PromotionEffects:
         except WitnessGarbled as fault:
             _LOG.warning("what the mirror knew of the lost source is not known: %s", fault)
             return {}
-        lost = sorted(place for place in known - set(places) if self.flow.topics.matches(place[0]))
+        lost = sorted(place for place in known - set(places) if self.flow.moves(place[0]))
         return fitting(_counted(lost), GROUPS_BYTES)
 
     # --- the two clients' sides of it ------------------------------------------------------------
@@ -196,7 +196,7 @@ class PromotionEffects:
         """
         moved = {topic for topic, _ in _places(journal)}
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
-        found = await self.source.places(self.flow.topics)
+        found = await self.source.places(self.flow)
         while True:
             if not closed or not set(found) <= set(closed):
                 topics = tuple(sorted(moved | {topic for topic, _ in found}))
@@ -206,7 +206,7 @@ class PromotionEffects:
                 await wait_holds(self.source.cluster, found)
             except FenceDoesNotHold as fault:
                 raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
-            closed, found = found, await self.source.places(self.flow.topics)
+            closed, found = found, await self.source.places(self.flow)
             if set(found) <= set(closed):
                 return found
 

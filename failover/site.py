@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from runtime.config import PatternSet
+from runtime.config import FlowConfig, PatternSet
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
 from wire.net import Cluster, NetworkFault
@@ -47,14 +47,14 @@ class Site:
     name: str
     cluster: Cluster
 
-    async def places(self, topics: PatternSet) -> tuple[Place, ...]:
-        """Return every partition of the topics that the patterns choose, in order."""
+    async def places(self, flow: FlowConfig) -> tuple[Place, ...]:
+        """Return every partition of the topics that a flow moves, in order."""
         view = await self.cluster.metadata(refresh=True)
         return tuple(
             sorted(
                 (topic.name, partition)
                 for topic in view.topics.values()
-                if not topic.is_internal and topics.matches(topic.name)
+                if not topic.is_internal and flow.moves(topic.name)
                 for partition in topic.partitions
             )
         )

@@ -128,7 +128,7 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
     fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
-            ends = await site.ends(await site.places(flow.topics))
+            ends = await site.ends(await site.places(flow))
             groups = await site.members(flow.groups)
         except NetworkFault as error:
             fault = brief(error)

@@ -144,7 +144,7 @@ async def _ask(
         try:
             async with open_site(cluster) as site:
                 fence = await read_fence(site.cluster)
-                taken = {topic for flow in flows for topic, _ in await site.places(flow.topics)}
+                taken = {topic for flow in flows for topic, _ in await site.places(flow)}
         except NetworkFault as error:
             fault = brief(error)
         else:

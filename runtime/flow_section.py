@@ -195,11 +195,15 @@ class FlowConfig:
             and not names.is_cycle(topic)
         )
 
-    def is_heartbeats(self, topic: str) -> bool:
-        """Whether it is mirrored as MirrorMaker's heartbeats, whatever the patterns say.
+    def moves(self, topic: str) -> bool:
+        """Whether a promotion moves a topic, and an audit compares it, by its name.
 
-        A promotion and an audit do not see them: on the target they have another name.
+        All that is mirrored but heartbeats: on the target they have another name.
         """
+        return self.mirrors(topic) and not self.is_heartbeats(topic)
+
+    def is_heartbeats(self, topic: str) -> bool:
+        """Whether it is mirrored as MirrorMaker's heartbeats, whatever the patterns say."""
         return self.mirrormaker.heartbeats and self.names.is_heartbeats(topic)
 
     @property

@@ -50,7 +50,7 @@ class TopicFilter:
 
     def matches(self, topic: str) -> bool:
         """Return whether the topic is audited."""
-        return self.flow.topics.matches(topic) and (not self.only or topic in self.only)
+        return self.flow.moves(topic) and (not self.only or topic in self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,23 @@ async def test_a_topic_made_since_the_preflight_is_closed_and_moves(tmp_path: Pa
         journal = await there.run(begun(), StepName.FENCE)
         assert there.source.topics == ("o-new", "orders")
         assert _places(journal) == (("o-new", 0), ("orders", 0))
+
+
+async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: Path) -> None:
+    """Patterns of one's own take the place of those that leave internal topics out by default."""
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        for name in ("orders", "orders-scratch", "dc2.offset-map.internal", ".hidden", "__state"):
+            source.create_topic(name, 0).partitions[0].end = 3
+        fenced = FencedCluster(source)
+        for cluster in (fenced, FencedCluster(target)):
+            cluster.serve()
+        own = '.*"], exclude: [".*-scratch'
+        async with effects_between(tmp_path, source, target, own) as effects:
+            there = Stage(fenced, effects)
+            journal = await there.run(replace(begun(), steps=()), StepName.PREFLIGHT)
+            journal = await there.run(journal, StepName.FENCE)
+            assert fenced.topics == ("orders",)
+            assert _places(journal) == (("orders", 0),)
 
 
 async def test_a_topic_made_while_the_fence_is_tried_is_closed_and_moves(tmp_path: Path) -> None:

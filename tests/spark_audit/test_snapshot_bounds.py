@@ -86,12 +86,14 @@ def _hide(cluster: FakeCluster, hidden: str) -> None:
     broker.scripts[METADATA] = answer
 
 
-def _configuration(folder: Path, dc1: FakeCluster, dc2: FakeCluster) -> Configuration:
+def _configuration(
+    folder: Path, dc1: FakeCluster, dc2: FakeCluster, more: str = ""
+) -> Configuration:
     file = folder / "dc.yaml"
     first, second = (f"127.0.0.1:{cluster.bootstrap[0][1]}" for cluster in (dc1, dc2))
     file.write_text(
         f"clusters: {{dc1: {{bootstrap: ['{first}']}}, dc2: {{bootstrap: ['{second}']}}}}\n"
-        "flows: [{source: dc1, target: dc2}]\n"
+        f"flows: [{{source: dc1, target: dc2{more}}}]\n"
         "coordination: {zookeeper: ['127.0.0.1:1']}\n"
     )
     return load(file)
@@ -118,6 +120,23 @@ async def test_a_flow_without_topics_on_its_source_is_not_judged(
         wants = TopicFilter(flow=configuration.flows[0])
         with pytest.raises(CannotTell, match=r"flow dc1->dc2: no topic that is on dc1"):
             await take_snapshot(configuration, wants, now_ms=5)
+
+
+async def test_what_no_mirror_takes_is_not_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patterns of one's own take the place of those that leave internal topics out by default."""
+    async with _sites("orders dc2.offset-map.internal .hidden", "orders") as (dc1, dc2):
+
+        async def journals(_: Configuration) -> list[bytes]:
+            return []
+
+        monkeypatch.setattr("spark_audit.snapshot._journals", journals)
+        own = ', topics: {exclude: [".*-scratch"]}'
+        configuration = _configuration(tmp_path, dc1, dc2, own)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert {one.topic for one in snapshot.partitions} == {"orders"}
 
 
 async def test_a_promotion_in_the_midst_of_a_snapshot_begins_it_anew(
