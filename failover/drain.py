@@ -66,11 +66,12 @@ async def wait_drained(
 ) -> int:
     """Return once nothing is missing, and how many source offsets were at first.
 
-    A log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
-    log than the source's, and after `timeout_ms`, naming the partition that lacks most;
-    NetworkFault.
+    Nor a partition, be it empty: those who write to it would not find it. A log that cannot tell is
+    asked again. Raises StepFailed at once where the map speaks of another log than the source's,
+    and after `timeout_ms`, naming the partition that lacks most; NetworkFault.
     """
     left: dict[Place, int] = {}
+    absent: list[Place] = []
     first: int | None = None
     unavailable = ""
     with trio.move_on_after(timeout_ms / 1000):
@@ -78,16 +79,24 @@ async def wait_drained(
             try:
                 await follower.refresh(logs.ends)
                 left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
-                if first is None or not left:
+                absent = sorted(logs.ends.keys() - follower.target_ends.keys())
+                is_done = not left and not absent
+                if first is None or is_done:
                     # First, as what the mirror has stopped at never comes; last, as it may be new.
                     require_none(await find_other_logs(source, follower, logs.ends))
             except LogUnavailable as fault:
                 unavailable = f" ({fault})"
             else:
                 first = sum(left.values()) if first is None else first
-                if not left:
+                if is_done:
                     return first
             await trio.sleep(DRAIN_POLL_S)
+    if first is not None and absent and not left:
+        topic, partition = absent[0]
+        raise StepFailed(
+            f"{topic}-{partition} was not made on {follower.target_name} within"
+            f" {timeout_ms / 1000:g} s ({len(absent)} partitions)"
+        )
     if first is None or not left:
         raise StepFailed(
             f"not all logs told how far they got in {timeout_ms / 1000:g} s{unavailable}"

@@ -96,8 +96,9 @@ class Site:
         for place, answer in sorted(answers.items()):
             if not isinstance(answer, ErrorCode):
                 found[place] = answer
-            elif answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self.cluster.forget(place[0])
+                continue
+            self.cluster.forget(place[0])  # also of what is not there: it may be made any time
+            if answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise LogUnavailable(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
         return found
 

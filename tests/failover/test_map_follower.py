@@ -89,3 +89,17 @@ async def test_a_drain_asks_a_log_that_cannot_tell_again_until_its_time_is_over(
             await wait_drained(site, logs, follower, timeout_ms=400)
         orders.leader = 0
         assert await wait_drained(site, logs, follower, timeout_ms=5_000) == 0
+
+
+@pytest.mark.parametrize("place", [("new", 0), ("orders", 1)])
+async def test_a_drain_waits_until_the_target_has_every_partition(place: tuple[str, int]) -> None:
+    """An empty one that is missing drains by itself, but nobody could write to it."""
+    logs = SourceLogs(starts={ORDERS: 0, place: 0}, ends={ORDERS: 7, place: 0})
+    async with target_with_a_map(7) as (cluster, site):
+        follower = MapFollower(site, "dc1")
+        topic, index = place
+        with pytest.raises(StepFailed, match=f"^{topic}-{index} was not made on dc2 within 0.4 s"):
+            await wait_drained(site, logs, follower, timeout_ms=400)
+        made = cluster.topics.get(topic) or cluster.create_topic(topic)
+        made.partitions[index] = FakePartition(0)
+        assert await wait_drained(site, logs, follower, timeout_ms=5_000) == 0

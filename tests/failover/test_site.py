@@ -5,7 +5,7 @@ import re
 from failover.groups import wait_left
 from failover.site import Site
 from runtime.config import PatternSet
-from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from wire.headers import RequestHeader
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from wire.net import open_cluster
@@ -46,3 +46,15 @@ async def test_a_group_of_a_newer_protocol_has_members_until_it_is_empty() -> No
             }
             facts = await wait_left(site, EVERYTHING, timeout_ms=100)
             assert facts["still_members"] == {"at work": 1, "flows": 1}
+
+
+async def test_a_partition_that_was_not_there_is_looked_for_again() -> None:
+    """The mirror makes it a moment later, and a promotion waits for that."""
+    async with run_fake_cluster() as fake:
+        orders = fake.create_topic("orders", 0)
+        async with open_cluster(fake.bootstrap, client_id="failover") as opened:
+            site = Site(name="dc2", cluster=opened)
+            asked = [("orders", 0), ("orders", 1)]
+            assert await site.known_ends(asked) == {("orders", 0): 0}
+            orders.partitions[1] = FakePartition(0, end=3)
+            assert await site.known_ends(asked) == {("orders", 0): 0, ("orders", 1): 3}
