@@ -72,7 +72,9 @@ class SourceGroups:
             self.odd.note(f"offset {record.offset}: {fault}")
             return
         self._keys[key] = known
-        self._take(known, SourcePosition(value.offset, value.metadata), held)
+        # What some clients commit is no position, and brokers tell of none then.
+        is_one = value.offset >= 0
+        self._take(known, SourcePosition(value.offset, value.metadata) if is_one else None, held)
 
     def release(self, held: Held) -> None:
         """Take over what was held back."""

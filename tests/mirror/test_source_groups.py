@@ -54,6 +54,14 @@ def test_the_last_commit_counts_and_is_news_once(groups: SourceGroups) -> None:
     assert groups.take_changed() == {}
 
 
+def test_what_clients_commit_for_want_of_a_position_is_none(groups: SourceGroups) -> None:
+    """As brokers have it, who tell of nothing then; to go on at 0 would be to read all again."""
+    replay(groups, [commit("g", -1), commit("h", 5), commit("h", -1)])
+    assert groups.positions == {}
+    assert groups.take_changed() == {}
+    assert ("h", "orders", 0) in groups.forgotten
+
+
 def test_the_same_commit_again_is_no_news(groups: SourceGroups) -> None:
     replay(groups, [commit("g", 5), commit("g", 5, partition=1)])
     groups.take_changed()
