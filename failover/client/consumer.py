@@ -24,6 +24,10 @@ the group's own one there, and its own one from the old site, translated through
 it never reads again what it had processed, even if its last commit did not get across. When the
 site was lost, the members first tell each other how far they got (see handover), so that holds for
 partitions that move between members too.
+
+Where the group has no position yet and is to begin at the end (`auto.offset.reset`), the end that a
+member finds when it gets the partition counts as its position, and is committed: on the new site it
+would find another end, behind what was written there before it had joined.
 """
 
 import logging

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from failover.client.carried import Place, start_of
 from failover.client.faults import STATE, TIMED_OUT, offset_of, place_of
@@ -24,6 +31,7 @@ Callback: TypeAlias = Callable[[list[TopicPartition]], None]
 COMMIT_TIMEOUT_S: Final = 5.0
 COMMITTED_TIMEOUT_S: Final = 10.0
 SERVE_S: Final = 0.02
+RESET: Final = "auto.offset.reset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,13 @@ class Terms:
         strategy = str(self.settings.get("partition.assignment.strategy", ""))
         return protocol.casefold() == "consumer" or strategy == "cooperative-sticky"
 
+    @property
+    def begins_at_end(self) -> bool:
+        """Tell whether a group without a position begins behind all that is there."""
+        topic_settings = self.settings.get("default.topic.config") or {}
+        chosen = topic_settings.get(RESET, self.settings.get(RESET, "latest"))
+        return str(chosen).casefold() in {"latest", "largest", "end"}
+
 
 class Membership:
     """A member of the group from construction until leave() or abandon()."""
@@ -70,6 +85,7 @@ class Membership:
         self._is_left_behind = is_left_behind
         self._brought = dict(starts)  # what the last site had given
         self._starts = dict(starts)  # of it, what has not been assigned yet
+        self._begun: dict[Place, int] = {}  # at the end, for want of a position; none came since
         self._owned: set[Place] = set()
         self._positions: dict[Place, int] = {}
         self._delivered: dict[Place, int] = {}  # also of partitions that went to others since
@@ -112,6 +128,7 @@ class Membership:
                 # Before the position moves: an interrupt in between must not commit the record.
                 self._in_hand.setdefault(place, behind - 1)
                 self._positions[place] = self._delivered[place] = behind
+                self._begun.pop(place, None)
         return messages
 
     def note_asked(self) -> None:
@@ -147,7 +164,7 @@ class Membership:
         nobody has to read again what was processed here.
         """
         reached = self._positions if self._terms.commits_itself else self._committed
-        return {**self._brought, **self._left_behind, **reached}
+        return {**self._begun, **self._brought, **self._left_behind, **reached}
 
     # --- committing --------------------------------------------------------------------------
 
@@ -251,10 +268,17 @@ class Membership:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = [(partition.topic, partition.partition) for partition in partitions]
-        committed = self._committed_there(consumer, [p for p in places if p in self._starts])
+        asks_all = self._terms.begins_at_end
+        committed = self._committed_there(
+            consumer, [place for place in places if asks_all or place in self._starts]
+        )
+        # Known to have none; of who does not say it is not known.
+        begun = [p for p in places if p not in self._starts and committed.get(p, 0) < 0]
+        self._begun |= self._ends_there(consumer, begun)
         assigned: list[TopicPartition] = []
         for partition, place in zip(partitions, places, strict=True):
-            start = start_of(committed.get(place, -1), self._starts.pop(place, None))
+            brought = self._starts.pop(place, self._begun.get(place))
+            start = start_of(committed.get(place, -1), brought)
             if start is not None:
                 self._positions[place] = start
             assigned.append(partition if start is None else TopicPartition(*place, start))
@@ -279,6 +303,22 @@ class Membership:
             (answer.topic, answer.partition): answer.offset
             for answer in answers
             if answer.error is None
+        }
+
+    def _ends_there(self, consumer: Consumer, places: list[Place]) -> dict[Place, int]:
+        """Return where these logs end, as far as the site says; else librdkafka finds out."""
+        if not places:
+            return {}
+        asked = [TopicPartition(*place, OFFSET_END) for place in places]
+        try:
+            answers = consumer.offsets_for_times(asked, timeout=COMMITTED_TIMEOUT_S)
+        except KafkaException as error:
+            _LOG.warning("where partitions end is not known yet: %s", error)
+            return {}
+        return {
+            (answer.topic, answer.partition): answer.offset
+            for answer in answers
+            if answer.error is None and answer.offset >= 0
         }
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -318,6 +358,7 @@ class Membership:
             return  # what was owned at the end is what is carried to the next site
         self._owned -= gone
         for place in gone:
+            self._begun.pop(place, None)
             position = self._positions.pop(place, None)
             committed = self._committed.pop(place, None)
             reached = position if self._terms.commits_itself else committed

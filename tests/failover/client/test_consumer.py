@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaException, Message, TopicPartition
 
 from failover.client import SiteConsumer, membership
 from tests.failover.sites import (
@@ -58,6 +58,33 @@ def test_a_planned_move_goes_on_at_the_next_record(sites: Sites, tmp_path: Path)
         produce(sites.dc2, "planned", [100])
         assert take(consumer, 1) == [100]
     assert committed(sites.dc2, "g-planned", "planned") == 101
+
+
+@pytest.mark.parametrize("is_manual", [False, True])
+def test_a_member_that_has_read_nothing_yet_misses_nothing_of_what_comes_next(
+    sites: Sites, tmp_path: Path, is_manual: bool
+) -> None:
+    """It began at the end of the old site; on the new one more is written before it has joined."""
+    name = f"quiet-{is_manual}"
+    mirror = prepare(sites, name, 10)
+    mirror.copy(10)
+    file = sites.configure(tmp_path, f"/{name}")
+    settings = CONSUMER | {"auto.offset.reset": "latest", "enable.auto.commit": not is_manual}
+    with (
+        sites.active_site(f"/{name}") as active,
+        SiteConsumer(file, name, [name], consumer_config=settings) as consumer,
+    ):
+        while not consumer.assignment():
+            assert consumer.consume(1, 0.2) == []
+        active.set("dc1", 0, consumer, moving_to="dc2")
+        assert consumer.consume(10, 1.0) == []
+        at = committed(sites.dc1, name, name)
+        assert at == (OFFSET_INVALID if is_manual else 10)
+        if not is_manual:
+            commit_by_hand(sites.dc2, name, name, at)
+        produce(sites.dc2, name, [10])
+        active.set("dc2", 1, consumer)
+        assert take(consumer, 1) == [10]
 
 
 def test_a_lost_site_is_abandoned_and_nothing_processed_is_read_again(

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from failover.client import consumer as module
 from failover.client import membership
@@ -23,7 +30,7 @@ class FakeConsumer:
     """Gives one record at each poll, from the offset on that its site begins with."""
 
     begin: dict[str, int] = {"a:1": 900, "b:1": 400}  # noqa: RUF012
-    committed: list[tuple[str, int]] = []  # noqa: RUF012 - emptied by the fixture
+    commits: list[tuple[str, int]] = []  # noqa: RUF012 - emptied by the fixture
     idle = False
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -37,6 +44,17 @@ class FakeConsumer:
         self._on_lost: Callable[..., None] = others["on_lost"]
 
     def assign(self, _: list[TopicPartition]) -> None: ...
+
+    def committed(self, asked: list[TopicPartition], *, timeout: float) -> list[TopicPartition]:
+        assert timeout > 0
+        return asked
+
+    def offsets_for_times(
+        self, asked: list[TopicPartition], *, timeout: float
+    ) -> list[TopicPartition]:
+        assert timeout > 0
+        assert [one.offset for one in asked] == [OFFSET_END]
+        return [TopicPartition(one.topic, one.partition, self._next) for one in asked]
 
     def consume(self, count: int, __: float) -> list[Message]:
         if self._on_assign is not None:
@@ -54,7 +72,7 @@ class FakeConsumer:
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> None:
         assert asynchronous
-        self.committed += [(self._address, one.offset) for one in offsets]
+        self.commits += [(self._address, one.offset) for one in offsets]
         self._waiting.append(offsets)
 
     def close(self) -> None: ...
@@ -80,7 +98,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configurat
     monkeypatch.setattr(module, "ActiveSiteWatch", Watch)
     monkeypatch.setattr(module, "open_reader", open_reader)
     monkeypatch.setattr(membership, "Consumer", FakeConsumer)
-    monkeypatch.setattr(FakeConsumer, "committed", [])
+    monkeypatch.setattr(FakeConsumer, "commits", [])
     file = tmp_path / "dc.yaml"
     file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     return load(file)
@@ -116,7 +134,7 @@ def test_a_record_of_the_site_before_is_not_committed_at_its_offset_on_the_new_o
     with pytest.raises(KafkaException, match="t-0 at 900 was not delivered here"):
         consumer.commit(old, asynchronous=False)
     consumer.commit(new, asynchronous=False)
-    assert FakeConsumer.committed == [("a:1", 901), ("b:1", 401)]
+    assert FakeConsumer.commits == [("a:1", 901), ("b:1", 401)]
 
 
 def test_a_commit_between_two_sites_is_refused_as_kafka_refuses_commits(
@@ -128,7 +146,7 @@ def test_a_commit_between_two_sites_is_refused_as_kafka_refuses_commits(
     for message in (None, old):
         with pytest.raises(KafkaException, match="nothing can be committed between two sites"):
             consumer.commit(message)
-    assert FakeConsumer.committed == []
+    assert FakeConsumer.commits == []
 
 
 def run(configuration: Configuration, application: Callable[[SiteConsumer], None]) -> None:
@@ -145,7 +163,7 @@ def test_a_record_whose_handling_failed_is_not_committed(configuration: Configur
 
     with pytest.raises(RuntimeError, match="database down"):
         run(configuration, application)
-    assert FakeConsumer.committed == [("a:1", 902)]
+    assert FakeConsumer.commits == [("a:1", 902)]
 
 
 def test_of_a_batch_that_is_interrupted_nothing_is_committed(configuration: Configuration) -> None:
@@ -156,7 +174,7 @@ def test_of_a_batch_that_is_interrupted_nothing_is_committed(configuration: Conf
 
     with pytest.raises(KeyboardInterrupt):
         run(configuration, application)
-    assert FakeConsumer.committed == [("a:1", 905)]
+    assert FakeConsumer.commits == [("a:1", 905)]
 
 
 def test_what_was_asked_past_is_committed_whatever_ends_the_wait_for_more(
@@ -170,7 +188,7 @@ def test_what_was_asked_past_is_committed_whatever_ends_the_wait_for_more(
 
     with pytest.raises(KeyboardInterrupt):
         run(configuration, application)
-    assert FakeConsumer.committed == [("a:1", 901)]
+    assert FakeConsumer.commits == [("a:1", 901)]
 
 
 def test_an_error_takes_back_nothing_that_the_application_has_committed(
@@ -185,7 +203,7 @@ def test_an_error_takes_back_nothing_that_the_application_has_committed(
 
     with pytest.raises(RuntimeError, match="database down"):
         run(configuration, application)
-    assert {offset for _, offset in FakeConsumer.committed} == {903}
+    assert {offset for _, offset in FakeConsumer.commits} == {903}
 
 
 def test_closing_commits_everything_that_was_delivered(configuration: Configuration) -> None:
@@ -194,7 +212,7 @@ def test_closing_commits_everything_that_was_delivered(configuration: Configurat
         poll(consumer)
 
     run(configuration, application)
-    assert FakeConsumer.committed == [("a:1", 902)]
+    assert FakeConsumer.commits == [("a:1", 902)]
 
 
 @pytest.mark.parametrize(
@@ -219,6 +237,37 @@ def test_partitions_are_taken_the_way_that_the_group_gives_them(
         monkeypatch.setattr(FakeConsumer, name, take, raising=False)
     poll(SiteConsumer(configuration, "g", ["t"], consumer_config=settings))
     assert taken == [way]
+
+
+BEGINNINGS: list[tuple[dict[str, Any], int | None]] = [
+    ({}, 900),
+    ({"auto.offset.reset": "latest"}, 900),
+    ({"auto.offset.reset": "earliest"}, None),
+    ({"default.topic.config": {"auto.offset.reset": "smallest"}}, None),
+    ({"auto.offset.reset": "error"}, None),
+]
+
+
+@pytest.mark.parametrize(("settings", "begun"), BEGINNINGS)
+def test_a_group_that_begins_at_the_end_has_that_for_its_position(
+    configuration: Configuration,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any],
+    begun: int | None,
+) -> None:
+    """On the next site it would begin at the end once more, behind what is written meanwhile."""
+    taken: list[int] = []
+
+    def assign(_: FakeConsumer, assigned: list[TopicPartition]) -> None:
+        taken.extend(one.offset for one in assigned)
+
+    monkeypatch.setattr(FakeConsumer, "assign", assign)
+    monkeypatch.setattr(FakeConsumer, "idle", True)
+
+    with SiteConsumer(configuration, "g", ["t"], consumer_config=settings) as consumer:
+        assert consumer.poll(0) is None
+    assert taken == [OFFSET_INVALID if begun is None else begun]
+    assert FakeConsumer.commits == ([] if begun is None else [("a:1", begun)])
 
 
 class Overdue(FakeConsumer):
