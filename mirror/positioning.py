@@ -7,7 +7,7 @@ was sent has been answered.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import trio
@@ -16,7 +16,7 @@ from mirror.anchors import find_rewritten
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.log_ends import Ends, read_ends, read_quiet_target_ends
-from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
+from mirror.map_log import MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.reached import place_records
@@ -28,15 +28,14 @@ from mirror.start_position import (
     Stop,
     decide_start,
     passing_over,
+    unless_untold,
 )
+from mirror.start_records import map_records_of, needless_of
 from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import (
-    PieceStartKey,
     Reached,
     ReachedKey,
     TopicPartition,
-    piece_start,
-    run_start,
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
@@ -54,8 +53,6 @@ REST_LOOK_S: Final = 1.0
 """Nothing waits for a place: whoever makes something wait wakes us."""
 TOGETHER: Final = 300
 """So many partitions begin in one write of the map: each takes a handful of records."""
-ALONG: Final = 1_000
-"""More that is to be taken back is so before."""
 DUE: Final = frozenset(
     {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
 )
@@ -179,7 +176,7 @@ class Positioning:
 
         def compose() -> list[MapRecord]:
             decided[:] = self._decide_all(tries, found)
-            needless[:] = _needless(decision for _, decision in decided)
+            needless[:] = needless_of(decision for _, decision in decided)
             if needless:
                 return needless
             return [
@@ -187,7 +184,7 @@ class Positioning:
                 for one, decision in decided
                 if isinstance(decision, Start)
                 for record in (
-                    *_map_records(one.partition, decision),
+                    *map_records_of(one.partition, decision),
                     *self._reached_records(one.partition, decision, found),
                 )
             ]
@@ -256,13 +253,15 @@ class Positioning:
         key = (partition.topic, partition.index)
         if not self._is_shared(partition):
             return []
-        tail = found.tails.get(key)
+        tail, ends = found.tails.get(key), found.target[key]
         at = Reached(
             place=start.target, target_end=start.target if start.run is None else start.run
         )
         runs: list[tuple[int, int]] = []
-        if isinstance(tail, Tail):
-            at, runs = tail.reached, [*partition.new_runs, *tail.runs]
+        if isinstance(tail, Tail) and isinstance(ends, LogEnds):
+            # All of the log has been looked at: the next look may begin behind it.
+            at = replace(tail.reached, target_end=ends.end)
+            runs = [*partition.new_runs, *tail.runs]
         records = place_records(partition, runs, at)
         if self._flow.config.is_active_active:
             return records
@@ -305,7 +304,10 @@ class Positioning:
                 is_shared=self._flow.config.is_active_active,
                 tail=None if tail is None else tail.reached,
             )
-            yield one, self._by_policy(partition, decide_start(*key, seen))
+            decision = decide_start(*key, seen)
+            if tail is not None:
+                decision = unless_untold(decision, tail.untold, source_ends)
+            yield one, self._by_policy(partition, decision)
 
     def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
         """Return what the other direction has brought into the source, as far as that is sure."""
@@ -357,40 +359,6 @@ def _note_left_out(partition: MirroredPartition, start: Start) -> None:
             start.source - start.left_out,
             start.source - 1,
         )
-
-
-def _map_records(partition: MirroredPartition, start: Start) -> list[MapRecord]:
-    records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
-    if start.announce:
-        records.append(
-            piece_start(
-                partition.topic,
-                partition.index,
-                source_start=start.source,
-                target_start=start.target,
-            )
-        )
-    if start.run is not None:
-        records.append(
-            run_start(partition.topic, partition.index, place=start.target, target_start=start.run)
-        )
-    return records
-
-
-def _needless(decisions: Iterable[Start | Stop]) -> list[MapRecord]:
-    """Return what is to be taken back beforehand, where it is too much to go along.
-
-    A piece beyond the target's end says nothing, so each can go by itself; the rest may not.
-    """
-    keys = (
-        key
-        for decision in decisions
-        if isinstance(decision, Start)
-        for key in decision.withdraw
-        if isinstance(key, PieceStartKey)
-    )
-    some: list[MapRecord] = [withdrawal(key) for key in islice(keys, RECORDS_A_WRITE)]
-    return some if len(some) > ALONG else []
 
 
 def _told(ends: LogEnds | ErrorCode) -> str:

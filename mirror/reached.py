@@ -1,10 +1,13 @@
 """Keeps in the map topic how far partitions are mirrored that others write to as well.
 
 Elsewhere the target's log end tells. Runs and the place reached go in one write, so who reads them
-knows where every record before that place lies.
+knows where every record before that place lies. While nothing comes from the source, the target's
+log moves on all the same: without its later end, retention would leave nothing that tells how far
+the partition is mirrored.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -17,6 +20,8 @@ from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
 
 INTERVAL_S: Final = 0.2
+AT_REST_S: Final = 10.0
+"""So often it is told up to where the target holds nothing more of the mirror's."""
 PLACES_A_WRITE: Final = 1_000
 
 
@@ -27,6 +32,7 @@ class ReachedKeeper:
         """Begin with nothing to say."""
         self._flow = flow
         self._map_log = map_log
+        self._looked_s = float("-inf")
         self.fault = FaultNote(f"{flow.config.name}: places reached")
 
     async def run(self) -> None:
@@ -43,10 +49,14 @@ class ReachedKeeper:
     async def write(self) -> None:
         """Write what has changed since the last time; raises NetworkFault."""
         places = list(self._flow.partitions)
+        looks_behind = trio.current_time() - self._looked_s >= AT_REST_S
+        if looks_behind:
+            self._looked_s = trio.current_time()
         for first in range(0, len(places), PLACES_A_WRITE):
-            await self._write_of(places[first : first + PLACES_A_WRITE])
+            some = places[first : first + PLACES_A_WRITE]
+            await self._write_of(some, looks_behind=looks_behind)
 
-    async def _write_of(self, places: Sequence[TopicPartition]) -> None:
+    async def _write_of(self, places: Sequence[TopicPartition], *, looks_behind: bool) -> None:
         told: list[tuple[MirroredPartition, int]] = []
         known = self._map_log.state.reached
 
@@ -57,7 +67,10 @@ class ReachedKeeper:
                 partition = self._flow.partitions.get(place)
                 if partition is None or place not in known or not partition.is_flowing:
                     continue
-                now, room = _reached(partition), RECORDS_A_WRITE - len(records)
+                now = _reached(partition, known[place])
+                if looks_behind and partition.is_settled and now.place == known[place].place:
+                    now = replace(now, target_end=max(now.target_end, self._taken_until(place)))
+                room = RECORDS_A_WRITE - len(records)
                 if room > 0 and (partition.new_runs or now != known[place]):
                     # What is cut off, the place reached among it, comes with the next look.
                     records += place_records(partition, partition.new_runs, now)[:room]
@@ -68,11 +81,19 @@ class ReachedKeeper:
         for partition, count in told:
             del partition.new_runs[:count]
 
+    def _taken_until(self, place: TopicPartition) -> int:
+        """Return the target offset before which the other direction has read all, 0 if unknown."""
+        backward = self._flow.backward(place)
+        return 0 if backward is None else backward.mirrored_source_end or 0
 
-def _reached(partition: MirroredPartition) -> Reached:
+
+def _reached(partition: MirroredPartition, known: Reached) -> Reached:
     """Return how far a partition is mirrored as far as has been acknowledged."""
     place = partition.offset_map.place_end
-    return Reached(place=place, target_end=partition.offset_map.runs.end_of(place))
+    end = partition.offset_map.runs.end_of(place)
+    if place == known.place:
+        end = max(end, known.target_end)
+    return Reached(place=place, target_end=end)
 
 
 def place_records(

@@ -145,6 +145,17 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
     return start
 
 
+def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start | Stop:
+    """Return the decision, or a stop where it may take what is mirrored for not mirrored.
+
+    ``untold`` says why the log does not tell how far that goes. Of a source that has nothing behind
+    the last place that is known, nothing more can have been mirrored.
+    """
+    if not untold or isinstance(decision, Stop) or decision.source >= source.end:
+        return decision
+    return Stop(state=PartitionState.TARGET_DIVERGED, reason=untold, skip_to=decision)
+
+
 def passing_over(start: Start, source: int) -> Start:
     """Return the start that leaves out everything before this source offset."""
     if source <= start.source:

@@ -142,7 +142,7 @@ async def _read(
             if is_ours and header.base_offset >= begin.target_end:
                 tail.take(header.base_offset, header.base_sequence, header.last_offset_delta + 1)
         if not tail.has_seen and ends.start > begin.target_end:
-            return TailGarbled(
+            tail.untold = (
                 f"the target begins at {ends.start}: what was mirrored to offset "
                 f"{begin.target_end} and behind cannot be told any more"
             )

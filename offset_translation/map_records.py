@@ -143,7 +143,7 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """The places before this one lie before this target offset."""
+    """The places before this one lie before this target offset, and no later one does."""
 
     place: int
     target_end: int

@@ -27,6 +27,8 @@ class Tail:
         """(place, target offset) of each run that the map does not have yet."""
         self._shift = offset_map.runs.end_of(place) - place
         self.has_seen = False
+        self.untold = ""
+        """Why the log does not tell what came behind that place; nothing if it does."""
 
     @property
     def reached(self) -> Reached:
