@@ -161,13 +161,15 @@ class Positioning:
             for one in tries:
                 if one.is_current:
                     self._postpone(one.partition, fault)
-            self._flow.refresh.wake()
 
     def _postpone(self, partition: MirroredPartition, fault: NetworkFault) -> None:
-        if isinstance(fault, AuthenticationFailed):
+        code = fault.code if isinstance(fault, RequestRefused) else None
+        no_right = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if no_right or isinstance(fault, AuthenticationFailed):
             self._flow.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
         else:
             partition.postpone(str(fault), now_ms())
+        self._flow.refresh.wake()
 
     async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
@@ -284,14 +286,15 @@ class Positioning:
                     partition.postpone(reason, now_ms())
                 self._flow.refresh.wake()
                 continue
-            tail = found.tails.get(key)
-            if isinstance(tail, TailGarbled):
-                yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
+            tail, rewritten = found.tails.get(key), found.rewritten.get(key)
+            if isinstance(tail, RequestRefused):
+                self._postpone(partition, tail)
                 continue
-            rewritten = found.rewritten.get(key)
             if isinstance(rewritten, RequestRefused):
                 self._postpone(partition, rewritten)
-                self._flow.refresh.wake()
+                continue
+            if isinstance(tail, TailGarbled):
+                yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
                 continue
             if rewritten is not None:
                 yield one, rewritten

@@ -14,13 +14,14 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault
+from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch
 
 AT_ONCE: Final = 8
 
-Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled]
+Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled | RequestRefused]
+"""What was read; that a broker has refused to send concerns its partition alone."""
 
 
 async def read_tails(
@@ -45,6 +46,8 @@ async def read_tails(
                 tails[place] = await _read(
                     cluster, partition, ends, known, map_log.producer.producer_id
                 )
+            except RequestRefused as refused:
+                tails[place] = refused
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
 
@@ -72,9 +75,14 @@ async def find_strangers(
     for partition in partitions:
         ends = target[partition.topic, partition.index]
         if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
-            told = await _strangers(cluster, partition, ends.end, map_log.state)
+            place = (partition.topic, partition.index)
+            try:
+                told = await _strangers(cluster, partition, ends.end, map_log.state)
+            except RequestRefused as refused:
+                found[place] = refused
+                continue
             if told is not None:
-                found[partition.topic, partition.index] = TailGarbled(told)
+                found[place] = TailGarbled(told)
     return found
 
 
@@ -127,8 +135,9 @@ async def _read(
     offset_map.advance(ends.end)
     begin = begin_at(offset_map, reached, ends.end)
     tail = Tail(offset_map, begin.place)
+    last = max(ends.start, ends.end - 1)
     try:
-        async for header, _ in read_partition(cluster, *where, ends.end - 1, ends.end):
+        async for header, _ in read_partition(cluster, *where, last, ends.end):
             if header.producer_id == producer_id and not header.is_control:
                 place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
                 if place is not None and place >= begin.place:

@@ -138,3 +138,10 @@ async def test_nothing_is_told_behind_batches_that_are_under_way() -> None:
         stage.bring_more()
         await stage.keeper.write()
         assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT)
+
+
+async def test_a_target_from_which_retention_has_taken_everything_is_begun_behind() -> None:
+    async with staged() as stage:
+        stage.delete(COUNT)
+        await stage.position()
+        assert stage.partition.cursor == Cursor(COUNT, 0, COUNT)

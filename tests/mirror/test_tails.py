@@ -20,6 +20,7 @@ from offset_translation.tail import Tail, TailGarbled
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -147,13 +148,16 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
 
 
 @pytest.mark.parametrize("shared", [True, False])
-async def test_a_leader_that_is_gone_is_a_fault_that_passes(shared: bool) -> None:
+async def test_a_leader_that_is_gone_concerns_its_partition_alone(shared: bool) -> None:
     async with run_fake_cluster(2) as fake:
         partitions = fill(fake, 0, 1)
         fake.topics["orders"].partitions[1].leader = -1
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
-            with pytest.raises(RequestRefused, match="LEADER_NOT_AVAILABLE"):
-                await read(cluster, partitions, shared=shared)
+            tails = await read(cluster, partitions, shared=shared)
+    refused = tails["orders", 1]
+    assert isinstance(refused, RequestRefused)
+    assert refused.code is ErrorCode.LEADER_NOT_AVAILABLE
+    assert not isinstance(tails.get(("orders", 0)), RequestRefused)
 
 
 async def test_connections_that_end_at_once_are_one_fault_that_passes() -> None:
@@ -196,6 +200,41 @@ async def test_a_last_batch_that_is_damaged_is_told_and_concerns_its_partition_a
     told = tails["orders", 1]
     assert isinstance(told, TailGarbled)
     assert "damaged" in str(told)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_target_that_may_not_be_read_does_not_hold_up_others_of_its_leader(
+    shared: bool,
+) -> None:
+    async with two_fakes() as (dc1, dc2, links):
+        for partition in dc1.create_topic("orders", 0, 0).partitions.values():
+            partition.end = 2
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        partitions = fill(dc2, 0, 0)
+        [broker] = dc2.brokers.values()
+
+        async def forbidden(header: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer: FetchResponse = ANSWERS[FETCH](broker, header.api_version, request)
+            [topic] = answer.responses
+            [found] = topic.partitions
+            if found.partition_index == 1:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                found = replace(found, error_code=code, records=b"")
+            return replace(answer, responses=(replace(topic, partitions=(found,)),))
+
+        broker.scripts[FETCH] = forbidden
+        config = replace(CONFIG, is_active_active=shared)
+        flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
+        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        map_log.state.replay(*mirror_producer(MIRROR))
+        for one in partitions:
+            one.left_at = 0  # what has come since is looked at
+            one.move(PartitionState.POSITIONING, 0)
+        tries = [_Tried(one, one.attempt) for one in partitions]
+        await Positioning(flow, links, map_log)._position(tries)
+    states = [one.state for one in partitions]
+    assert states == [PartitionState.STREAMING, PartitionState.NOT_AUTHORISED]
 
 
 @pytest.mark.parametrize(
