@@ -9,7 +9,6 @@ from typing import Final
 from uuid import UUID
 
 from mirror.flow_state import FlowState
-from mirror.partition import MirroredPartition
 from mirror.partition_state import STOPPED, PartitionState
 from offset_translation.map_records import TopicPartition
 from offset_translation.topic_identity import is_recreated
@@ -20,6 +19,7 @@ from wire.net.metadata import ClusterView
 GONE_AFTER_MS: Final = 5_000
 NO_TOPIC: Final = "the topic is not on the source"
 NO_PARTITION: Final = "the source topic has no such partition any more"
+LACKED: Final = "the target had no such topic"
 NO_RIGHT: Final = "source: no right to see the topic"
 
 
@@ -45,14 +45,17 @@ class MissingPartitions:
                 self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
 
 
-def doubt_maps(partitions: Iterable[MirroredPartition], lacking: Collection[str]) -> None:
+def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
     """Take what was mirrored to topics that the target lacks for another log's.
 
-    Until its place is found anew: a group's position by the old map would lie in the new topic.
+    Until its place is found anew: a group's position by the old map would lie in the new topic. So
+    it is, also where the broker that lacked the topic had only just started.
     """
-    for partition in partitions:
+    for partition in flow.partitions.values():
         if partition.target_topic in lacking:
             partition.is_target_new |= partition.is_positioned
+            if partition.is_flowing or partition.state is PartitionState.POSITIONING:
+                flow.interrupt(partition, LACKED, now_ms, at_once=True)
 
 
 def missing_places(

@@ -114,7 +114,7 @@ class Discovery:
             target = await self._links.target_admin.metadata(refresh=True)
             names = set(map(self._names.on_target, wanted))
             lacking = {name for name in names if not exists(target, name)}
-            doubt_maps(self._flow.partitions.values(), lacking)
+            doubt_maps(self._flow, lacking, now_ms())
             await self._map_log.catch_up()
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
@@ -203,7 +203,7 @@ class Discovery:
             or not is_recreated(ids.get(name), topic.topic_id)
         }
         lacking = {name for name in shapes if not exists(target, name)}
-        doubt_maps(self._flow.partitions.values(), lacking)
+        doubt_maps(self._flow, lacking, now_ms())
         asked = set(shapes) if is_due else lacking
         settings = self._flow.config.settings
         source_configs = await self._source_configs(asked, with_defaults=settings.takes_defaults)

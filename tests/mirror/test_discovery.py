@@ -19,6 +19,7 @@ from mirror.orders import POLICY, How, Orders, Pause, Restart, Scope
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.positioning import Positioning
+from mirror.routing import Cursor
 from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
 from mirror.topics import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
@@ -27,11 +28,17 @@ from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.test_policies import CONFIG
 from tests.mirror.two_fakes import two_fakes
+from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
+)
+from wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -228,6 +235,40 @@ async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None
             await looking.look()
         seen.append(partition.has_true_map)
         assert seen == [True, False]
+
+
+async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_its_map_gone_by() -> (
+    None
+):
+    """It knew no topics; the partition rests, so nothing else would ever interrupt it."""
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+        map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        copy = dc2.create_topic("orders", 0)
+        looking._flow.share = frozenset({("orders", 0)})
+
+        async def create(_: object, __: CreateTopicsRequest) -> CreateTopicsResponse:
+            dc2.topics["orders"] = copy
+            known = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+            return CreateTopicsResponse(topics=(known,))
+
+        dc2.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
+        dc2.versions |= {CreateTopicsRequest.API_KEY: CreateTopicsRequest.VERSIONS}
+        await looking.look()
+        partition = looking._flow.partitions["orders", 0]
+        partition.move(PartitionState.POSITIONING, 0)
+        partition.go_on(Cursor(0, 0, 0), 0)
+        seen = [partition.has_true_map]
+        del dc2.topics["orders"]
+        await looking.look()
+        seen.append(partition.has_true_map)
+        positioning = Positioning(looking._flow, looking._links, map_log)
+        assert list(positioning._due()) == [[partition]]
+        partition.move(PartitionState.POSITIONING, 0)
+        partition.go_on(Cursor(0, 0, 0), 0)
+        assert [*seen, partition.has_true_map] == [True, False, True]
 
 
 async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
