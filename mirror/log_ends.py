@@ -1,7 +1,9 @@
 """Both ends of logs, as their leaders tell them."""
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import trio
 
 from mirror.start_position import LogEnds
 from offset_translation.map_records import TopicPartition
@@ -9,6 +11,10 @@ from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets, log_ends
+
+COMMITS_S: Final = 0.5
+"""So long what a log holds may take to be committed, while followers do their work."""
+LOOK_S: Final = 0.02
 
 Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
 
@@ -47,16 +53,28 @@ async def read_quiet_target_ends(
 
     Behind the high watermark may lie batches of ours whose answers were lost. Whoever goes on
     before it is known what becomes of them takes back what the map says of them. What is committed
-    is asked last: a log that others write to as well is never as quiet as that.
+    is asked last, and again for a moment: a log that others write to as well is never as quiet as
+    that, and what it holds now is committed soon.
     """
     there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
     whole = await log_ends(cluster, there)
     found = await read_target_ends(cluster, names, there.values())
+    needed: dict[TopicPartition, int] = {}
     for place, key in there.items():
-        end, ends = whole[place], found[key]
+        end = whole[place]
         if isinstance(end, ErrorCode):
             cluster.forget(place[0])
             found[key] = end
-        elif isinstance(ends, LogEnds) and ends.end < end:
-            found[key] = ErrorCode.OFFSET_NOT_AVAILABLE
+        else:
+            needed[key] = end
+    give_up_s = trio.current_time() + COMMITS_S
+    while waiting := [key for key in needed if _is_before(found[key], needed[key])]:
+        if trio.current_time() >= give_up_s:
+            return found | dict.fromkeys(waiting, ErrorCode.OFFSET_NOT_AVAILABLE)
+        await trio.sleep(LOOK_S)
+        found |= await read_target_ends(cluster, names, waiting)
     return found
+
+
+def _is_before(ends: LogEnds | ErrorCode, end: int) -> bool:
+    return isinstance(ends, LogEnds) and ends.end < end

@@ -1,12 +1,20 @@
 """What is behind a high watermark, or was under a leader that is away, is not taken for settled."""
 
+import trio
+
+from mirror.log_ends import read_quiet_target_ends
 from mirror.partition_state import PartitionState
+from mirror.start_position import LogEnds
 from offset_translation.translation import translate
 from tests.doubles.fake_answers import ANSWERS
+from tests.mirror.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from tests.mirror.whole_flow import WholeFlow, batch_at, until, values, whole_flow
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest
+from wire.messages.list_offsets import ListOffsetsRequest
+from wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -84,3 +92,31 @@ async def test_a_source_leader_that_moved_is_asked_whether_it_has_what_was_mirro
         whole.flow.fetch_anew()
         await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
         assert values(whole.target) == [b"a%d" % offset for offset in range(10)]
+
+
+async def test_a_log_that_others_write_to_all_the_time_is_placed_by_what_it_held_at_first() -> None:
+    """A thousand records a second, each with its followers for 40 ms."""
+    began_s = trio.current_time()
+
+    def end(at_s: float) -> int:
+        return 100 + max(0, int((at_s - began_s) * 1_000))
+
+    async with two_fakes() as (_, dc2, links):
+        log, broker = dc2.create_topic("orders", 0).partitions[0], dc2.brokers[0]
+
+        async def tell(header: RequestHeader, request: object) -> object:
+            log.end = end(trio.current_time())
+            log.uncommitted = log.end - end(trio.current_time() - 0.04)
+            return ANSWERS[header.api_key](broker, header.api_version, request)
+
+        for api in (ListOffsetsRequest, OffsetForLeaderEpochRequest):
+            broker.scripts[api.API_KEY] = tell
+        names, place = CONFIG.names, ("orders", 0)
+        found = (await read_quiet_target_ends(links.target_admin, names, [place]))[place]
+        assert isinstance(found, LogEnds)
+        assert 100 <= found.end <= log.end
+        log.uncommitted = 1
+        del broker.scripts[ListOffsetsRequest.API_KEY]
+        del broker.scripts[OffsetForLeaderEpochRequest.API_KEY]
+        told = await read_quiet_target_ends(links.target_admin, names, [place])
+        assert told == {place: ErrorCode.OFFSET_NOT_AVAILABLE}
