@@ -328,9 +328,12 @@ class OffsetMap:
         return min(max(place, self.first_place), self._place_end)
 
     def mirrored_until(self, target_offset: int) -> int:
-        """Return the first target offset from this one on that no mirrored record lies at."""
-        place = self._runs.place_of(target_offset)
-        while self.first_place <= place < self._place_end:
+        """Return the first target offset from this one on that no mirrored record lies at.
+
+        What was forgotten of the oldest run lay one behind the other from where that begins.
+        """
+        place, first = self._runs.place_of(target_offset), self._runs.begin_of(self.first_place)
+        while first <= place < self._place_end:
             if self._runs.start_of(place) != target_offset:
                 break
             _, _, count = next(self._runs.within(place, self._place_end))

@@ -69,6 +69,11 @@ class Runs:
         """Return the offset behind the record before this place: foreign ones may follow."""
         return place + self._shift(bisect_left(self._place, place) - 1)
 
+    def begin_of(self, place: int) -> int:
+        """Return the place at which the run of this one begins; itself before all runs."""
+        index = bisect_right(self._place, place) - 1
+        return place if index < 0 else self._place[index]
+
     def place_of(self, target: int) -> int:
         """Return how many places begin before this offset, in a stream without end."""
         index = bisect_right(self._target, target) - 1

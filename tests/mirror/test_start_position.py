@@ -193,6 +193,20 @@ def test_after_a_failback_the_first_flow_goes_on_behind_the_others_records() -> 
     )
 
 
+def test_after_a_failback_what_retention_took_of_the_others_records_was_not_ours() -> None:
+    """dc2 was active for longer than records are kept; a marker of it lay in 1,500."""
+    offset_map = OffsetMap.from_starts([(0, 0)], 1_000)
+    offset_map.seal(1_000, 1_000)
+    came = OffsetMap.from_starts([(1_000, 0), (1_501, 500)], 0)
+    came.begin_run(0, 1_000)
+    came.seal(2_001, 2_000)
+    came.advance(2_000)
+    goes_on = Start(source=2_000, target=1_000, announce=True, run=2_001)
+    assert decide_back(offset_map, (0, 2_000), (0, 2_001), came) == goes_on
+    assert came.trim(1_800, 1_800) == (0,)
+    assert decide_back(offset_map, (1_800, 2_000), (1_800, 2_001), came) == goes_on
+
+
 def test_a_tail_that_the_target_has_lost_is_sent_again_and_never_its_own_records() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (27, 10)], 10)
     offset_map.seal(12, 10)
