@@ -8,6 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import trio
@@ -16,7 +17,7 @@ from mirror.anchors import find_rewritten
 from mirror.flow_state import FlowState
 from mirror.links import Links
 from mirror.log_ends import Ends, read_ends, read_quiet_target_ends
-from mirror.map_log import MapLog, MapRecord
+from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.reached import place_records
@@ -30,12 +31,13 @@ from mirror.start_position import (
     passing_over,
     unless_untold,
 )
-from mirror.start_records import map_records_of, needless_of
+from mirror.start_records import ALONG, map_records_of, needless_of
 from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import (
     Reached,
     ReachedKey,
     TopicPartition,
+    run_start,
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
@@ -173,6 +175,7 @@ class Positioning:
 
     async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
+        await self._tell_runs(tries, found)
         decided: list[tuple[_Tried, Start | Stop]] = []
         needless: list[MapRecord] = []
 
@@ -214,6 +217,26 @@ class Positioning:
                 self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
         self._flow.fetch_anew()
+
+    async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:
+        """Tell beforehand where runs begin that are too many to go along; each is true by itself.
+
+        They gather while the map cannot be written, and where somebody was killed.
+        """
+        gathered: list[tuple[_Tried, list[tuple[int, int]]]] = []
+        for one in tries:
+            tail = found.tails.get((one.partition.topic, one.partition.index))
+            if isinstance(tail, Tail):
+                gathered += ((one, one.partition.new_runs), (one, tail.runs))
+        runs = [(one, run) for one, of_one in gathered for run in of_one]
+        if len(runs) <= ALONG:
+            return
+        for first in range(0, len(runs), RECORDS_A_WRITE):
+            some = runs[first : first + RECORDS_A_WRITE]
+            await self._map_log.write(partial(_run_records, some))
+        for one, of_one in gathered:
+            if one.is_current:
+                of_one.clear()
 
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""
@@ -346,6 +369,15 @@ class Positioning:
 def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:
     """Whether the target's log has not grown since this worker last stopped writing there."""
     return isinstance(ends, LogEnds) and partition.left_at in {None, ends.end}
+
+
+def _run_records(runs: Iterable[tuple[_Tried, tuple[int, int]]]) -> list[MapRecord]:
+    """Return the records of runs of partitions that nothing has interrupted since."""
+    return [
+        run_start(one.partition.topic, one.partition.index, place=place, target_start=target)
+        for one, (place, target) in runs
+        if one.is_current
+    ]
 
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:

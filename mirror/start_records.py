@@ -10,7 +10,7 @@ from mirror.start_position import Start, Stop
 from offset_translation.map_records import PieceStartKey, piece_start, run_start, withdrawal
 
 ALONG: Final = 1_000
-"""More that is to be taken back is so before."""
+"""More that is to be taken back, or told of runs, is so before."""
 
 
 def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord]:

@@ -19,6 +19,7 @@ from mirror.routing import Cursor, Routed
 from mirror.source import SourceFetcher
 from mirror.start_position import LogEnds
 from offset_translation.map_records import MirrorProducer, Reached, mirror_producer, reached
+from offset_translation.tail import Tail
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.test_policies import CONFIG
@@ -151,3 +152,30 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
     assert looks == MANY // RECORDS_A_WRITE + 1
     assert not partition.new_runs
     assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=2 * MANY + 1)
+
+
+async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_begun_at() -> None:
+    """Half of them are known by acknowledgements, the others have been read off the log."""
+    async with staged(LONGEST_NAME) as stage:
+        partition = stage.partition
+        place, half = (partition.topic, 0), MANY // 2
+        stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
+        partition.new_runs = [(n, 2 * n) for n in range(1, half + 1)]
+        for run in partition.new_runs:
+            partition.offset_map.begin_run(*run)
+        tail = Tail(partition.offset_map, half)
+        for n in range(half, MANY + 1):
+            tail.take(2 * n, n, 1)
+        found = Found(
+            source={place: LogEnds(start=0, end=2 * MANY)},
+            target={place: LogEnds(start=0, end=2 * MANY + 1)},
+            tails={place: tail},
+            rewritten={},
+        )
+        positioning = Positioning(stage.flow, stage.links, stage.map_log)
+        await positioning._begin([_Tried(partition, partition.attempt)], found)
+    assert partition.state is PartitionState.CATCHING_UP
+    assert partition.cursor == Cursor(MANY + 1, MANY + 1, 0)
+    assert list(partition.offset_map.runs) == [(n, 2 * n) for n in range(1, MANY + 1)]
+    end = 2 * MANY + 1
+    assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=end)
