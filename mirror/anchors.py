@@ -129,14 +129,16 @@ async def _compare(
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
     target = partition.target_topic, partition.index
-    mirrored = await _held(links.target_data, target, anchor.target_offset)
+    epoch = await _leader_epoch(links.target_admin, target)
+    mirrored = await _held(links.target_data, target, anchor.target_offset, epoch)
     if mirrored is None or mirrored.header.producer_id != producer.producer_id:
         return None
     displaced = sequence_fault(partition.offset_map, mirrored.header)
     if displaced is not None:
         return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
     source = partition.topic, partition.index
-    held = await _held(links.source_data, source, anchor.source_offset)
+    epoch = await _leader_epoch(links.source_admin, source)
+    held = await _held(links.source_data, source, anchor.source_offset, epoch)
     if held is None or not is_another(mirrored, held):
         return None
     return Stop(
@@ -146,12 +148,21 @@ async def _compare(
     )
 
 
-async def _held(cluster: Cluster, place: TopicPartition, offset: int) -> Held | None:
+async def _leader_epoch(cluster: Cluster, place: TopicPartition) -> int:
+    """Return that of the leader that discovery has found; raises NetworkFault.
+
+    A leader that is one no more serves on as a follower, and may not have cut its log yet.
+    """
+    return (await cluster.metadata((place[0],))).partition(*place).leader_epoch
+
+
+async def _held(cluster: Cluster, place: TopicPartition, offset: int, epoch: int) -> Held | None:
     """Return what lies there, None if it was compacted, is damaged, or may not be read.
 
     Raises NetworkFault, of which RequestRefused is one.
     """
     reader = read_partition(cluster, *place, offset, offset + 1)
+    reader.leader_epoch = epoch
     reader.fetch_bytes = ONE_BATCH_BYTES
     try:
         async for header, batch in reader:

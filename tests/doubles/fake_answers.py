@@ -149,8 +149,8 @@ def fetch(broker: "FakeBroker", version: int, request: FetchRequest) -> FetchRes
 
 def _read(broker: "FakeBroker", topic: str, wanted: FetchPartition) -> FetchPartitionData:
     held = _partition(broker, topic, wanted.partition)
-    code = held if isinstance(held, ErrorCode) else ErrorCode.NONE
-    if isinstance(held, ErrorCode) or not held.start <= wanted.fetch_offset <= held.end:
+    code = held if isinstance(held, ErrorCode) else _epoch_fault(held, wanted.current_leader_epoch)
+    if isinstance(held, ErrorCode) or code or not held.start <= wanted.fetch_offset <= held.end:
         return FetchPartitionData(
             partition_index=wanted.partition,
             error_code=code or ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -171,6 +171,14 @@ def _read(broker: "FakeBroker", topic: str, wanted: FetchPartition) -> FetchPart
         log_start_offset=held.start,
         records=data,
     )
+
+
+def _epoch_fault(held: "FakePartition", claimed: int) -> ErrorCode:
+    """As a broker does by KIP-320."""
+    if claimed in {-1, held.leader_epoch}:
+        return ErrorCode.NONE
+    is_older = claimed < held.leader_epoch
+    return ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def list_offsets(broker: "FakeBroker", _: int, request: ListOffsetsRequest) -> ListOffsetsResponse:

@@ -1,5 +1,7 @@
 """What is behind a high watermark, or was under a leader that is away, is not taken for settled."""
 
+from copy import deepcopy
+
 import trio
 
 from mirror.log_ends import read_quiet_target_ends
@@ -120,3 +122,29 @@ async def test_a_log_that_others_write_to_all_the_time_is_placed_by_what_it_held
         del broker.scripts[OffsetForLeaderEpochRequest.API_KEY]
         told = await read_quiet_target_ends(links.target_admin, names, [place])
         assert told == {place: ErrorCode.OFFSET_NOT_AVAILABLE}
+
+
+async def test_what_was_mirrored_is_looked_for_at_the_leader_that_there_is_now() -> None:
+    """The old one serves on, as followers do, and has not cut its log yet."""
+    log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
+    async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        whole.partition.is_anchored = False
+        whole.flow.interrupt(whole.partition, "a fault", 0, at_once=True)
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        source, old = whole.source, deepcopy(whole.source)
+
+        async def serve_on(header: RequestHeader, request: object) -> object:
+            whole.dc1.topics["t"].partitions[0] = old
+            answer = ANSWERS[header.api_key](whole.dc1.brokers[0], header.api_version, request)
+            whole.dc1.topics["t"].partitions[0] = source
+            return answer
+
+        whole.dc1.brokers[0].scripts[FetchRequest.API_KEY] = serve_on
+        source.batches = log[:6] + [batch_at(offset, b"b%d" % offset) for offset in range(6, 15)]
+        source.end, source.leader, source.leader_epoch = 15, 1, 1
+        await whole.discovery._links.source_admin.metadata(refresh=True)
+        whole.discovery._lead(whole.partition, 1, 0)
+        whole.flow.fetch_anew()
+        await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
+        assert values(whole.target) == [b"a%d" % offset for offset in range(10)]

@@ -252,6 +252,8 @@ class PartitionReader:
         isolation_level: int,
     ) -> None:
         self.position = start
+        self.leader_epoch = -1
+        """Of the leader to be asked: another one refuses, and is looked up again. -1 for any."""
         self.aborted: Sequence[AbortedTransaction] = ()
         """Read committed: the transactions to leave out of the batches that come now."""
         self._cluster = cluster
@@ -308,7 +310,10 @@ class PartitionReader:
         if topic_id == ZERO_UUID:
             version = min(version, LAST_FETCH_BY_NAME)
         asked = FetchPartition(
-            partition=partition, fetch_offset=self.position, partition_max_bytes=self.fetch_bytes
+            partition=partition,
+            current_leader_epoch=self.leader_epoch,
+            fetch_offset=self.position,
+            partition_max_bytes=self.fetch_bytes,
         )
         request = FetchRequest(
             max_wait_ms=FETCH_WAIT_MS,
