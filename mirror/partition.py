@@ -116,7 +116,7 @@ class MirroredPartition:
         self.topic_id = topic_id
         self.offset_map = offset_map
         self.status = Status(state=PartitionState.DISCOVERING, since_ms=now_ms)
-        self.source_leader = self.target_leader = -1
+        self.source_leader = self.source_epoch = self.target_leader = -1
         self.cursor: Cursor | None = None
         self.new_runs: list[tuple[int, int]] = []
         """(place, target offset) of runs that have shown and are not in the map topic yet."""

@@ -170,7 +170,7 @@ class SourceFetcher:
         def wish(one: Asked) -> Wanted:
             partition = one.partition
             size = throttle.chunk_bytes(partition.topic, each)
-            return Wanted(partition.index, one.offset, size)
+            return Wanted(partition.index, one.offset, size, partition.source_epoch)
 
         if looked is None or self._tells_all or not self._session.is_open:
             self._tells_all = False

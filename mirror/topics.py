@@ -41,7 +41,7 @@ from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
-from wire.net.metadata import ClusterView, TopicView
+from wire.net.metadata import ClusterView, PartitionView, TopicView
 
 _LOG = logging.getLogger(__name__)
 
@@ -364,24 +364,28 @@ class Discovery:
             ):
                 partition.retry(COPY_IS_ITS_OWN, now)
             there = target.partitions.get(index) if target is not None else None
-            self._lead(partition, view.leader, there.leader if there is not None else -1)
+            self._lead(partition, view, there.leader if there is not None else -1)
             is_new = target is not None and partition.meet_target(target.topic_id)
             if is_new and (partition.is_flowing or _is_positioning(partition)):
                 flow.interrupt(partition, MADE_AGAIN, now, at_once=True)
 
-    def _lead(self, partition: MirroredPartition, source_leader: int, target_leader: int) -> None:
-        """Follow moved leaders; what is on its way to an old one must be settled first."""
+    def _lead(self, partition: MirroredPartition, source: PartitionView, target: int) -> None:
+        """Follow moved leaders; what is on its way to an old one must be settled first.
+
+        Who leads again may have cut its log to that of another who did meanwhile.
+        """
         now = now_ms()
-        moved = partition.target_leader not in {-1, target_leader}
-        is_same_source = partition.source_leader == source_leader
+        moved = partition.target_leader not in {-1, target}
+        before = partition.source_leader, partition.source_epoch
+        partition.source_leader, partition.source_epoch = source.leader, source.leader_epoch
+        is_same_source = before == (source.leader, source.leader_epoch)
         partition.is_anchored &= is_same_source
-        partition.source_leader = source_leader
-        partition.target_leader = target_leader
+        partition.target_leader = target
         if partition.is_flowing and moved:
             self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
         elif not is_same_source and (partition.is_flowing or _is_positioning(partition)):
             self._flow.interrupt(partition, "the source leader moved", now, at_once=True)
-        if partition.state is PartitionState.DISCOVERING and target_leader < 0:
+        if partition.state is PartitionState.DISCOVERING and target < 0:
             refused = self._complaints.get(partition.target_topic)
             reason = "no leader on the target yet" if refused is None else str(refused)
             if refused is not None and refused.code in UNAUTHORISED:

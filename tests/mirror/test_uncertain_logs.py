@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+import pytest
 import trio
 
 from mirror.log_ends import read_quiet_target_ends
@@ -59,6 +60,13 @@ class HungFollower:
         return answer if topic.name != "t" else None
 
 
+async def discover(whole: WholeFlow) -> None:
+    """Learn who leads the source."""
+    view = await whole.discovery._links.source_admin.metadata(refresh=True)
+    whole.discovery._lead(whole.partition, view.partition("t", 0), 0)
+    whole.flow.fetch_anew()
+
+
 async def test_batches_of_ours_that_are_not_committed_yet_keep_their_places_in_the_map() -> None:
     """Records at even offsets, as if a marker stood behind each, and chunks of ten records."""
     log = [batch_at(offset, b"v%03d" % offset) for offset in range(0, 2 * COUNT, 2)]
@@ -89,9 +97,7 @@ async def test_a_source_leader_that_moved_is_asked_whether_it_has_what_was_mirro
         source = whole.source
         source.batches = log[:6] + [batch_at(offset, b"b%d" % offset) for offset in range(6, 15)]
         source.end, source.leader, source.leader_epoch = 15, 1, 1
-        await whole.discovery._links.source_admin.metadata(refresh=True)
-        whole.discovery._lead(whole.partition, 1, 0)
-        whole.flow.fetch_anew()
+        await discover(whole)
         await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
         assert values(whole.target) == [b"a%d" % offset for offset in range(10)]
 
@@ -143,8 +149,32 @@ async def test_what_was_mirrored_is_looked_for_at_the_leader_that_there_is_now()
         whole.dc1.brokers[0].scripts[FetchRequest.API_KEY] = serve_on
         source.batches = log[:6] + [batch_at(offset, b"b%d" % offset) for offset in range(6, 15)]
         source.end, source.leader, source.leader_epoch = 15, 1, 1
-        await whole.discovery._links.source_admin.metadata(refresh=True)
-        whole.discovery._lead(whole.partition, 1, 0)
-        whole.flow.fetch_anew()
+        await discover(whole)
+        await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
+        assert values(whole.target) == [b"a%d" % offset for offset in range(10)]
+
+
+@pytest.mark.parametrize("leads_again", [False, True])
+async def test_a_leader_that_another_one_has_followed_sends_nothing_in_its_place(
+    *, leads_again: bool
+) -> None:
+    """It has cut its log and got the other's, between two fetches and before discovery looks."""
+    log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
+    async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        source, broker = whole.source, whole.dc1.brokers[0]
+
+        async def serve_on(header: RequestHeader, request: object) -> object:
+            source.leader = 0
+            answer = ANSWERS[header.api_key](broker, header.api_version, request)
+            source.leader = 0 if leads_again else 1
+            return answer
+
+        broker.scripts[FetchRequest.API_KEY] = serve_on
+        source.batches = log[:6] + [batch_at(offset, b"b%d" % offset) for offset in range(6, 15)]
+        source.end, source.leader_epoch = 15, 2
+        await until(lambda: whole.partition.state is PartitionState.WAITING)
+        assert whole.partition.status.reason == "source: FENCED_LEADER_EPOCH"
+        await discover(whole)
         await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
         assert values(whole.target) == [b"a%d" % offset for offset in range(10)]

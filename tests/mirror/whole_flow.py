@@ -90,7 +90,7 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         await map_log.write(lambda: [mirror_producer(ours)])
         offset_map = map_log.state.maps.setdefault(("t", 0), OffsetMap())
         partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
-        partition.source_leader = partition.target_leader = 0
+        partition.source_leader = partition.source_epoch = partition.target_leader = 0
         flow.partitions["t", 0] = partition
         writer = TargetWriter(0, flow, links)
 

@@ -59,6 +59,8 @@ class Wanted(NamedTuple):
     partition: int
     fetch_offset: int
     max_bytes: int
+    leader_epoch: int = -1
+    """A broker that knows of another one refuses (KIP-320); -1 for any."""
 
 
 class Session(NamedTuple):
@@ -126,7 +128,8 @@ def request_body(
     for key, partitions in wanted.items():
         parts += [_topic(key, version), _length(len(partitions) + 1)]
         parts += [
-            pack(partition, -1, offset, -1, -1, size, 0) for partition, offset, size in partitions
+            pack(partition, epoch, offset, -1, -1, size, 0)
+            for partition, offset, size, epoch in partitions
         ]
         parts.append(_NO_TAGS)
     parts.append(_length(len(forgotten) + 1))
@@ -164,6 +167,7 @@ def _message(
                 partitions=tuple(
                     FetchPartition(
                         partition=one.partition,
+                        current_leader_epoch=one.leader_epoch,
                         fetch_offset=one.fetch_offset,
                         partition_max_bytes=one.max_bytes,
                     )
