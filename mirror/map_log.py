@@ -26,7 +26,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
 from wire.net.operations import append, read_partition
 from wire.net.retries import code_of
-from wire.record_batch import Record, build_batch, parse_header
+from wire.record_batch import CorruptBatch, Record, build_batch, iterate_records
 
 MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
@@ -208,7 +208,7 @@ class MapLog:
         code = code_of(answer.error_code)
         if code is not ErrorCode.NONE:
             return code
-        if was_unsure and not await self._is_there(batch, answer.base_offset):
+        if was_unsure and not await self._is_there(records, answer.base_offset):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         for key, value in records:
             self.state.replay(key, value)
@@ -228,15 +228,20 @@ class MapLog:
             base_sequence=self._next_sequence,
         )
 
-    async def _is_there(self, batch: bytes, offset: int) -> bool:
-        """Whether the log holds this very batch there.
+    async def _is_there(self, records: Sequence[MapRecord], offset: int) -> bool:
+        """Whether the log holds these very records there.
 
         A broker takes a batch with a sequence it remembers for a repetition and acknowledges it;
-        but what it remembers may be a write of ours whose answer was lost.
+        but what it remembers may be a write of ours whose answer was lost. It may have compressed
+        the batch or stamped it with its own time, so bytes and checksums say nothing.
         """
-        expected = parse_header(batch).crc
-        async for header, _ in read_partition(self._target, self.topic, 0, offset, offset + 1):
-            return header.crc == expected
+        async for header, batch in read_partition(self._target, self.topic, 0, offset, offset + 1):
+            is_ours = header.base_offset == offset and header.producer_id == self.writer.producer_id
+            try:
+                found = [(one.key, one.value) for one in iterate_records(batch)]
+            except CorruptBatch:
+                return False
+            return is_ours and found == list(records)
         return False
 
     async def _catch_up(self) -> None:
