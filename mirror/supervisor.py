@@ -81,9 +81,15 @@ class _Supervisor:
         """Run one worker, again and again; when cancelled, let it settle and end."""
         backoff, starts = Backoff(), 0
         while True:
-            starts += 1
             began_s = trio.current_time()
-            child = await open_child(self._command(number))
+            try:
+                child = await open_child(self._command(number))
+            except OSError as fault:  # out of processes or memory: the others go on
+                pause_s, backoff = backoff.after(0.0)
+                _LOG.error("worker %d cannot be started: %s: again in %g s", number, fault, pause_s)
+                await trio.sleep(pause_s)
+                continue
+            starts += 1
             self._children[number] = child
             _LOG.info("worker %d is process %d", number, child.pid)
             try:

@@ -48,6 +48,9 @@ def test_a_wrong_number_of_workers_is_refused(
     assert "--workers" in capsys.readouterr().err
 
 
+NO_PROCESS = -1
+
+
 class Child:
     """Runs for a while and ends with its status; without one it runs on."""
 
@@ -63,9 +66,14 @@ class Child:
 
 @pytest.mark.parametrize(
     ("statuses", "started", "ends_all"),
-    [([1, BAD_INPUT, BAD_INPUT, None], 4, False), ([BAD_INPUT, None], 1, True)],
+    [
+        ([1, BAD_INPUT, BAD_INPUT, None], 4, False),
+        ([BAD_INPUT, None], 1, True),
+        ([1, NO_PROCESS, 1, None], 4, False),
+        ([NO_PROCESS, BAD_INPUT, None], 2, True),
+    ],
 )
-async def test_a_file_that_has_become_wrong_does_not_end_those_who_run(
+async def test_neither_a_file_that_has_become_wrong_nor_a_lack_of_processes_ends_those_who_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: MockClock,  # noqa: ARG001
@@ -78,6 +86,8 @@ async def test_a_file_that_has_become_wrong_does_not_end_those_who_run(
 
     async def open_child(_: object) -> Child:
         children.append(Child(statuses[len(children)]))
+        if statuses[len(children) - 1] == NO_PROCESS:
+            raise BlockingIOError("Resource temporarily unavailable")
         return children[-1]
 
     async def end_child(*_: object, **__: object) -> None:
