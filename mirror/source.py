@@ -41,6 +41,7 @@ however little it brings, so single records in quick succession gather for a mom
 FULL_BYTES: Final = 128 * 1024
 """An answer of this size is worth its request; the next one is asked for at once."""
 FAULT_PAUSE_S: Final = 0.1
+UNWANTED_LOOK_S: Final = 1.0
 HEARD_EVERY_MS: Final = 1_000
 """A session's answers leave out what has nothing new; so often that is noted as heard, too."""
 ONLY_LANE: Final = Lane()
@@ -57,20 +58,38 @@ async def fetch_from(
 ) -> None:
     """Fetch what one source broker leads or is named for, for ever.
 
-    Over as many connections as its distance wants.
-
-    While it cannot be reached, a single fetcher tries, and says so of its partitions.
+    Over as many connections as its distance wants, which is known once it has been reached.
     """
-    try:
-        connection = await links.source_data.connection(node)
-        count = await count_lanes(connection)
-    except NetworkFault:
-        count = 1
+    while (count := await _lanes_to(node, flow, links)) is None:
+        await trio.sleep(FAULT_PAUSE_S)
+        while not any(flow.fetched_from(node)):
+            await flow.fetch_more.wait(UNWANTED_LOOK_S)
     flow.is_far |= count > 1
     async with trio.open_nursery() as nursery:
         for lane in lanes_to_broker(count):
             fetcher = SourceFetcher(node, flow, links, map_log, forward, lane)
             nursery.start_soon(fetcher.run)
+
+
+async def _lanes_to(node: int, flow: FlowState, links: Links) -> int | None:
+    """Return how many; None if it cannot be reached, which is said of its partitions."""
+    try:
+        return await count_lanes(await links.source_data.connection(node))
+    except NetworkFault as fault:
+        fail_source(flow, node, list(flow.fetched_from(node)), fault)
+        return None
+
+
+def fail_source(
+    flow: FlowState, node: int, partitions: Iterable[MirroredPartition], fault: NetworkFault
+) -> None:
+    """Interrupt partitions of a source broker that does not answer."""
+    flow.measurements.fetch_errors[type(fault).__name__] += 1
+    now = now_ms()
+    for partition in partitions:
+        partition.is_anchored = False
+        flow.fail(partition, f"source broker {node}", fault, now)
+    flow.refresh.wake()
 
 
 class SourceFetcher:
@@ -330,13 +349,9 @@ class SourceFetcher:
         self._flow.refresh.wake()
 
     def _fail(self, fault: NetworkFault) -> None:
-        self._flow.measurements.fetch_errors[type(fault).__name__] += 1
-        now = now_ms()
-        for one in self._asking.asked.values():
-            if one.is_current and one.partition.is_flowing:
-                one.partition.is_anchored = False
-                self._flow.fail(one.partition, f"source broker {self._node}", fault, now)
-        self._flow.refresh.wake()
+        asked = self._asking.asked.values()
+        flowing = [one.partition for one in asked if one.is_current and one.partition.is_flowing]
+        fail_source(self._flow, self._node, flowing, fault)
 
 
 def _announcements(starts: Iterable[tuple[Asked, PieceStart]]) -> list[MapRecord]:

@@ -12,15 +12,17 @@ takes the next, there is a gap that nobody could fill.
 
 import logging
 from collections import deque
+from math import inf
 from typing import Final, TypeAlias
 
 import trio
 
-from mirror.flow_state import SETTLE_LOOK_S, FlowState
+from mirror.flow_state import SETTLE_LOOK_S, FlowState, Request
 from mirror.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
+from mirror.refusals import STOPPING
 from mirror.routing import Forward
 from mirror.settling import Settling
 from runtime.clock import now_ms
@@ -50,18 +52,6 @@ REMEMBERED_MS: Final = 600_000
 times of their records, so that those of a backlog are forgotten at the next look."""
 DIVERGED_AFTER_MS: Final = 30_000
 """A sequence refused for this long without any progress is not an answer that was lost."""
-
-STOPPING: Final[dict[ErrorCode, PartitionState]] = {
-    ErrorCode.MESSAGE_TOO_LARGE: PartitionState.RECORD_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE: PartitionState.RECORD_TOO_LARGE,
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: PartitionState.NOT_AUTHORISED,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: PartitionState.NOT_AUTHORISED,
-    ErrorCode.INVALID_RECORD: PartitionState.TARGET_REFUSED,
-    ErrorCode.INVALID_TIMESTAMP: PartitionState.TARGET_REFUSED,
-    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: PartitionState.TARGET_REFUSED,
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: PartitionState.TARGET_REFUSED,
-    ErrorCode.INVALID_PRODUCER_EPOCH: PartitionState.TARGET_DIVERGED,
-}
 
 
 _Item: TypeAlias = tuple[MirroredPartition, int, Forward]
@@ -102,6 +92,7 @@ class TargetWriter:
         self._links = links
         self._lines: list[_Line] = []
         self._early: list[MirroredPartition] = []
+        self._has_early = Request()
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into its line."""
@@ -109,14 +100,14 @@ class TargetWriter:
             self._lines[lane_of(partition, len(self._lines))].put(partition)
         else:
             self._early.append(partition)
+            self._has_early.wake()
 
     async def run(self) -> None:
         """Send and settle for ever."""
-        try:
-            connection = await self._links.target_data.connection(self._node)
-            count = await count_lanes(connection)
-        except NetworkFault:
-            count = 1  # the lines say of their partitions why nothing goes
+        while (count := await self._count_lines()) is None:
+            await trio.sleep(FAULT_PAUSE_S)
+            while not self._early:
+                await self._has_early.wait(inf)
         is_far = count > 1
         self._flow.is_far |= is_far
         self._lines = [
@@ -129,6 +120,20 @@ class TargetWriter:
         async with trio.open_nursery() as nursery:
             for line in self._lines:
                 nursery.start_soon(line.run)
+
+    async def _count_lines(self) -> int | None:
+        """Return how many are wanted; None if the broker is away, which is said of who waits."""
+        try:
+            return await count_lanes(await self._links.target_data.connection(self._node))
+        except NetworkFault as fault:
+            now = now_ms()
+            for partition in self._early:
+                if partition.queue and partition.target_leader == self._node:
+                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
+            self._early.clear()
+            self._flow.measurements.produce_errors[type(fault).__name__] += 1
+            self._flow.refresh.wake()
+            return None
 
 
 class _Line:
