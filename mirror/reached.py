@@ -15,6 +15,7 @@ import trio
 from mirror.flow_state import FlowState
 from mirror.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.partition import MirroredPartition
+from mirror.partition_state import PartitionState
 from offset_translation.map_records import Reached, TopicPartition, reached, run_start
 from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
@@ -68,7 +69,7 @@ class ReachedKeeper:
                 if partition is None or place not in known or not partition.is_flowing:
                     continue
                 now = _reached(partition, known[place])
-                if looks_behind and partition.is_settled and now.place == known[place].place:
+                if looks_behind and now.place == known[place].place and _is_quiet(partition):
                     now = replace(now, target_end=max(now.target_end, self._taken_until(place)))
                 room = RECORDS_A_WRITE - len(records)
                 if room > 0 and (partition.new_runs or now != known[place]):
@@ -85,6 +86,11 @@ class ReachedKeeper:
         """Return the target offset before which the other direction has read all, 0 if unknown."""
         backward = self._flow.backward(place)
         return 0 if backward is None else backward.mirrored_source_end or 0
+
+
+def _is_quiet(partition: MirroredPartition) -> bool:
+    """Whether no batch is under way, nor one whose answer was lost: the source has none for it."""
+    return partition.is_settled and partition.state is PartitionState.STREAMING
 
 
 def _reached(partition: MirroredPartition, known: Reached) -> Reached:

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+import pytest
+
 from mirror.flow_state import FlowState
 from mirror.map_log import MapLog
 from mirror.measurements import FlowMeasurements
@@ -131,10 +133,16 @@ async def test_how_far_a_quiet_source_is_mirrored_is_told_again_as_the_target_mo
         assert stage.partition.cursor == Cursor(COUNT + 4, 0, COUNT + 4)
 
 
-async def test_nothing_is_told_behind_batches_that_are_under_way() -> None:
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_nothing_is_told_behind_batches_that_are_under_way_or_to_come(
+    *, is_sent: bool
+) -> None:
+    """Of what is to come a batch may be there whose answer was lost."""
     async with staged() as stage:
         await stage.position()
-        stage.partition.sent_count = 1
+        stage.partition.sent_count = int(is_sent)
+        if not is_sent:
+            stage.partition.move(PartitionState.CATCHING_UP, 0)
         stage.bring_more()
         await stage.keeper.write()
         assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT)
