@@ -74,6 +74,18 @@ class Situation:
         return None if self.arrived is None else self.arrived.mirrored_source_end
 
     @property
+    def records_taken_until(self) -> int | None:
+        """The target offset behind the last record of its own that the source has.
+
+        The other direction may have passed over more by now than was there when we asked. Where
+        none of them is known any more, that has to do.
+        """
+        if self.arrived is None:
+            return None
+        last = self.arrived.source_of_place(self.arrived.place_end - 1)
+        return self.taken_until if last is None else last + 1
+
+    @property
     def explained_until(self) -> int:
         """The target offset before which nothing is that the source has not."""
         return self.offset_map.mirrored_until(max(self.taken_until or 0, self.target.start))
@@ -93,7 +105,7 @@ def decide_start(topic: str, partition: int, seen: Situation) -> Start | Stop:
     ]
     if offset_map.sealed_at == target.end:
         keys.append(SealKey(topic=topic, partition=partition, target_end=target.end))
-    taken = seen.taken_until
+    taken = seen.records_taken_until
     if taken is not None and target.end < taken:
         return Stop(
             state=PartitionState.TARGET_DIVERGED,

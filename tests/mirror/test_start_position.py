@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from mirror.partition_state import PartitionState
 from mirror.start_position import (
     LogEnds,
@@ -250,3 +252,26 @@ def test_a_target_that_has_records_of_its_own_is_no_trouble_while_both_direction
         is_shared=True,
     )
     assert decide_start("t", 0, seen) == Start(source=2, target=0, announce=True, run=5)
+
+
+@pytest.mark.parametrize(("end", "is_placed"), [(10, True), (9, False)])
+def test_what_the_other_direction_has_passed_over_by_now_is_no_lost_record(
+    end: int, is_placed: bool
+) -> None:
+    """dc2 had ten records of its own; then a transaction was aborted there."""
+    came = OffsetMap.from_starts([(0, 0), (15, 10)], 10)
+    seen = Situation(
+        offset_map=OffsetMap.from_starts([(0, 0)], 0),
+        source=LogEnds(start=0, end=10),
+        target=LogEnds(start=0, end=end),
+        arrived=came,
+        is_shared=True,
+        tail=Reached(place=0, target_end=0),
+    )
+    decision = decide_start("t", 0, seen)
+    assert isinstance(decision, Start) is is_placed
+    if isinstance(decision, Stop):
+        assert decision.reason == (
+            "the target ends at 9, but offsets up to 9 were mirrored from there: "
+            "it has lost records of its own"
+        )
