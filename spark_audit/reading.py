@@ -1,7 +1,7 @@
 """How Spark reads Kafka logs: no jar, our own wire client in a Python worker, Arrow batches.
 
-Each task is one Spark partition. A data source of Spark's own kind would say the same, at the
-price of two more Python processes for each frame, which plan it: a third of a small audit.
+Each group of tasks is one Spark partition. A data source of Spark's own kind would say the same, at
+the price of two more Python processes for each frame, which plan it: a third of a small audit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.frames import local_frame
 from spark_audit.scan import scan
-from spark_audit.scan_plan import ScanTask
+from spark_audit.scan_plan import ScanTask, dealt
 from spark_audit.scan_rows import SCAN, arrow_batches
 
 
@@ -19,13 +19,14 @@ def scanned(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
     """Return the rows that reading these tasks gives: `scan_rows.SCAN`."""
     if not tasks:
         return local_frame(spark, [], SCAN)
-    # To each worker once: there may be tens of thousands, and each partition needs one of them.
-    shared = spark.sparkContext.broadcast(list(tasks))
+    groups = dealt(tasks, spark.sparkContext.defaultParallelism)
+    # To each worker once: there may be tens of thousands, and each partition needs some of them.
+    shared = spark.sparkContext.broadcast(groups)
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column("id").to_pylist():
-                task = shared.value[number]
-                yield from arrow_batches(task.place, scan(task))
+                for task in shared.value[number]:
+                    yield from arrow_batches(task.place, scan(task))
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, SCAN)
+    return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read, SCAN)

@@ -1,13 +1,19 @@
 """Tasks cover what they should."""
 
+from dataclasses import replace
 from itertools import pairwise
 from uuid import UUID
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
 from spark_audit.scan_plan import (
+    GROUPS_A_CORE,
     RANGE_SPLIT_OFFSETS,
     RECORD_SPLIT_OFFSETS,
     Planner,
+    dealt,
 )
 from spark_audit.scan_rows import Side
 from spark_audit.seals import Seal
@@ -83,3 +89,18 @@ def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then(
             (700 if seal is None else 500, middle, False),
             (middle, 900, True),
         ]
+
+
+@given(st.lists(st.integers(0, RANGE_SPLIT_OFFSETS), max_size=300), st.integers(1, 8))
+def test_small_tasks_share_what_a_group_costs_and_large_ones_are_spread(
+    sizes: list[int], cores: int
+) -> None:
+    [first, *_] = _planner().ranges()
+    tasks = [replace(first, start=at, stop=at + size) for at, size in enumerate(sizes)]
+    groups = dealt(tasks, cores)
+    assert sorted(task.start for group in groups for task in group) == list(range(len(sizes)))
+    assert all(groups)
+    assert len(groups) <= GROUPS_A_CORE * cores + sum(sizes) // RECORD_SPLIT_OFFSETS
+    assert len(groups) >= min(len(tasks), GROUPS_A_CORE * cores)
+    loads = [sum(task.stop - task.start for task in group) for group in groups]
+    assert max(loads, default=0) - min(loads, default=0) <= max(sizes, default=0)
