@@ -24,6 +24,7 @@ from runtime.config import Configuration, ConfigurationError, load
 from runtime.metrics import serve_metrics
 from runtime.signals import cancel_on_signal
 from runtime.witness import WorkerInfo
+from runtime.yaml_section import in_brackets, parse_address
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,17 +82,17 @@ def reached_at(bind_host: str, zookeeper: str) -> str:
     ``zookeeper`` lists `host:port`. Where none of them is found, it is the name of this machine.
     """
     if bind_host not in EVERYWHERE:
-        return bind_host
+        return in_brackets(bind_host)
     for address in zookeeper.split(","):
-        name, _, port = address.rpartition(":")
+        name, port = parse_address(address)
         try:
             [(family, *_, towards), *_] = socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM)
             with socket.socket(family, socket.SOCK_DGRAM) as way:
                 way.connect(towards)  # sends nothing
                 found: str = way.getsockname()[0]
-        except OSError:
+        except (OSError, UnicodeError):
             continue
-        return f"[{found}]" if ":" in found else found
+        return in_brackets(found)
     return socket.gethostname()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
 from runtime.security_section import confluent_settings, read_security
-from runtime.yaml_section import Address, ConfigurationError, Section, read_file
+from runtime.yaml_section import Address, ConfigurationError, Section, in_brackets, read_file
 from wire.net.security import PLAINTEXT, Security
 
 __all__ = [
@@ -45,7 +45,7 @@ class ClusterConfig:
     @property
     def bootstrap_servers(self) -> str:
         """Return the addresses as librdkafka's `bootstrap.servers` wants them."""
-        return ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+        return _joined(self.bootstrap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +146,10 @@ def _refuse_alike(top: Section, flows: Sequence[FlowConfig]) -> None:
             )
 
 
+def _joined(addresses: Sequence[Address]) -> str:
+    return ",".join(f"{in_brackets(host)}:{port}" for host, port in addresses)
+
+
 def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     clusters: dict[str, ClusterConfig] = {}
     for name, cluster in section.named_sections():
@@ -168,7 +172,7 @@ def _coordination(section: Section) -> CoordinationConfig:
     if not path.startswith("/") or path.endswith("/"):
         raise section.error("path", f"{path!r} must begin with '/' and not end with it")
     coordination = CoordinationConfig(
-        zookeeper=",".join(f"{host}:{port}" for host, port in addresses),
+        zookeeper=_joined(addresses),
         path=path,
         session_timeout_ms=section.integer("session_timeout_ms", 6_000, least=2_000, most=60_000),
     )

@@ -32,6 +32,11 @@ def parse_address(text: str) -> Address:
     return found["host"].strip("[]"), port
 
 
+def in_brackets(host: str) -> str:
+    """Return a host as it stands before `:port`: its own colons would else be taken for that."""
+    return f"[{host}]" if ":" in host else host
+
+
 @dataclass(slots=True)
 class Section:
     """One mapping of the file; reading a key takes it, `finish` complains about the others."""

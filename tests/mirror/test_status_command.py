@@ -40,4 +40,6 @@ def test_a_worker_that_listens_everywhere_tells_where_it_is_reached() -> None:
     assert reached_at("10.1.2.3", "127.0.0.1:2181") == "10.1.2.3"
     assert reached_at("0.0.0.0", "127.0.0.1:2181") == "127.0.0.1"  # noqa: S104
     assert reached_at("::", "no-such-host.invalid:1,127.0.0.1:2181") == "127.0.0.1"
+    assert reached_at("::", "a..host:1,[::1]:2181") == "[::1]"
+    assert reached_at("fd00::1", "127.0.0.1:2181") == "[fd00::1]"
     assert reached_at("::", "no-such-host.invalid:1") == socket.gethostname()

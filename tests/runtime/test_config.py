@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from kazoo.hosts import collect_hosts
 
 from runtime.config import ConfigurationError, load
 
@@ -48,6 +49,17 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
     assert configuration.audit.output == tmp_path / "audit"
     assert configuration.flow_to("dc2") is flow
     assert configuration.flow_to("dc1") is None
+
+
+def test_addresses_of_version_6_keep_their_brackets_for_other_clients(tmp_path: Path) -> None:
+    """kazoo and librdkafka take `::1:2183` for a host without a name."""
+    configuration = load(write(tmp_path, GOOD.replace("127.0.0.1:2183", '"[::1]:2183,zk:2181"')))
+    assert configuration.clusters["dc2"].bootstrap_servers == "127.0.0.1:9192,[::1]:9193"
+    assert configuration.coordination.zookeeper == "[::1]:2183,zk:2181"
+    assert collect_hosts(configuration.coordination.zookeeper) == (
+        [("::1", 2183), ("zk", 2181)],
+        None,
+    )
 
 
 def test_heartbeats_are_mirrored_beside_the_patterns_and_unseen_by_promotions(
