@@ -171,6 +171,8 @@ def _coordination(section: Section) -> CoordinationConfig:
     path = section.string("path", "/kafka-dr")
     if not path.startswith("/") or path.endswith("/"):
         raise section.error("path", f"{path!r} must begin with '/' and not end with it")
+    if {".", ".."} & set(path.split("/")):
+        raise section.error("path", f"{path!r} must not have '.' or '..' for a part")
     coordination = CoordinationConfig(
         zookeeper=_joined(addresses),
         path=path,

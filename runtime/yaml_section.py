@@ -13,6 +13,7 @@ import yaml
 MAX_FILE_BYTES: Final = 1 << 20
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
+_BEYOND_UNICODE: Final = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
 
 Address = tuple[str, int]
 
@@ -65,10 +66,7 @@ class Section:
 
     def string(self, key: str, default: str | None = None) -> str:
         """Return a text; raises ConfigurationError when absent without a default, or empty."""
-        value = self._scalar(key, "tag:yaml.org,2002:str", "a text", default)
-        if not value:
-            raise self.error(key, "must not be empty")
-        return value
+        return self._usable(key, self._scalar(key, "tag:yaml.org,2002:str", "a text", default))
 
     def optional_string(self, key: str) -> str | None:
         """Return a text that is not empty, None when the key is absent."""
@@ -139,7 +137,7 @@ class Section:
         if node is not None and file is not None:
             raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
         if file is not None:
-            return self._not_empty(file_key, self._text_of(file_key, file).rstrip("\r\n"))
+            return self._usable(file_key, self._text_of(file_key, file).rstrip("\r\n"))
         if node is None:
             if required:
                 raise self.missing(key)
@@ -148,14 +146,21 @@ class Section:
             raise self.error(key, "must be a text: put it in quotes")
         variable = _VARIABLE.fullmatch(node.value)
         if variable is None:
-            return self._not_empty(key, str(node.value))
+            return self._usable(key, str(node.value))
         if variable["name"] not in os.environ:
             raise self.error(key, f"the environment has no variable {variable['name']}")
-        return self._not_empty(key, os.environ[variable["name"]])
+        return self._usable(key, os.environ[variable["name"]])
 
-    def _not_empty(self, key: str, text: str) -> str:
+    def _usable(self, key: str, text: str) -> str:
+        """Return it; complain of what can neither be sent nor name a file, without showing it."""
         if not text:
             raise self.error(key, "must not be empty")
+        if "\0" in text:
+            raise self.error(key, "must not hold the character NUL")
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half a character, or bytes of the environment that are no text
+            raise self.error(key, "cannot be said in UTF-8") from None
         return text
 
     def optional_integer(self, key: str, *, least: int, most: int = 1 << 62) -> int | None:
@@ -250,7 +255,7 @@ def read_file(path: Path) -> Section:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigurationError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        node = _compose(path, path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise ConfigurationError(f"{path}: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
@@ -265,6 +270,18 @@ def read_file(path: Path) -> Section:
     if node is None:
         raise ConfigurationError(f"{path}: is empty")
     return _section(str(path), node, "")
+
+
+def _compose(path: Path, text: str) -> yaml.Node | None:
+    """Do what `yaml.compose` does; of one of its faults it says neither kind nor line."""
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OverflowError, ValueError) as problem:
+        escape = _BEYOND_UNICODE.search(text)
+        if escape is None:
+            raise ConfigurationError(f"{path}: not YAML: {problem}") from problem
+        line = text.count("\n", 0, escape.start()) + 1
+        raise ConfigurationError(f"{path}:{line}: not YAML: {escape[0]} is no character") from None
 
 
 def _section(file: str, node: yaml.Node, path: str) -> Section:

@@ -147,6 +147,21 @@ def test_bounds_on_times_stay_at_home(tmp_path: Path, bound: str) -> None:
         ('"127.0.0.1:9092"', "[]", ":2: clusters.dc1.bootstrap: needs at least one host:port"),
         ("  zookeeper: 127.0.0.1:2183", "  zookeeper: 12", ":10: coordination.zookeeper: must be"),
         ("  zookeeper: 127.0.0.1:2183", "  path: /x", ":10: coordination.zookeeper: is missing"),
+        (
+            "  zookeeper: 127.0.0.1:2183",
+            "  path: /a/../b\n  zookeeper: h:1",
+            ":10: coordination.path: '/a/../b' must not have '.' or '..' for a part",
+        ),
+        (
+            "    target: dc2",
+            '    target: dc2\n    client_rack: "a\\0"',
+            ":8: flows[0].client_rack: must not hold the character NUL",
+        ),
+        (
+            "    target: dc2",
+            '    target: dc2\n    client_rack: "\\ud800"',
+            ":8: flows[0].client_rack: cannot be said in UTF-8",
+        ),
         ("coordination:", "clusters:", ":9: clusters: stands here twice"),
         ("flows:", "flows: 3\nflow:", ":5: flows: must be a list"),
         ("flows:", "flows: []\nflow:", ":5: flows: must be a list of one or more"),
@@ -171,7 +186,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load(tmp_path / "dc.yaml")
 
 
-@pytest.mark.parametrize("text", ["clusters: \x01", "[" * 50_000, "a: 1\n---\nb: 2\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clusters: \x01",
+        "[" * 50_000,
+        "a: 1\n---\nb: 2\n",
+        'a: 1\nb: "\\U00110000"\n',
+        'a: "\\UFFFFFFFF"\n',
+    ],
+)
 def test_what_is_no_configuration_is_said_in_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"dc\.yaml:[0-9: ]*not ") as caught:
         load(write(tmp_path, text))

@@ -1,5 +1,6 @@
 """Security in the configuration file: what it yields for both clients, and what it complains of."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,10 @@ def test_secrets_come_from_the_environment_and_from_files(
             "sasl.password: is missing",
         ),
         (["security_protocol: SSL", "ssl: {ca: nowhere.pem}"], "nowhere.pem: No such file"),
+        (
+            ["security_protocol: SSL", 'ssl: {ca: "a\\0b.pem"}'],
+            "ssl.ca: must not hold the character NUL",
+        ),
         (["security_protocol: SSL", "ssl: {ca: dc.yaml}"], "ssl.ca: cannot be used: "),
         (["security_protocol: SSL", "ssl: {key: dc.yaml}"], "ssl.key: is of no use without a"),
         (
@@ -145,6 +150,14 @@ def test_a_secret_that_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None
     sasl = "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
     with pytest.raises(ConfigurationError, match=r"sasl\.password_file: .*/secret: is not UTF-8"):
         cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
+
+
+def test_bytes_of_the_environment_that_are_no_text_are_named_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environb, b"DC1_SECRET", b"gr\xfc\xdfe")
+    with pytest.raises(ConfigurationError, match=r"sasl\.password: cannot be said in UTF-8$"):
+        cluster(tmp_path, "security_protocol: SASL_SSL", f"sasl: {SASL % '${DC1_SECRET}'}")
 
 
 def test_a_wrong_password_of_a_key_is_found_when_the_file_is_read(
