@@ -47,8 +47,8 @@ async def serve_metrics(
     }
     try:
         listeners = await trio.open_tcp_listeners(port, host=host, backlog=MAX_CONNECTIONS)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # also of a host whose name no host can have
+        reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
     limit = trio.CapacityLimiter(MAX_CONNECTIONS)
     task_status.started(int(listeners[0].socket.getsockname()[1]))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 MAX_FILE_BYTES: Final = 1 << 20
+MAX_LABEL: Final = 63
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 _BEYOND_UNICODE: Final = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
@@ -30,6 +31,8 @@ def parse_address(text: str) -> Address:
     port = int(found["port"])
     if not 0 < port < 65536:
         raise ValueError(f"port {port} of {text!r} is not between 1 and 65535")
+    if not all(0 < len(part) <= MAX_LABEL for part in found["host"].removesuffix(".").split(".")):
+        raise ValueError(f"{text!r}: each part of a host's name has 1 to {MAX_LABEL} characters")
     return found["host"].strip("[]"), port
 
 

@@ -144,6 +144,8 @@ def test_bounds_on_times_stay_at_home(tmp_path: Path, bound: str) -> None:
         ('["flights.*"]', '["a{9999999999}"]', ":8: flows[0].topics.include: 'a{9999999999}'"),
         ('"127.0.0.1:9092"', "127.0.0.1", ":2: clusters.dc1.bootstrap: '127.0.0.1' is not host"),
         ('"127.0.0.1:9092"', "host:70000", ":2: clusters.dc1.bootstrap: port 70000 of"),
+        ('"127.0.0.1:9092"', "kafka1..dc1:1", "'kafka1..dc1:1': each part of a host's name has 1"),
+        ('"127.0.0.1:9092"', f"{'x' * 64}:1", "x:1': each part of a host's name has 1 to 63"),
         ('"127.0.0.1:9092"', "[]", ":2: clusters.dc1.bootstrap: needs at least one host:port"),
         ("  zookeeper: 127.0.0.1:2183", "  zookeeper: 12", ":10: coordination.zookeeper: must be"),
         ("  zookeeper: 127.0.0.1:2183", "  path: /x", ":10: coordination.zookeeper: is missing"),

@@ -89,3 +89,9 @@ async def test_a_port_in_use_is_named() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(AddressInUse, match=f"cannot listen on 127.0.0.1:{port}"):
             await serve_metrics("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["no..host", "no-such-host.invalid"])
+async def test_a_host_that_is_none_is_named(host: str) -> None:
+    with pytest.raises(AddressInUse, match=f"cannot listen on {host}:9401"):
+        await serve_metrics(host, 9401)

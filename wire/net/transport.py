@@ -150,6 +150,8 @@ async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) ->
             stream = await trio.open_tcp_stream(host, port)
     except OSError as fault:
         raise BrokerUnreachable(f"{host}:{port}: {_reason(fault)}") from fault
+    except UnicodeError as fault:  # the name comes from a broker, or out of somebody's file
+        raise BrokerUnreachable(f"{host}:{port}: no host can have that name: {fault}") from fault
     except trio.TooSlowError as fault:
         raise BrokerUnreachable(
             f"{host}:{port}: no connection within {CONNECT_TIMEOUT_S:.0f} s"

@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from wire.net.errors import BrokerUnreachable
 from wire.net.transport import SEND_BYTES, SocketTransport, connect_socket
 
 
@@ -75,6 +76,13 @@ async def test_more_may_wait_to_be_sent_where_the_system_lets_that_be_set() -> N
         assert room == 2 * SEND_BYTES  # socket(7): the kernel doubles it
     else:
         assert room > 2 * most  # the system's own: it grows beyond what may be set
+
+
+@pytest.mark.parametrize("host", ["kafka1..dc1", "x" * 64, ".", "\uffff", "\u0663"])
+async def test_a_name_that_no_host_can_have_is_out_of_reach(host: str) -> None:
+    """Brokers advertise what they were told to: nothing of that may end a client."""
+    with pytest.raises(BrokerUnreachable, match="no host can have that name"):
+        await connect_socket((host, 9092))
 
 
 async def test_closing_takes_back_what_was_not_delivered_yet() -> None:
