@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -27,6 +28,7 @@ from runtime.clock import now_ms
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
+from runtime.output import PIPE_CLOSED, print_nowhere
 from runtime.signals import cancel_on_signal
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessGarbled
@@ -56,10 +58,20 @@ def show(line: str) -> None:
     sys.stdout.flush()
 
 
+def show_if_anybody_reads(line: str) -> None:
+    """Print one line of what must go on all the same: a pipe may be closed, a disk full."""
+    try:
+        show(line)
+    except OSError as fault:
+        print_nowhere()
+        complain(f"nothing more can be shown ({fault.strerror}); this goes on to its end")
+
+
 def complain(line: str) -> None:
-    """Say on standard error what went wrong."""
-    sys.stderr.write(f"failover: {line}\n")
-    sys.stderr.flush()
+    """Say on standard error what went wrong, if anybody listens."""
+    with suppress(OSError):
+        sys.stderr.write(f"failover: {line}\n")
+        sys.stderr.flush()
 
 
 async def promote(configuration: Configuration, options: argparse.Namespace) -> int:
@@ -67,23 +79,23 @@ async def promote(configuration: Configuration, options: argparse.Namespace) -> 
     request = _request(options)
     started_ms = now_ms()
     _require_known(configuration, request.site)
-    async with open_controller(configuration, show) as controller:
+    async with open_controller(configuration, show_if_anybody_reads) as controller:
         return await _end(controller, partial(controller.promote, request, started_ms))
 
 
 async def abort(configuration: Configuration, _: argparse.Namespace) -> int:
     """Take back the unfinished promotion."""
-    async with open_controller(configuration, show) as controller:
+    async with open_controller(configuration, show_if_anybody_reads) as controller:
         journal = await controller.abort()
     for line in summary(journal):
-        show(line)
+        show_if_anybody_reads(line)
     return DONE
 
 
 async def _end(_: Controller, act: Callable[[], Awaitable[Journal]]) -> int:
     journal = await act()
     for line in summary(journal):
-        (show if journal.state is PromotionState.DONE else complain)(line)
+        (show_if_anybody_reads if journal.state is PromotionState.DONE else complain)(line)
     return exit_status(journal)
 
 
@@ -200,6 +212,9 @@ def main() -> int:
     except FAILURES as error:
         complain(str(error))
         return FAILED
+    except BrokenPipeError:
+        print_nowhere()
+        return PIPE_CLOSED
 
 
 if __name__ == "__main__":

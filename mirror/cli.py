@@ -28,6 +28,7 @@ from mirror.topics_command import topics
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
+from runtime.output import PIPE_CLOSED, print_nowhere
 from runtime.properties import ConfigurationError as PropertiesWrong
 
 WATCH_S: Final = 1.0
@@ -82,17 +83,25 @@ def _flags_first(arguments: Sequence[str]) -> Sequence[str]:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        if options.is_offline:
-            return import_mm2(options.file, zookeeper=options.zookeeper, write=options.write)
-        command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
-        return trio.run(command, load(options.file), options, strict_exception_groups=True)
+        return_status = _obey(options)
+        sys.stdout.flush()
     except* BAD_INPUTS as faults:
         for fault in _leaves(faults):
             sys.stderr.write(f"mirror: {fault}\n")
         return_status = BAD_INPUT
     except* KeyboardInterrupt:
         return_status = INTERRUPTED
+    except* BrokenPipeError:
+        print_nowhere()
+        return_status = PIPE_CLOSED
     return return_status
+
+
+def _obey(options: argparse.Namespace) -> int:
+    if options.is_offline:
+        return import_mm2(options.file, zookeeper=options.zookeeper, write=options.write)
+    command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
+    return trio.run(command, load(options.file), options, strict_exception_groups=True)
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Sequence[BaseException]:

@@ -3,7 +3,6 @@
 import argparse
 import json
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ import trio
 from runtime.config import ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
+from runtime.output import PIPE_CLOSED, print_nowhere
 from spark_audit.exporter import serve
 from spark_audit.report import long_report, short_report
 from spark_audit.run import run_audit
@@ -22,7 +22,6 @@ from spark_audit.store import Result, ResultUnusable
 from spark_audit.verdict import Answer, Verdict, decode
 
 BAD_INPUT: Final = Answer.UNKNOWN.exit_status
-PIPE_CLOSED: Final = 141
 
 
 def run(options: argparse.Namespace) -> int:
@@ -133,9 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
         _complain(str(problem))
         return BAD_INPUT
     except BrokenPipeError:
-        # The reader of a long report has seen enough (`| head`); nothing more can be printed, not
-        # even by the interpreter when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_nowhere()
         return PIPE_CLOSED
     return status
 

@@ -3,15 +3,37 @@
 import argparse
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
 
 import pytest
 import trio
 
-from failover.cli import _run, parse
-from runtime.config import Configuration
+import failover.cli
+from failover.cli import _run, parse, promote
+from failover.journal import Facts, Journal
+from failover.steps import PromotionKind, StepName
+from runtime.config import Configuration, load
 from tests.failover.sites import CONFIG
+from tests.failover.test_report import done
+
+FACTS: Final[dict[StepName, Facts]] = {
+    StepName.DRAIN: {"records": 0},
+    StepName.GROUPS_MOVE: {"positions": {}, "left": {}},
+}
+
+
+def config_file(folder: Path) -> Path:
+    """Write a file of sites that nobody asks."""
+    file = folder / "dc.yaml"
+    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    return file
 
 
 @pytest.mark.parametrize(
@@ -44,8 +66,7 @@ def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 async def test_who_is_stopped_before_all_is_told_has_not_succeeded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
 ) -> None:
-    file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file = config_file(tmp_path)
 
     async def be_stopped(_: Configuration, __: argparse.Namespace) -> int:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -55,3 +76,53 @@ async def test_who_is_stopped_before_all_is_told_has_not_succeeded(
     words = [command, *(["dc2"] if command == "plan" else []), str(file)]
     assert await _run(be_stopped, parse(words)) == status
     assert capsys.readouterr().err == ("failover: stopped\n" if status else "")
+
+
+async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`| head` in the middle of it would else leave a site fenced, and nobody going on."""
+    reached: list[str] = []
+
+    @asynccontextmanager
+    async def open_controller(
+        _: Configuration, show: Callable[[str], None]
+    ) -> AsyncIterator[SimpleNamespace]:
+        async def carried_out(*_: object) -> Journal:
+            for step in ("fence", "drain", "switch"):
+                show(step)
+                reached.append(step)
+            return done(PromotionKind.PLANNED, FACTS)
+
+        yield SimpleNamespace(promote=carried_out)
+
+    monkeypatch.setattr(failover.cli, "open_controller", open_controller)
+    file = config_file(tmp_path)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        status = await promote(load(file), parse(["promote", "dc2", str(file)]))
+    assert (status, reached) == (0, ["fence", "drain", "switch"])
+    assert capsys.readouterr().err == (
+        "failover: nothing more can be shown (Broken pipe); this goes on to its end\n"
+    )
+
+
+def test_who_was_told_enough_gets_no_traceback(tmp_path: Path) -> None:
+    """Of `mirror`, one command stands for all."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n"
+    )
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as output:
+        ended = subprocess.run(
+            [sys.executable, "-m", "mirror.cli", "import-mm2", str(file)],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ended.returncode, "Traceback" in ended.stderr) == (141, False)
