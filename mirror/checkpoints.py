@@ -209,6 +209,8 @@ class GroupSync:
                 group, topic, index = self.groups.forgotten.pop()
                 self.status.pop((group, topic, index), None)
                 self._agenda.forget(group, (topic, index))
+                if group not in self.groups.positions:
+                    self.fault.clear(group)
             for some in _slices(due):
                 await self._apply_some(some)
 

@@ -146,6 +146,7 @@ class GroupReader:
         while True:
             wanted = self._wanted(node)
             if not wanted or self._topic is None:
+                self.fault.clear(f"broker {node}")  # what it led others do, if anybody
                 await trio.sleep(PAUSE_S)
                 continue
             key = OFFSETS_TOPIC, self._topic.topic_id

@@ -20,6 +20,7 @@ from tests.doubles.fake_answers import list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.mirror.test_policies import CONFIG
+from tests.mirror.whole_flow import until
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
@@ -322,6 +323,47 @@ async def test_a_partition_without_a_leader_holds_up_its_own_groups_alone() -> N
             faults.append(sync.reader.fault.text)
             nursery.cancel_scope.cancel()
         assert faults == ["partition 1: LEADER_NOT_AVAILABLE", None]
+
+
+async def test_a_broker_that_leads_nothing_any_more_is_no_fault() -> None:
+    """It may be gone for ever; what it led is read from another."""
+    async with run_fake_cluster(2) as fake, source_of(fake) as (groups, flow, links):
+        topic = fake.create_topic(OFFSETS_TOPIC, 0)
+        topic.partitions[0].end = 2
+
+        async def refuse(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer = fetched({0: [(2, GOOD)]}, request)
+            [told] = answer.responses
+            [one] = told.partitions
+            code = ErrorCode.KAFKA_STORAGE_ERROR
+            told = replace(told, partitions=(replace(one, error_code=code, records=b""),))
+            return replace(answer, responses=(told,))
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            return fetched({0: [(2, GOOD)]}, request)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = refuse
+        fake.brokers[1].scripts[FetchRequest.API_KEY] = fetch
+        reader = GroupReader(flow, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.run)
+            with trio.fail_after(20):
+                await until(lambda: reader.fault.text is not None)
+                topic.partitions[0].leader = 1
+                await wait_known(groups, {"a": 0, "b": 1})
+                await until(lambda: reader.fault.text is None)
+            nursery.cancel_scope.cancel()
+
+
+async def test_what_was_wrong_with_a_group_goes_with_the_group() -> None:
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        sync = GroupSync(flow, links)
+        for group in ("there", "gone"):
+            sync.groups.take(group, {("orders", 0): GroupOffset(1)})
+            sync.fault.note(f"group {group}: GROUP_AUTHORIZATION_FAILED", group)
+        sync.groups.take("gone", {})
+        await sync._apply({})
+        assert sync.fault.text == "group there: GROUP_AUTHORIZATION_FAILED"
 
 
 async def test_what_was_asked_for_before_it_could_be_read_is_not_taken() -> None:
