@@ -9,7 +9,13 @@ from prometheus_client.registry import Collector
 from mirror.duty import Role
 from mirror.flow import FlowRunner
 from mirror.measurements import export
-from mirror.status import FlowReport, GroupReport, PartitionReport, flow_reports
+from mirror.status import (
+    FlowReport,
+    GroupReport,
+    PartitionReport,
+    faults_by_part,
+    flow_reports,
+)
 from runtime.clock import now_ms
 
 PARTITION_LABELS: Final = ("flow", "topic", "partition")
@@ -49,6 +55,7 @@ class FlowCollector(Collector):
         yield _roles(flows)
         yield from _partition_states(flows, now)
         yield _refused_settings(flows)
+        yield _faults(self._runners)
         for name, text, field in _PARTITION_GAUGES:
             family = GaugeMetricFamily(name, text, labels=PARTITION_LABELS)
             for flow in flows:
@@ -94,6 +101,18 @@ def _refused_settings(flows: Sequence[FlowReport]) -> Metric:
     for flow in flows:
         for one in flow["refused_settings"]:
             family.add_metric((flow["flow"], one["topic"], one["setting"]), 1)
+    return family
+
+
+def _faults(runners: Sequence[FlowRunner]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_fault",
+        "1 while something keeps this part of the flow from working; the status says what",
+        labels=("flow", "part"),
+    )
+    for runner in runners:
+        for part, fault in faults_by_part(runner).items():
+            family.add_metric((runner.config.name, part), float(fault is not None))
     return family
 
 

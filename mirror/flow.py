@@ -91,6 +91,11 @@ class FlowRunner:
         """What is wrong with nodes that could not be understood, by who takes them over."""
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether the engine is not one that has ended."""
+        return self._working is not None
+
+    @property
     def is_left(self) -> bool:
         """Whether a promotion has taken applications away from the source."""
         return is_left(

@@ -141,7 +141,7 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "role": Role.NOT_AUTHORISED.value if is_refused else runner.role.value,
         "since_ms": runner.since_ms,
         "reason": f"{refusal}: {CREDENTIALS_ADVICE}" if is_refused else runner.reason,
-        "faults": [] if engine is None else _faults(engine),
+        "faults": _faults(runner),
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
@@ -170,10 +170,18 @@ def _speed(speed: Speed | None) -> SpeedReport | None:
     }
 
 
-def _faults(engine: Engine) -> list[str]:
+def _faults(runner: FlowRunner) -> list[str]:
     """Return what keeps parts of the flow from working at present."""
-    named = _fault_notes(engine)
-    return [f"{part}: {fault.text}" for part, fault in named.items() if fault.text is not None]
+    return [f"{part}: {text}" for part, text in faults_by_part(runner).items() if text is not None]
+
+
+def faults_by_part(runner: FlowRunner) -> dict[str, str | None]:
+    """Return the parts of a flow that is at work, and what keeps them from working at present.
+
+    An engine that has ended has nobody to take its faults back.
+    """
+    notes = {} if runner.engine is None or not runner.is_at_work else _fault_notes(runner.engine)
+    return {part: fault.text for part, fault in notes.items()}
 
 
 def _refusal(engine: Engine) -> str | None:

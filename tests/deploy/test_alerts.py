@@ -21,6 +21,7 @@ BACK: Final = 'flow="dc2->dc1",instance="m"'
 PLACE: Final = f'{FLOW},topic="t",partition="0"'
 RUNNING: Final = f'mirror_role{{{FLOW},role="running"}}'
 PAUSED: Final = f'mirror_role{{{FLOW},role="paused"}}'
+STARTS: Final = f'mirror_fault{{{FLOW},part="start"}}'
 STREAMING: Final = f'mirror_partition_state{{{PLACE},state="streaming"}}'
 LAG: Final = f"mirror_lag_seconds{{{PLACE}}}"
 PRODUCE: Final = f'mirror_produce_errors_total{{{FLOW},error="NOT_LEADER_OR_FOLLOWER"}}'
@@ -35,6 +36,9 @@ WELL: Final[Mapping[str, str | None]] = {
     f'mirror_role{{{FLOW},role="not authorised"}}': "0",
     f'mirror_role{{{BACK},role="running"}}': "0",
     f'mirror_role{{{BACK},role="paused"}}': "1",
+    f'mirror_role{{{FLOW},role="no witness"}}': "0",
+    STARTS: "0",
+    f'mirror_fault{{{FLOW},part="discovery"}}': "0",
     STREAMING: "1",
     LAG: "0",
     f"mirror_lag_records{{{PLACE}}}": "0",
@@ -69,6 +73,7 @@ def in_state(state: str) -> dict[str, str | None]:
     return {STREAMING: GONE, f'mirror_partition_state{{{PLACE},state="{state}"}}': "1"}
 
 
+NO_PARTITION: Final = {series: GONE for series in WELL if PLACE in series}
 UNREACHED: Final = {**without("failover_"), 'failover_witness_up{instance="f"}': "0"}
 FENCED: Final = {'failover_fenced_topics{site="dc1",instance="f"}': "3"}
 UNFINISHED: Final = {'failover_unfinished{instance="f"}': "1"}
@@ -99,6 +104,26 @@ CASES: Final[tuple[Case, ...]] = (
         {RUNNING: "0", f'mirror_role{{{FLOW},role="not authorised"}}': "1"},
         "11m",
         {"MirrorNotAuthorised"},
+    ),
+    (
+        "it cannot start without them either",
+        {RUNNING: "0", f'mirror_role{{{FLOW},role="not authorised"}}': "1", STARTS: "1"},
+        "5m",
+        {"MirrorNotAuthorised"},
+    ),
+    ("a cluster is away when it starts", {**NO_PARTITION, STARTS: "1"}, "1m", set()),
+    ("it stays away", {**NO_PARTITION, STARTS: "1"}, "70m", {"MirrorStandsStill"}),
+    (
+        "the witness is out of the mirror's reach alone",
+        {**NO_PARTITION, RUNNING: "0", f'mirror_role{{{FLOW},role="no witness"}}': "1"},
+        "3m",
+        {"MirrorStandsStill"},
+    ),
+    (
+        "new topics cannot be looked for",
+        {f'mirror_fault{{{FLOW},part="discovery"}}': "1"},
+        "6m",
+        {"MirrorPartFails"},
     ),
     ("a partition stopped", in_state("source went back"), "1m", {"MirrorPartitionStopped"}),
     ("a partition is paused", in_state("paused"), "30m", set()),
