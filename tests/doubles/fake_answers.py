@@ -202,8 +202,14 @@ def _end(
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=0,
-        offset=held.start if asked.timestamp == -2 else held.end - held.uncommitted,
+        offset=_offset_at(held, asked.timestamp),
     )
+
+
+def _offset_at(held: "FakePartition", timestamp: int) -> int:
+    if timestamp == -2:
+        return held.start
+    return max(held.start, held.tiered) if timestamp == -4 else held.end - held.uncommitted
 
 
 def offset_for_leader_epoch(

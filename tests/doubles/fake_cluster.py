@@ -48,6 +48,8 @@ class FakePartition:
     end: int = 0
     uncommitted: int = 0
     """How many of the last offsets are not on all replicas yet. A fetch returns them too."""
+    tiered: int = 0
+    """What lies before is only in tiered storage. It comes all the same: a script may delay it."""
 
 
 @dataclass(slots=True)

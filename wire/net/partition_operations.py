@@ -41,6 +41,8 @@ Offsets: TypeAlias = dict[TopicPartition, int | ErrorCode]
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+EARLIEST_LOCAL: Final = -4
+"""Brokers before ListOffsets 8, which know nothing of tiers, take it for the earliest time."""
 READ_COMMITTED: Final = 1
 LIST_TRIES: Final = 3
 FETCH_BYTES: Final = 4 * 1024 * 1024
@@ -287,7 +289,6 @@ class PartitionReader:
         if code is not ErrorCode.NONE or not partitions:
             await self._look_again_after(code)
             return
-        self._give_up_at = None
         found = partitions[0]
         records = found.records if isinstance(found.records, memoryview) else memoryview(b"")
         readable_end = (
@@ -297,7 +298,11 @@ class PartitionReader:
         )
         # A throttled broker answers without records whether there are any or not.
         if not records and not answer.throttle_time_ms and readable_end >= self._stop:
+            if await self._is_tiered():
+                await self._look_again_after(ErrorCode.OFFSET_NOT_AVAILABLE)
+                return
             self.position = self._stop
+        self._give_up_at = None
         self._batches = iterate_batches(records)
         self.aborted = tuple(found.aborted_transactions or ())
 
@@ -327,6 +332,14 @@ class PartitionReader:
         except ConnectionClosed:
             self._cluster.forget(topic)
             raise
+
+    async def _is_tiered(self) -> bool:
+        """Say whether the records here are to come from tiered storage (KIP-405).
+
+        Of those a broker answers with none, and without an error, when they come too late.
+        """
+        local = (await list_offsets(self._cluster, [self._place], EARLIEST_LOCAL))[self._place]
+        return not isinstance(local, ErrorCode) and self.position < local
 
     async def _look_again_after(self, code: ErrorCode) -> None:
         topic, partition = self._place

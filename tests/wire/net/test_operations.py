@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 import trio
 
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster, FakeTopic, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchableTopicResponse,
@@ -15,7 +15,14 @@ from wire.messages.fetch import (
 )
 from wire.messages.list_groups import ListGroupsResponse
 from wire.messages.offset_fetch import OffsetFetchRequest
-from wire.net import BrokerUnreachable, Cluster, ConnectionClosed, RequestRefused, open_cluster
+from wire.net import (
+    BrokerUnreachable,
+    Cluster,
+    ConnectionClosed,
+    RequestRefused,
+    open_cluster,
+    partition_operations,
+)
 from wire.net.operations import (
     EARLIEST,
     GroupOffset,
@@ -181,6 +188,49 @@ async def test_a_throttled_answer_is_not_the_end() -> None:
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = throttle
         assert len([_ async for _ in read_partition(cluster, "orders", 0, 0, 1)]) == 1
+
+
+def no_records(topic: FakeTopic) -> FetchResponse:
+    """Return the answer of a broker whose tiered storage takes too long."""
+    data = FetchPartitionData(partition_index=0, error_code=0, high_watermark=1, records=b"")
+    named = FetchableTopicResponse(topic_id=topic.topic_id, partitions=(data,))
+    return FetchResponse(responses=(named,))
+
+
+async def test_what_comes_late_from_tiered_storage_is_not_the_end() -> None:
+    """A rebuilt map would else take it for a hole."""
+    async with run_fake_cluster() as fake, client(fake) as cluster:
+        topic = fake.create_topic("orders", 0)
+        await append(cluster, "orders", 0, batch(1))
+        topic.partitions[0].tiered = 1
+        late = 3
+
+        async def hesitate(_: object, __: object) -> FetchResponse:
+            nonlocal late
+            late -= 1
+            if not late:
+                del fake.brokers[0].scripts[FetchRequest.API_KEY]
+            return no_records(topic)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = hesitate
+        assert len([_ async for _ in read_partition(cluster, "orders", 0, 0, 1)]) == 1
+
+
+async def test_what_never_comes_from_tiered_storage_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_operations, "PATIENCE_S", 0.3)
+    async with run_fake_cluster() as fake, client(fake) as cluster:
+        topic = fake.create_topic("orders", 0)
+        await append(cluster, "orders", 0, batch(1))
+        topic.partitions[0].tiered = 1
+
+        async def never(_: object, __: object) -> FetchResponse:
+            return no_records(topic)
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = never
+        with pytest.raises(RequestRefused, match="OFFSET_NOT_AVAILABLE"):
+            await anext(read_partition(cluster, "orders", 0, 0, 1))
 
 
 @pytest.mark.parametrize(
