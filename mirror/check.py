@@ -68,7 +68,7 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
             yield f"witness {coordination.zookeeper}: answers"
-            yield told_clock(await witness_clock(zookeeper))
+            yield told_clock(await witness_clock(zookeeper, coordination.path))
             for flow in configuration.flows:
                 roles[flow.name] = await _role(zookeeper, configuration, flow)
     except (ZooKeeperFault, WitnessGarbled) as fault:

@@ -63,11 +63,17 @@ def told_clock(reading: Reading) -> str:
     return f"warning: clock of {reading.clock}: {told}: {CONSEQUENCE}"
 
 
-async def witness_clock(zookeeper: ZooKeeper) -> Reading:
-    """Make a node and take it away again; raises ZooKeeperFault."""
-    path = f"/kafka-dr-check-{zookeeper.session_id:x}"
+async def witness_clock(zookeeper: ZooKeeper, root: str) -> Reading:
+    """Make a node and take it away again; raises ZooKeeperFault.
+
+    It is made where the mirror makes its own, so that a right which is missing there is met here,
+    and none is needed anywhere else: below `root`, or what there is of the way to it.
+    """
+    while root and not await zookeeper.exists(root):
+        root = root.rpartition("/")[0]
+    path = f"{root}/kafka-dr-check-{zookeeper.session_id:x}"
     asked_ms = wall_ms()
-    await zookeeper.create(path, b"", ephemeral=True, make_parents=True)
+    await zookeeper.create(path, b"", ephemeral=True)
     answered_ms = wall_ms()
     node = await zookeeper.get(path)
     await zookeeper.delete(path)

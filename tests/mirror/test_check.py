@@ -3,13 +3,20 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.clocks import OFFSETS_TOPIC, TOLERATED_MS, Reading, cluster_clocks, told_clock
+from mirror.clocks import (
+    OFFSETS_TOPIC,
+    TOLERATED_MS,
+    Reading,
+    cluster_clocks,
+    told_clock,
+    witness_clock,
+)
 from mirror.versions import (
     OF_SOURCE,
     OF_TARGET,
@@ -19,6 +26,7 @@ from mirror.versions import (
     told_versions,
 )
 from runtime.clock import wall_ms
+from runtime.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from wire.headers import RequestHeader
@@ -109,6 +117,46 @@ def test_brokers_that_speak_alike_share_a_line() -> None:
     assert lines == ["dc1: brokers 1, 2: Fetch up to version 17, as Kafka 3.9"]
     mixed = told_versions("dc1", [one, Spoken(node=3, versions={FETCH: range(14)})])
     assert mixed[-1].startswith("warning: dc1: its brokers differ")
+
+
+class Tree:
+    """Of a ZooKeeper, what is there, and what is made and taken away again."""
+
+    session_id = 7
+
+    def __init__(self, *there: str) -> None:
+        self.there = set(there)
+        self.made: list[str] = []
+
+    async def exists(self, path: str) -> bool:
+        return path in self.there
+
+    async def create(self, path: str, _: bytes, *, ephemeral: bool) -> None:
+        assert ephemeral
+        self.made.append(path)
+
+    async def get(self, _: str) -> Node:
+        return Node(data=b"", version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
+
+    async def delete(self, path: str) -> None:
+        assert path in self.made
+
+
+@pytest.mark.parametrize(
+    ("there", "made"),
+    [
+        (("/kafka", "/kafka/dr"), "/kafka/dr/kafka-dr-check-7"),
+        (("/kafka",), "/kafka/kafka-dr-check-7"),
+        ((), "/kafka-dr-check-7"),
+    ],
+)
+async def test_the_witness_is_tried_where_the_mirror_will_write(
+    there: tuple[str, ...], made: str
+) -> None:
+    """Where it may not, a run would stand still, and nobody has to let it write elsewhere."""
+    tree = Tree(*there)
+    await witness_clock(cast("ZooKeeper", tree), "/kafka/dr")
+    assert tree.made == [made]
 
 
 @asynccontextmanager
