@@ -90,7 +90,7 @@ def reached_at(bind_host: str, zookeeper: str) -> str:
             with socket.socket(family, socket.SOCK_DGRAM) as way:
                 way.connect(towards)  # sends nothing
                 found: str = way.getsockname()[0]
-        except (OSError, UnicodeError):
+        except OSError:
             continue
         return in_brackets(found)
     return socket.gethostname()

@@ -117,7 +117,7 @@ async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
         for report in found["flows"] if is_asked else ():
             if report["flow"] == flow.name:
                 return report
-    except (OSError, http.client.HTTPException, ValueError, KeyError) as fault:
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as fault:
         raise NobodyAnswers(f"{who} should run this flow, but {fault!r}") from fault
     if not is_asked:
         raise NobodyAnswers(
