@@ -27,6 +27,7 @@ class Compression(IntEnum):
 
 
 _GZIP_WBITS: Final = 31
+_GZIP_PIECE_BYTES: Final = 8 * 1024
 _LZ4_FASTEST: Final = 1
 _ZSTD_LEVEL: Final = 3
 _LENGTH: Final = Struct(">i")
@@ -86,23 +87,30 @@ def _within(data: bytes, limit_bytes: int) -> bytes:
 
 
 def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
-    """A gzip file may have several members, one after the other."""
+    """A gzip file may have several members, one after the other.
+
+    A member is given a little at a time: what lies behind its end is copied, once for each, and a
+    batch may consist of tens of thousands of empty ones.
+    """
+    view, position = memoryview(data), 0
     parts: list[bytes] = []
     size = 0
     while True:
         decoder = zlib.decompressobj(wbits=_GZIP_WBITS)
-        try:
-            part = decoder.decompress(data, limit_bytes - size + 1)
-        except zlib.error as fault:
-            raise DecompressionFailed(f"gzip: {fault}") from fault
-        size += len(part)
-        if size > limit_bytes:
-            raise DecompressionFailed(f"gzip: more than {limit_bytes} bytes")
-        if not decoder.eof:
-            raise DecompressionFailed("gzip: the data ends too early")
-        parts.append(part)
-        data = decoder.unused_data
-        if not data:
+        while not decoder.eof:
+            some = view[position : position + _GZIP_PIECE_BYTES]
+            if not some:
+                raise DecompressionFailed("gzip: the data ends too early")
+            try:
+                parts.append(decoder.decompress(some, limit_bytes - size + 1))
+            except zlib.error as fault:
+                raise DecompressionFailed(f"gzip: {fault}") from fault
+            size += len(parts[-1])
+            if size > limit_bytes:
+                raise DecompressionFailed(f"gzip: more than {limit_bytes} bytes")
+            position += len(some)
+        position -= len(decoder.unused_data)
+        if position == len(view):
             return b"".join(parts)
 
 
