@@ -34,6 +34,7 @@ from runtime.zookeeper_server import ZooKeeperServerFailed
 
 _LOG = logging.getLogger(__name__)
 
+MAX_PORT: Final = 65_535
 WRONG_INPUT: Final = 2
 FAILED: Final = 1
 
@@ -119,7 +120,7 @@ def _number(text: str) -> int:
 
 def _port(text: str) -> int:
     value = _number(text)
-    if not 0 <= value <= 65_535:
+    if not 0 <= value <= MAX_PORT:
         raise argparse.ArgumentTypeError(f"there is no port {value}")
     return value
 
@@ -152,6 +153,10 @@ async def _run_until_signal(config: BrokerConfig, ends_with_stdin: bool) -> None
 
 
 def _up(options: argparse.Namespace) -> int:
+    for option, first in (("--port", options.port), ("--metrics-port", options.metrics_port)):
+        if first and first + options.brokers - 1 > MAX_PORT:
+            last = first + options.brokers - 1
+            return _complain(f"{option} {first}: there is no port {last}", WRONG_INPUT)
     configure(f"cluster {options.cluster_name}")
     try:
         overrides = {entry.key: entry.value for entry in map(parse_override, options.override)}

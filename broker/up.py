@@ -20,6 +20,7 @@ import trio
 
 from broker.parent import cancel_without_parent
 from broker.ports import Ports, PortWishes, choose_ports, remember_ports
+from runtime.ports import NoFreePort
 from runtime.signals import cancel_on_signal
 from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -73,7 +74,10 @@ class Child:
 
     def last_words(self) -> str:
         """Return the last line that the broker wrote."""
-        lines = self.output.read_text(errors="replace").strip().splitlines()
+        try:
+            lines = self.output.read_text(errors="replace").strip().splitlines()
+        except OSError as error:
+            return f"({self.output}: {error.strerror})"
         return lines[-1] if lines else "(it said nothing)"
 
 
@@ -126,6 +130,8 @@ def _held(data: Path) -> Iterator[None]:
 def _choose_ports(options: UpOptions) -> Ports:
     try:
         return choose_ports(options.ports, options.data / MEMORY)
+    except NoFreePort as error:
+        raise ClusterFailed(f"--host {error}") from error
     except OSError as error:
         raise ClusterFailed(f"--data {options.data}: {error.strerror}") from error
     except ValueError as error:
@@ -202,7 +208,7 @@ async def _wait_ready(children: Sequence[Child]) -> None:
             settings = ConnectionSettings(client_id="broker-up")
             pool = ConnectionPool(nursery, settings)
             for child in children:
-                await _wait_knows_all(child, pool, len(children))
+                await _wait_knows_all(child, pool, children)
             pool.close("the cluster is ready")
             nursery.cancel_scope.cancel()
         return
@@ -212,15 +218,16 @@ async def _wait_ready(children: Sequence[Child]) -> None:
     )
 
 
-async def _wait_knows_all(child: Child, pool: ConnectionPool, brokers: int) -> None:
+async def _wait_knows_all(child: Child, pool: ConnectionPool, children: Sequence[Child]) -> None:
     while True:
-        status = child.process.poll()
-        if status is not None:
-            raise ClusterFailed(
-                f"broker {child.broker_id} ended with status {status}: {child.last_words()}"
-            )
+        for one in children:  # without any of them none will ever know all
+            status = one.process.poll()
+            if status is not None:
+                raise ClusterFailed(
+                    f"broker {one.broker_id} ended with status {status}: {one.last_words()}"
+                )
         with trio.move_on_after(ANSWER_S):  # it may be a stranger's port, who never answers
-            if await _knows_all(child, pool, brokers):
+            if await _knows_all(child, pool, len(children)):
                 return
         await trio.sleep(POLL_S)
 

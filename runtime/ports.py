@@ -3,6 +3,7 @@
 import random
 import socket
 from collections.abc import Iterator
+from errno import EADDRNOTAVAIL
 from typing import Final
 
 UNASSIGNED_PORTS: Final = range(15_000, 32_000)
@@ -12,18 +13,30 @@ _LUCK: Final = random.SystemRandom()
 """Not the common one: processes that seed that alike would be given the same ports."""
 
 
+class NoFreePort(Exception):
+    """Nobody can listen on a host; the message names it and says why."""
+
+
 def free_ports(host: str, among: range = UNASSIGNED_PORTS) -> Iterator[int]:
     """Yield ports on which nobody listens, each kept from other callers until this process ends.
 
     Two clusters that start at once would otherwise choose the same port now and then, seconds
     before either listens. A port is kept by a socket that is bound and never listens: a bind
     without SO_REUSEADDR, as here, is refused, one with it, as every server's, is not.
+
+    Raises NoFreePort where nobody can listen at all.
     """
+    try:
+        [(family, *_, (address, *_)), *_] = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise NoFreePort(f"{host}: {getattr(error, 'strerror', None) or error}") from error
     for port in _LUCK.sample(among, len(among)):
-        with socket.socket() as keeper:
+        with socket.socket(family) as keeper:
             try:
-                keeper.bind((host, port))
-            except OSError:
+                keeper.bind((address, port))
+            except OSError as error:
+                if error.errno == EADDRNOTAVAIL:
+                    raise NoFreePort(f"{host}: {error.strerror}") from error
                 continue
             keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             keeper.detach()

@@ -33,3 +33,11 @@ def test_a_wrong_number_is_named(
         broker.cli.main(["up", *arguments.split()])
     assert ended.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_row_of_ports_that_goes_beyond_the_last_is_named(
+    capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert broker.cli.main(["up", option, "65534", "--brokers", "3"]) == 2
+    assert capsys.readouterr().err == f"broker: {option} 65534: there is no port 65536\n"

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from runtime.ports import UNASSIGNED_PORTS, free_port, free_ports
+from runtime.ports import UNASSIGNED_PORTS, NoFreePort, free_port, free_ports
 
 HOST = "127.0.0.1"
 
@@ -43,3 +43,16 @@ def test_a_server_may_listen_on_a_port_given_out_stop_and_listen_again() -> None
 def test_nobody_answers_on_a_port_given_out() -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((HOST, free_port(HOST)), timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("no-such-host.invalid", "not known"),
+        ("no..host", "label empty"),
+        ("192.0.2.1", "Cannot assign requested address"),
+    ],
+)
+def test_a_host_where_nobody_can_listen_is_named_at_once(host: str, why: str) -> None:
+    with pytest.raises(NoFreePort, match=f"^{host}: .*{why}"):
+        free_port(host)
