@@ -5,6 +5,7 @@ What MirrorMaker looks up for a flow is `source->target.key`, then `key`; for a 
 """
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -111,8 +112,11 @@ class _Import:
         patterns = [part.strip() for part in one.value.split(",") if part.strip()]
         for pattern in patterns:
             try:
-                re.compile(pattern)
-            except re.error as problem:
+                with warnings.catch_warnings():
+                    # Java has nested and intersected sets, which mean something else here.
+                    warnings.simplefilter("error", FutureWarning)
+                    re.compile(pattern)
+            except (re.error, FutureWarning) as problem:
                 raise one.wrong(f"{pattern!r}: {problem}") from None
         return patterns
 
@@ -143,7 +147,8 @@ class _Import:
         servers = self._find("bootstrap.servers", alias)
         if servers is None:
             raise ConfigurationError(f"{self._place}: {alias}.bootstrap.servers: is missing")
-        addresses = [part.strip() for part in servers.value.split(",") if part.strip()]
+        parts = [part.strip() for part in servers.value.split(",")]
+        addresses = [part.rpartition("://")[2] for part in parts if part]  # Kafka skips a protocol
         cluster: Words = {"bootstrap": addresses}
         protocol = self._find("security.protocol", alias)
         if protocol is None or protocol.value == "PLAINTEXT":

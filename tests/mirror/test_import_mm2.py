@@ -164,9 +164,17 @@ replication.factor = -1
     assert any("replication.factor: -1 is the target's default there" in note for note in notes)
 
 
+def test_a_protocol_before_an_address_is_skipped_as_kafkas_clients_do(tmp_path: Path) -> None:
+    document, _ = imported(tmp_path, "dc2.bootstrap.servers = SASL_SSL://c:9092,[::1]:9093\n")
+    clusters = document["clusters"]
+    assert isinstance(clusters, dict)
+    assert clusters["dc2"] == {"bootstrap": ["c:9092", "[::1]:9093"]}
+
+
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
+        ("topics = [a-z&&[^b]]+\n", ":6: topics: '[a-z&&[^b]]+': Possible set intersection"),
         ("dc1->dc2.enabled = perhaps", ":6: dc1->dc2.enabled: 'perhaps' is neither"),
         ("topics = ord[ers", ":6: topics: 'ord[ers': "),
         ("replication.factor = 0", ":6: replication.factor: '0' is not 1 or more"),
