@@ -154,8 +154,11 @@ def _add_workers(sub: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    """Return a number of workers; ValueError is argparse's way to hear of others."""
-    count = int(text)
+    """Return a number of workers."""
+    try:
+        count = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from error
     if not 1 <= count <= MAX_WORKERS:
         raise argparse.ArgumentTypeError(f"{count} is not between 1 and {MAX_WORKERS}")
     return count

@@ -14,11 +14,12 @@ from typing import Final
 import trio
 
 from runtime.child import end_child, kill_child, open_child
-from runtime.config import Configuration
+from runtime.config import Configuration, ConfigurationError
 from runtime.signals import cancel_on_signal
 
 _LOG = logging.getLogger(__name__)
 
+MAX_PORT: Final = 65_535
 PORT_STEP: Final = 10
 """Between the metrics ports of two workers: those in between are other programs'."""
 STOP_S: Final = 9.5
@@ -57,7 +58,16 @@ def as_worker(configuration: Configuration, number: int) -> Configuration:
 
 
 async def supervise(configuration: Configuration, count: int, *, is_verbose: bool) -> int:
-    """Run until SIGINT or SIGTERM; return the exit status: 2 at a child's first start ends all."""
+    """Run until SIGINT or SIGTERM; return the exit status: 2 at a child's first start ends all.
+
+    Raises ConfigurationError where there are not so many ports for metrics.
+    """
+    last = as_worker(configuration, count - 1).metrics.mirror_port
+    if last > MAX_PORT:
+        raise ConfigurationError(
+            f"{configuration.file}: metrics.mirror_port: worker {count - 1} would serve at {last}: "
+            f"there is no port beyond {MAX_PORT}"
+        )
     supervisor = _Supervisor(configuration, is_verbose=is_verbose)
     with trio.CancelScope() as until_asked:
         async with trio.open_nursery() as nursery:

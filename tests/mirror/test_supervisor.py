@@ -11,6 +11,7 @@ from mirror import supervisor
 from mirror.cli import main
 from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, Backoff, _Supervisor, as_worker
 from runtime.config import load
+from tests.commands import run_mirror_command
 
 FILE = """\
 clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
@@ -38,6 +39,15 @@ def test_every_worker_has_a_metrics_port_of_its_own(
     assert [as_worker(configuration, n).metrics.mirror_port for n in range(3)] == ports
 
 
+def test_workers_beyond_the_last_port_are_refused_before_any_is_started(tmp_path: Path) -> None:
+    """The system would take a port too high for one of the lowest."""
+    file = tmp_path / "dc.yaml"
+    file.write_text(FILE % 65520)
+    ended = run_mirror_command("run", "--workers", "3", file)
+    assert ended.returncode == 2
+    assert "dc.yaml: metrics.mirror_port: worker 2 would serve at 65540" in ended.stderr
+
+
 @pytest.mark.parametrize("count", ["0", "65", "many"])
 def test_a_wrong_number_of_workers_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: str
@@ -45,7 +55,9 @@ def test_a_wrong_number_of_workers_is_refused(
     with pytest.raises(SystemExit) as ended:
         main(["run", "--workers", count, str(tmp_path / "dc.yaml")])
     assert ended.value.code == 2
-    assert "--workers" in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert "--workers" in complaint
+    assert "_count" not in complaint
 
 
 NO_PROCESS = -1
