@@ -34,6 +34,7 @@ ALIGNMENT_INPUT: Final = (
     "is_last",
     "is_compacted",
     "is_cut",
+    "source_begin",
 )
 
 _WINDOW_FIELDS: Final = [
@@ -95,6 +96,7 @@ def align_partition(key: Sequence[Any], records: pa.Table) -> pa.Table:
                 bracket=Bracket(*edges[:4]),
                 is_last=edges[4],
                 is_cut=edges[6],
+                source_begin=edges[7],
                 source=[],
                 target=[],
             )

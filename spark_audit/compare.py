@@ -128,6 +128,7 @@ def align_records(
         *PARTITION,
         (f.col("source_compacted") & f.col("target_compacted")).alias("is_compacted"),
         ((f.col("source_start") > 0) | (f.col("target_start") > 0)).alias("is_cut"),
+        f.col("source_start").alias("source_begin"),
     )
     begins_logs = (f.col("source_start") == LOG_START) & (f.col("target_start") == LOG_START)
     edges = windows.join(logs, on=PARTITION, how="left").select(
@@ -140,6 +141,7 @@ def align_records(
         "is_last",
         "is_compacted",
         (f.col("is_cut") & begins_logs).alias("is_cut"),
+        f.when(begins_logs, f.col("source_begin")).otherwise(0).alias("source_begin"),
     )
     in_windows = (
         records.where(f.col("kind") == RowKind.RECORD.value)

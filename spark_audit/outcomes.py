@@ -90,6 +90,8 @@ class WindowRecords:
     is_last: bool
     is_cut: bool = False
     """The logs begin in it, and of one of them the beginning is gone."""
+    source_begin: int = 0
+    """So many offsets at the beginning of the source's log are gone, if the logs begin in it."""
     source: list[Entry]
     target: list[Entry]
 
@@ -100,6 +102,8 @@ class _Gap:
 
     bracket: Bracket
     is_last: bool
+    source_begin: int
+    """As of its window if it is the first gap of it, else 0."""
     source: list[Entry]
     target: list[Entry]
 
@@ -119,7 +123,8 @@ def outcomes(
        `originals`, by digest), is there once too often.
     4. What is left on both sides of the same gap was altered: first those of the same time and
        key, in order, then by position. Not by position where both sides are compacted: of two
-       neighbours the one's cleaner may have taken the first, the other's the second.
+       neighbours the one's cleaner may have taken the first, the other's the second. Nor those
+       of the target that are older than all of the source where its log's beginning is gone.
     5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
     """
@@ -160,6 +165,7 @@ def _gaps(window: WindowRecords) -> Iterator[_Gap]:
                     target[pair.target].offset,
                 ),
                 is_last=False,
+                source_begin=0 if source_index or target_index else window.source_begin,
                 source=source[source_index : pair.source],
                 target=target[target_index : pair.target],
             )
@@ -170,6 +176,7 @@ def _gaps(window: WindowRecords) -> Iterator[_Gap]:
         yield _Gap(
             bracket=bracket,
             is_last=window.is_last,
+            source_begin=0 if source_index or target_index else window.source_begin,
             source=source[source_index:],
             target=target[target_index:],
         )
@@ -237,6 +244,8 @@ def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list
 
 def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
     """Pair what is left on both sides of a gap, and leave in it only what has no counterpart."""
+    aged = _aged(gap)
+    taken, gap.target = gap.target[:aged], gap.target[aged:]
     anchors = common_subsequence(
         [_identity(entry) for entry in gap.source], [_identity(entry) for entry in gap.target]
     )
@@ -259,8 +268,21 @@ def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
     paired_sources = {pair.source for pair in pairs}
     paired_targets = {pair.target for pair in pairs}
     gap.source = [one for index, one in enumerate(gap.source) if index not in paired_sources]
-    gap.target = [one for index, one in enumerate(gap.target) if index not in paired_targets]
+    left = [one for index, one in enumerate(gap.target) if index not in paired_targets]
+    gap.target = taken + left
     return altered
+
+
+def _aged(gap: _Gap) -> int:
+    """Return how many of the target's first records the source had where its log is gone.
+
+    These are older than all that it still has here, which may be in flight: no alterations.
+    """
+    oldest_ms = min((entry.timestamp_ms for entry in gap.source), default=0)
+    for place, entry in enumerate(gap.target):
+        if place >= gap.source_begin or not 0 <= entry.timestamp_ms < oldest_ms:
+            return place
+    return len(gap.target)
 
 
 def _identity(entry: Entry) -> tuple[int, bytes | None]:

@@ -204,6 +204,14 @@ def _plant_retention_among_copies(pairs: Pairs) -> None:
             del aged.batches[0]
 
 
+def _plant_lag_behind_retention(pair: Pair) -> None:
+    """Nothing is on both sides: what the target has is gone from the source, the rest may come."""
+    pair.mirror("a@1", "b@2", "c@3")
+    pair.source.start = 3
+    del pair.source.batches[0]
+    pair.source.append("x@4", "y@5")
+
+
 def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
     """Nine are missing where the target's log begins, and its retention took one."""
     pair.mirror("a")
@@ -245,7 +253,15 @@ def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
     return {"emptied": {("hole", None, 0)}, "cut": {("hole", None, 3)}, "begun anew": set()}
 
 
-OTHERS = ("nothing yet", "some yet", "little yet", "source aged", "target aged", "compacted")
+OTHERS = (
+    "nothing yet",
+    "some yet",
+    "little yet",
+    "all aged",
+    "source aged",
+    "target aged",
+    "compacted",
+)
 COPIES = ("source aged copies", "source aged run", "target aged copies", "target aged run")
 
 
@@ -258,6 +274,7 @@ def planted() -> tuple[Pairs, dict[str, set[Found]]]:
     _plant_retention(pairs)
     _plant_retention_among_copies(pairs)
     _plant_compaction(pairs["compacted", 0])
+    _plant_lag_behind_retention(pairs["all aged", 0])
     pairs |= {(name, 0): Pair() for name in ("aged and lost", "emptied", "cut", "begun anew")}
     expected |= _plant_cut_targets(pairs)
     expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
@@ -287,11 +304,11 @@ def test_the_numbers_say_what_was_read(audited: Audited) -> None:
 
 
 def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
-    assert audited.numbers("in_flight", *OTHERS[:3]) == (3, 2, BULK)
+    assert audited.numbers("in_flight", *OTHERS[:4]) == (3, 2, BULK, 2)
 
 
 def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
-    assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 2, 1)
+    assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 3, 2, 1)
     assert audited.numbers("explained", *COPIES) == (3, 2, 3, 2)
     assert audited.numbers("explained", "corrupt_on_source") == (2,)
 

@@ -22,12 +22,13 @@ def _entries(content: str, first_offset: int = 0) -> list[Entry]:
 
 
 def _window(
-    source: str, target: str, *, is_last: bool = True, is_cut: bool = False
+    source: str, target: str, *, is_last: bool = True, is_cut: bool = False, source_begin: int = 0
 ) -> WindowRecords:
     return WindowRecords(
         bracket=EVERYTHING,
         is_last=is_last,
         is_cut=is_cut,
+        source_begin=source_begin,
         source=_entries(source),
         target=_entries(target, first_offset=100),
     )
@@ -162,6 +163,25 @@ def test_of_a_run_across_a_log_start_that_is_gone_the_first_are_missing(
 def test_a_copy_that_is_in_flight_is_so_where_a_log_start_is_gone_too() -> None:
     found = outcomes([_window("abcxx", "cx", is_cut=True)], {})
     assert _short(found) == {(Kind.LOST, 0, None), (Kind.LOST, 1, None), (Kind.IN_FLIGHT, 4, None)}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "source_begin", "altered"),
+    [
+        ("def", "abc", 3, set()),
+        ("def", "abc", 2, {(Kind.ALTERED, 0, 2)}),
+        ("def", "abxef", 3, {(Kind.ALTERED, 0, 2)}),
+        ("def", "xyz", 3, {(Kind.ALTERED, 0, 0), (Kind.ALTERED, 1, 1), (Kind.ALTERED, 2, 2)}),
+    ],
+)
+def test_what_is_older_than_all_of_a_source_that_lost_its_beginning_is_not_altered(
+    source: str, target: str, source_begin: int, altered: set[tuple[Kind, int, int]]
+) -> None:
+    """Times go by the alphabet, and the source's log began so many records before."""
+    window = _window(source, target, is_cut=True, source_begin=source_begin)
+    found = _short(outcomes([window], {}))
+    assert {one for one in found if one[0] is Kind.ALTERED} == altered
+    assert {one[0] for one in found - altered} <= {Kind.PHANTOM, Kind.IN_FLIGHT}
 
 
 @given(st.text("abcdeF", max_size=25), st.text("abcdeF", max_size=25), st.booleans())
