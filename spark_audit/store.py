@@ -5,9 +5,12 @@
 
 One folder holds one result. A new one replaces it whole when it is complete, so that a reader
 never sees the numbers of one run beside the findings of another; other files are left alone.
-What audits remember of earlier ones (`earlier`) stays until one that could tell renews it.
+What audits remember of earlier ones (`earlier`) stays until one that could tell renews it. Of two
+audits at once the second is refused: it would mix its files with the other's.
 """
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +28,7 @@ VERDICT: Final = "verdict.json"
 PROMETHEUS: Final = "audit.prom"
 EARLIER: Final = "earlier.json"
 _PARTS: Final = (FINDINGS, SUMMARY, PROMETHEUS, VERDICT)
+_UNFINISHED: Final = ".new-"
 
 
 class ResultUnusable(Exception):
@@ -80,12 +84,12 @@ class Result:
 def replace_result(folder: Path) -> Iterator[Result]:
     """Give a result to write; what is complete at the end of the block takes the folder over.
 
-    Raises ResultUnusable if the folder cannot be made or written. When the block fails, what was
-    there stays.
+    Raises ResultUnusable if the folder cannot be made or written, or if another audit is about to.
+    When the block fails, what was there stays.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".new-", dir=folder) as made:
+        with _held(folder), TemporaryDirectory(prefix=_UNFINISHED, dir=folder) as made:
             yield Result(Path(made))
             # First, and the new one comes last: what is cut short here is no result at all.
             (folder / VERDICT).unlink(missing_ok=True)
@@ -95,6 +99,30 @@ def replace_result(folder: Path) -> Iterator[Result]:
                 _replace(Path(made) / part, folder / part)
     except OSError as error:
         raise ResultUnusable(f"{error.filename or folder}: {error.strerror}") from error
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep the folder from other audits for the block, and remove what killed ones left in it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if _locked(descriptor, folder):
+            for left in folder.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, folder: Path) -> bool:
+    """Lock the folder; False where the file system has no locks for folders, as NFS."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ResultUnusable(f"{folder}: another audit is writing its result there") from error
+    except OSError:
+        return False
+    return True
 
 
 def _replace(new: Path, old: Path) -> None:

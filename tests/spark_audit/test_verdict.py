@@ -158,6 +158,24 @@ def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_second_audit_of_a_folder_at_once_is_refused(tmp_path: Path) -> None:
+    with replace_result(tmp_path) as result:
+        with (
+            pytest.raises(ResultUnusable, match=f"{tmp_path}: another audit is writing"),
+            replace_result(tmp_path),
+        ):
+            pass
+        result.write_text(VERDICT, "first")
+    assert Result(tmp_path).verdict_text() == "first"
+
+
+def test_what_a_killed_audit_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".new-killed" / "findings").mkdir(parents=True)
+    with replace_result(tmp_path) as result:
+        result.write_text(VERDICT, "new")
+    assert [path.name for path in tmp_path.iterdir()] == [VERDICT]
+
+
 def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
     with pytest.raises(ResultUnusable, match=r"verdict\.json"):
         Result(tmp_path).verdict_text()
