@@ -118,6 +118,8 @@ class CommittedLog:
             detail = f"the batch at offset {header.base_offset}: {fault.reason}"
             yield from self._skip_to(header.next_offset, HoleReason.CORRUPT, detail)
             return
+        if not header.has_offset_holes:
+            heads = _in_place(heads, header.base_offset)
         if header.base_offset < self.position or header.next_offset > self._stop:
             heads = [head for head in heads if self.position <= head.offset < self._stop]
         if not header.has_offset_holes:
@@ -129,6 +131,13 @@ class CommittedLog:
             yield CommittedBatch(header.producer_id, (head,))
             self.position = head.offset + 1
         yield from self._skip_to(header.next_offset, HoleReason.GAP)
+
+
+def _in_place(heads: list[RecordHead], base_offset: int) -> list[RecordHead]:
+    """Return the heads with the offsets at which they lie, whatever a producer made them claim."""
+    if all(head.offset == place for place, head in enumerate(heads, base_offset)):
+        return heads
+    return [head._replace(offset=place) for place, head in enumerate(heads, base_offset)]
 
 
 class _Transactions:

@@ -10,7 +10,7 @@ is that of content-defined chunking, as in rsync and its successors.)
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from struct import Struct
+from struct import Struct, error
 from typing import Final, NamedTuple
 
 from wire.record_batch import RecordHead
@@ -25,9 +25,16 @@ _TIMESTAMP: Final = Struct(">q")
 
 def record_digest(head: RecordHead) -> bytes:
     """Return the identity of a record, from its time and its still encoded rest."""
-    return blake2b(
-        _TIMESTAMP.pack(head.timestamp_ms) + head.tail, digest_size=DIGEST_BYTES
-    ).digest()
+    try:
+        stamp = _TIMESTAMP.pack(head.timestamp_ms)
+    except error:
+        stamp = _TIMESTAMP.pack(java_time(head.timestamp_ms))
+    return blake2b(stamp + head.tail, digest_size=DIGEST_BYTES).digest()
+
+
+def java_time(timestamp_ms: int) -> int:
+    """Return what Kafka's clients read of a time: a record's delta may lead out of its 64 bits."""
+    return (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def key_digest(key: bytes) -> bytes:

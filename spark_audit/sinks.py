@@ -3,7 +3,7 @@
 from typing import Final, Protocol
 
 from spark_audit.committed import CommittedBatch, Hole, HoleReason
-from spark_audit.digests import RangeCutter, key_digest, record_digest
+from spark_audit.digests import RangeCutter, java_time, key_digest, record_digest
 from spark_audit.scan_rows import RowKind, ScanRow, hole_row, range_row
 from wire.record_batch import RecordHead
 from wire.record_batch.varints import read_varint
@@ -118,18 +118,29 @@ class HoleRows:
 
 
 def _record_row(head: RecordHead, producer_id: int) -> ScanRow:
-    length, position = read_varint(head.tail, 0)
-    key = None if length < 0 else head.tail[position : position + length]
-    value_length, _ = read_varint(head.tail, position + max(0, length))
+    key, is_tombstone = _key_of(head.tail)
     return ScanRow(
         RowKind.RECORD.value,
         head.offset,
         head.offset + 1,
         1,
         record_digest(head),
-        head.timestamp_ms,
+        java_time(head.timestamp_ms),
         None if key is None else key[:KEY_BYTES],
         producer_id,
         key_digest=None if key is None else key_digest(key),
-        is_tombstone=value_length < 0,
+        is_tombstone=is_tombstone,
     )
+
+
+def _key_of(tail: bytes) -> tuple[bytes | None, bool]:
+    """Return a record's key, and whether it has no value; of bytes that are no record's, neither.
+
+    A broker need not look into what producers send.
+    """
+    try:
+        length, position = read_varint(tail, 0)
+        value_length, _ = read_varint(tail, position + max(0, length))
+    except (IndexError, ValueError):
+        return None, False
+    return None if length < 0 else tail[position : position + length], value_length < 0

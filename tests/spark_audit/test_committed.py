@@ -10,9 +10,19 @@ from spark_audit.committed import (
     HoleReason,
 )
 from wire.compression import Compression
-from wire.record_batch import Record, UnsupportedMagic, build_batch, parse_header
+from wire.record_batch import (
+    HEADER_BYTES,
+    Record,
+    UnsupportedMagic,
+    build_batch,
+    parse_header,
+)
+from wire.record_batch.checksum import crc32c
 from wire.record_batch.header import pack_header
 
+CRC_AT = 17
+OFFSET_DELTA_AT = 3
+"""In a record whose length and time delta take one byte each."""
 ABORT_MARKER = b"\x00\x00\x00\x00"
 COMMIT_MARKER = b"\x00\x00\x00\x01"
 
@@ -56,6 +66,17 @@ def _read(
 
 def test_records_are_read_in_order_within_the_range() -> None:
     assert _read(1, 5, _batch(0, 1, 2), _batch(3, 4, 5)) == [1, 2, 3, 4]
+
+
+def test_a_record_lies_where_its_place_in_the_batch_is_whatever_it_claims() -> None:
+    """Brokers that do not look into records append them with any offset delta."""
+    batch = bytearray(_batch(4, 5, 6))
+    second = HEADER_BYTES + 1 + (batch[HEADER_BYTES] >> 1)
+    assert batch[second + OFFSET_DELTA_AT] == 1 << 1
+    batch[second + OFFSET_DELTA_AT] = 30 << 1
+    batch[CRC_AT : CRC_AT + 4] = crc32c(batch[CRC_AT + 4 :]).to_bytes(4, "big")
+    assert _read(4, 7, bytes(batch), _batch(7)) == [4, 5, 6]
+    assert _read(5, 6, bytes(batch), _batch(7)) == [5]
 
 
 def test_reading_ends_at_the_stop() -> None:

@@ -51,6 +51,12 @@ def test_however_a_log_is_split_its_ranges_are_the_same(
     assert _ranges(log, *splits) == _ranges(log)
 
 
+def test_a_time_beyond_64_bits_is_what_java_makes_of_it() -> None:
+    """A producer's base time and a record's delta may add up to one."""
+    wrapped = record_digest(RecordHead(0, -(1 << 63), b"k"))
+    assert record_digest(RecordHead(0, 1 << 63, b"k")) == wrapped
+
+
 @given(logs)
 def test_ranges_cover_every_record_once_in_order(log: list[tuple[int, bytes]]) -> None:
     ranges = _ranges(log)

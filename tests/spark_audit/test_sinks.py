@@ -3,7 +3,7 @@
 from spark_audit.committed import CommittedBatch, Hole, HoleReason
 from spark_audit.scan_rows import ScanPlace, ScanRow, Side, arrow_batches
 from spark_audit.sinks import KEY_BYTES, RangeSink, RecordSink
-from wire.record_batch import Record, build_batch, iterate_record_heads
+from wire.record_batch import Record, RecordHead, build_batch, iterate_record_heads
 
 
 def _hole(start: int, stop: int, reason: HoleReason, detail: str = "") -> Hole:
@@ -44,6 +44,17 @@ def test_a_record_without_a_value_is_a_tombstone() -> None:
     rows = sink.finish()
     assert [row.is_tombstone for row in rows] == [True, False, False]
     assert [row.key_digest is None for row in rows] == [False, False, True]
+
+
+def test_bytes_that_are_no_record_have_neither_key_nor_value() -> None:
+    """Brokers that do not look into records append them, and every time of 64 bits and more."""
+    sink = RecordSink()
+    tails = [b"", b"\x14k", b"\xff\xff\xff\xff\xff\xff"]
+    sink.take(CommittedBatch(9, [RecordHead(0, 1 << 63, tail) for tail in tails]))
+    (batch,) = arrow_batches(ScanPlace(side=Side.SOURCE, topic="t", partition=0), sink.finish())
+    assert batch.column("key").to_pylist() == [None] * 3
+    assert batch.column("is_tombstone").to_pylist() == [False] * 3
+    assert batch.column("timestamp_ms").to_pylist() == [-(1 << 63)] * 3
 
 
 def test_one_row_stands_for_all_markers() -> None:
