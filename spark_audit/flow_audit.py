@@ -121,9 +121,9 @@ class _Run:
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))
         # Not those of the ranges: what was taken from the logs since then is a hole only here.
         holes = holes_of(records).unionByName(holes_before_start(bounds))
-        asked = questioned(settled, bounds)
+        asked = questioned(settled, records, bounds)
         newest = self.read(planner.newest(map(tuple, stretches(asked).collect())))
-        superseded = mark_superseded(asked, records, newest, mirrored_ends(settled, bounds))
+        superseded = mark_superseded(asked, newest, mirrored_ends(settled, bounds))
         return judge(explain_by_holes(settled, superseded, holes, bounds))
 
     def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:

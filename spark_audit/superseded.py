@@ -22,13 +22,15 @@ from spark_audit.scan_rows import RowKind, Side
 
 _QUESTIONED: Final = [
     *PARTITION,
-    "source_offset",
-    "target_offset",
+    "lacking",
+    "holding",
+    "offset",
     "source_after",
     "source_before",
     "target_after",
     "target_before",
-    "lacking",
+    "key_digest",
+    "is_tombstone",
 ]
 
 
@@ -41,31 +43,58 @@ def lacking_side() -> Column:
     )
 
 
-def questioned(outcomes: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Return the outcomes of records that a side with a cleaner lacks, with that side."""
-    has_cleaner = f.when(
-        f.col("lacking") == Side.TARGET.value, f.col("target_compacted")
-    ).otherwise(f.col("source_compacted"))
-    compacted = bounds.select(*PARTITION, "source_compacted", "target_compacted")
+def questioned(outcomes: DataFrame, records: DataFrame, bounds: DataFrame) -> DataFrame:
+    """Return the outcomes of records that a side with a cleaner lacks, with what the other holds.
+
+    `records` is the scan of the windows.
+    """
+    lacks_target = f.col("lacking") == Side.TARGET.value
+    has_cleaner = f.when(lacks_target, f.col("target_compacted")).otherwise(
+        f.col("source_compacted")
+    )
+    holding = f.when(lacks_target, Side.SOURCE.value).otherwise(Side.TARGET.value)
+    offset = f.when(lacks_target, f.col("source_offset")).otherwise(f.col("target_offset"))
+    content = records.where(f.col("kind") == RowKind.RECORD.value).select(
+        *PARTITION,
+        f.col("side").alias("holding"),
+        f.col("start_offset").alias("offset"),
+        "key_digest",
+        "is_tombstone",
+    )
     return (
         outcomes.withColumn("lacking", lacking_side())
         .where(f.col("lacking").isNotNull())
-        .join(compacted, on=PARTITION, how="inner")
+        .join(
+            bounds.select(*PARTITION, "source_compacted", "target_compacted"),
+            on=PARTITION,
+            how="inner",
+        )
         .where(has_cleaner)
+        .withColumn("holding", holding)
+        .withColumn("offset", offset)
+        .join(content, on=[*PARTITION, "holding", "offset"], how="inner")
         .select(*_QUESTIONED)
     )
 
 
 def stretches(asked: DataFrame) -> DataFrame:
-    """Return for each partition from where on its logs may hold what superseded these records."""
+    """Return for each partition from where on its logs may tell what became of these records.
+
+    What superseded one comes behind it. What a tombstone stood for comes before it, anywhere.
+    """
     return (
         asked.groupBy(*PARTITION)
         .agg(
-            (f.min("source_after") + 1).alias("source_from"),
-            (f.min("target_after") + 1).alias("target_from"),
+            f.min(_told_from(Side.SOURCE)).alias("source_from"),
+            f.min(_told_from(Side.TARGET)).alias("target_from"),
         )
         .select(*PARTITION, "source_from", "target_from")
     )
+
+
+def _told_from(side: Side) -> Column:
+    lacks_tombstone = f.col("is_tombstone") & (f.col("lacking") == side.value)
+    return f.when(lacks_tombstone, 0).otherwise(f.col(f"{side.value}_after") + 1)
 
 
 def mirrored_ends(outcomes: DataFrame, bounds: DataFrame) -> DataFrame:
@@ -83,25 +112,19 @@ def mirrored_ends(outcomes: DataFrame, bounds: DataFrame) -> DataFrame:
     )
 
 
-def mark_superseded(
-    asked: DataFrame, records: DataFrame, newest: DataFrame, ends: DataFrame
-) -> DataFrame:
+def mark_superseded(asked: DataFrame, newest: DataFrame, ends: DataFrame) -> DataFrame:
     """Add `is_superseded`: whether the lacking side's cleaner may have taken the record.
 
     It may if that side holds a later record of the same key. Tombstones go after a time without
-    one, and a record that the other side's tombstone supersedes may be gone with it. Records
-    without a key are dropped by cleaners. `newest` is a scan of the `stretches`.
+    one, but not before what they stood for, and a record that the other side's tombstone
+    supersedes may be gone with it. Records without a key are dropped by cleaners. `newest` is a
+    scan of the `stretches`.
     """
     lacks_target = f.col("lacking") == Side.TARGET.value
     placed = (
         asked.join(ends, on=PARTITION, how="inner")
         .withColumn(
-            "holding",
-            f.when(lacks_target, Side.SOURCE.value).otherwise(Side.TARGET.value),
-        )
-        .withColumn(
-            "offset",
-            f.when(lacks_target, f.col("source_offset")).otherwise(f.col("target_offset")),
+            "after", f.when(lacks_target, f.col("target_after")).otherwise(f.col("source_after"))
         )
         .withColumn(
             "later_from",
@@ -110,25 +133,20 @@ def mark_superseded(
             ),
         )
     )
-    content = records.where(f.col("kind") == RowKind.RECORD.value).select(
-        *PARTITION,
-        f.col("side").alias("holding"),
-        f.col("start_offset").alias("offset"),
-        "key_digest",
-        "is_tombstone",
+    known = _known_of_keys(newest, ends)
+    lacking = known.select(
+        *PARTITION, f.col("side").alias("lacking"), "key_digest", "first", "last"
     )
-    last = _last_of_keys(newest, ends)
-    lacking = last.select(*PARTITION, f.col("side").alias("lacking"), "key_digest", "last")
-    holding = last.select(*PARTITION, f.col("side").alias("holding"), "key_digest", "tombstone")
+    holding = known.select(*PARTITION, f.col("side").alias("holding"), "key_digest", "tombstone")
+    stood_for_nothing = f.coalesce(f.col("first") > f.col("after"), f.lit(1).cast("boolean"))
     may_be_taken = (
         f.col("key_digest").isNull()
-        | f.col("is_tombstone")
+        | (f.col("is_tombstone") & stood_for_nothing)
         | (f.col("last") >= f.col("later_from"))
         | (f.col("tombstone") > f.col("offset"))
     )
     return (
-        placed.join(content, on=[*PARTITION, "holding", "offset"], how="inner")
-        .join(lacking, on=[*PARTITION, "lacking", "key_digest"], how="left")
+        placed.join(lacking, on=[*PARTITION, "lacking", "key_digest"], how="left")
         .join(holding, on=[*PARTITION, "holding", "key_digest"], how="left")
         .select(
             *PARTITION,
@@ -139,8 +157,8 @@ def mark_superseded(
     )
 
 
-def _last_of_keys(newest: DataFrame, ends: DataFrame) -> DataFrame:
-    """Return each key's last record on each side, and its last tombstone that was mirrored.
+def _known_of_keys(newest: DataFrame, ends: DataFrame) -> DataFrame:
+    """Return each key's first and last record on each side, and its last mirrored tombstone.
 
     What applications wrote to the target behind a promotion supersedes what was mirrored there, but
     nothing on the source.
@@ -155,10 +173,11 @@ def _last_of_keys(newest: DataFrame, ends: DataFrame) -> DataFrame:
         .join(ends, on=PARTITION, how="inner")
         .groupBy(*PARTITION, side.alias("side"), "key_digest")
         .agg(
+            f.min("start_offset").alias("first"),
             f.max("start_offset").alias("last"),
             f.max(f.when(f.col("is_tombstone") & was_mirrored, f.col("start_offset"))).alias(
                 "tombstone"
             ),
         )
-        .select(*PARTITION, "side", "key_digest", "last", "tombstone")
+        .select(*PARTITION, "side", "key_digest", "first", "last", "tombstone")
     )

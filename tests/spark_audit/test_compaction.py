@@ -117,6 +117,16 @@ def a_value_that_went_with_its_tombstone(pair: Pair) -> set[Found]:
     return set()
 
 
+def a_lost_tombstone(pair: Pair) -> set[Found]:
+    """The target's gap has room for it, but a cleaner would have taken what it stands for first."""
+    pair.mirror("k@1")
+    pair.mirror("b")
+    pair.source.skip(1)
+    (lost,) = pair.source.append("k@9:tombstone")
+    pair.target.skip(1)
+    return {("lost", lost, None)}
+
+
 def a_value_whose_tombstone_is_not_mirrored_yet(pair: Pair) -> set[Found]:
     (lost,) = pair.source.append("k@1")
     pair.target.skip(1)
@@ -163,6 +173,7 @@ SCENARIOS: dict[str, Callable[[Pair], set[Found]]] = {
         a_lost_last_value,
         a_loss_beside_what_a_cleaner_took,
         a_value_that_went_with_its_tombstone,
+        a_lost_tombstone,
         a_value_whose_tombstone_is_not_mirrored_yet,
         superseded_by_what_is_in_flight,
         another_key_that_begins_the_same,
