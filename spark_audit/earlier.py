@@ -69,7 +69,7 @@ def remembered(
     A target that ended further on before is held to that until it has all of the source again.
     `is_part`: only some topics were looked at, the others stay as they are.
     """
-    flows: dict[str, Mapping[TopicPartition, Earlier]] = {}
+    flows: dict[str, Mapping[TopicPartition, Earlier]] = dict(memory) if is_part else {}
     for now in snapshots:
         kept = dict(memory.get(now.flow, {})) if is_part else {}
         for one in now.partitions:

@@ -51,10 +51,7 @@ def _snapshots(
 ) -> Sequence[Snapshot]:
     """Ask both clusters, before a JVM is started: a site that is down costs no JVM."""
     _require_comparable(configuration)
-    taken = [
-        trio.run(_snapshot, configuration, TopicFilter(flow=flow, only=only))
-        for flow in configuration.flows
-    ]
+    taken = [trio.run(_snapshot, configuration, wants) for wants in wanted(configuration, only)]
     return [earlier.compared_with(memory, snapshot) for snapshot in taken]
 
 
@@ -119,6 +116,23 @@ def _require_comparable(configuration: Configuration) -> None:
             raise CannotTell(
                 f"flow {flow.name}: auditing flows in both directions is not supported yet"
             )
+
+
+def wanted(configuration: Configuration, only: frozenset[str]) -> Sequence[TopicFilter]:
+    """Return what of each flow is audited: of `only`, if there are any, what its patterns match.
+
+    Raises CannotTell for topics that no flow's patterns match.
+    """
+    if not only:
+        return [TopicFilter(flow=flow) for flow in configuration.flows]
+    filters = [
+        TopicFilter(flow=flow, only=frozenset(filter(flow.topics.matches, only)))
+        for flow in configuration.flows
+    ]
+    unmatched = only.difference(*(one.only for one in filters))
+    if unmatched:
+        raise CannotTell(f"no flow's patterns match {', '.join(sorted(unmatched))}")
+    return [one for one in filters if one.only]
 
 
 async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapshot:

@@ -98,6 +98,13 @@ def test_an_audit_of_some_topics_leaves_the_others_as_they_were() -> None:
     assert remembered(memory, [other], {FLOW: set()}, is_part=False) == {FLOW: {}}
 
 
+def test_an_audit_of_some_topics_leaves_flows_without_them_as_they_were() -> None:
+    memory = after(snapshot(log(100), 90))
+    other = replace(snapshot(log(7), 7), flow="dc1->dc3", partitions=())
+    looked = {other.flow: set[tuple[str, int]]()}
+    assert remembered(memory, [other], looked, is_part=True) == {**memory, other.flow: {}}
+
+
 OFFSETS = st.integers(0, 2**63 - 1)
 TIMES = st.integers(0, LAST_MS)
 EARLIER = st.builds(

@@ -14,7 +14,8 @@ from spark_audit.exporter import StoredVerdict
 from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
 from spark_audit.report import finding_line, long_report, short_report
-from spark_audit.run import run_audit
+from spark_audit.run import run_audit, wanted
+from spark_audit.seals import CannotTell
 from spark_audit.store import VERDICT, Result, ResultUnusable, replace_result
 from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, decode, encode
 
@@ -201,6 +202,29 @@ def test_what_cannot_be_told_yet_is_named(flows: str, reason: str, tmp_path: Pat
     assert verdict.problem is not None
     assert reason in verdict.problem
     assert decode(Result(tmp_path / "out").verdict_text()) == verdict
+
+
+def test_of_several_flows_each_is_asked_for_the_topics_it_mirrors(tmp_path: Path) -> None:
+    """`--topic`: the other flow neither has nor lacks it."""
+    file = tmp_path / "dc.yaml"
+    file.write_text(
+        "clusters:\n"
+        "  {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}, dc3: {bootstrap: ['h:3']}}\n"
+        "flows:\n"
+        "  - {source: dc1, target: dc2, topics: {include: ['a.*', both]}}\n"
+        "  - {source: dc1, target: dc3, topics: {include: ['b.*']}}\n"
+        "coordination: {zookeeper: ['h:4']}\n"
+    )
+
+    def asked(*topics: str) -> list[tuple[str, set[str]]]:
+        found = wanted(load(file), frozenset(topics))
+        return [(one.flow.target, set(one.only)) for one in found]
+
+    assert asked() == [("dc2", set()), ("dc3", set())]
+    assert asked("apples") == [("dc2", {"apples"})]
+    assert asked("both", "bread") == [("dc2", {"both"}), ("dc3", {"both", "bread"})]
+    with pytest.raises(CannotTell, match="no flow's patterns match dates, figs"):
+        asked("apples", "figs", "dates")
 
 
 async def test_the_stored_verdict_is_served(tmp_path: Path) -> None:
