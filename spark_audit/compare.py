@@ -1,6 +1,7 @@
 """The comparison as steps on DataFrames: ranges, then windows, then the records that differ.
 
-    scan of ranges  ─► differing_windows ─► mark_waiting ─► (the windows' records are scanned)
+    scan of ranges  ─► differing_windows ─► mark_waiting ─► beginnings, where very much may wait
+                                                         ─► (the windows' records are scanned)
     scan of records ─► strangers ─► (the source is scanned for them) ─► originals
     both            ─► align_records ─► goes on in `explain`
 
@@ -64,12 +65,11 @@ def differing_windows(scan: DataFrame) -> DataFrame:
 
 
 def mark_waiting(windows: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Add `waits`: only the source's end is missing on the target, and it may still arrive.
+    """Add `may_wait`: the logs differ at their ends only, and what the source has more may arrive.
 
-    Such a window needs no look at its records, however many there are.
+    Where the target has no record there, that needs no look at the source's, however many.
     """
     is_only_window = f.count(f.lit(1)).over(Over.partitionBy(*PARTITION)) == 1
-    only_source_goes_on = f.col("is_last") & (f.col("target_records") == 0)
     may_still_arrive = f.col("promotion").isNull()
     return windows.join(bounds.select(*PARTITION, "promotion"), on=PARTITION, how="left").select(
         *PARTITION,
@@ -81,7 +81,50 @@ def mark_waiting(windows: DataFrame, bounds: DataFrame) -> DataFrame:
         "source_records",
         "target_records",
         "is_last",
-        (is_only_window & only_source_goes_on & may_still_arrive).alias("waits"),
+        (is_only_window & f.col("is_last") & may_still_arrive).alias("may_wait"),
+    )
+
+
+def beginnings(windows: DataFrame, scan: DataFrame) -> DataFrame:
+    """Return windows at logs' ends without those ranges of the source that lie behind as many
+    records as the target has there.
+
+        source  |=====|---=====|=====|=====|     the target's end cuts a range in two
+        target  |=====|---|
+        window        '--------'
+    """
+    ranges = scan.where(
+        (f.col("kind") == RowKind.RANGE.value) & (f.col("side") == Side.SOURCE.value)
+    ).select(*PARTITION, "start_offset", "stop_offset", "records")
+    in_order = Over.partitionBy(*PARTITION).orderBy("start_offset")
+    kept = [
+        *PARTITION,
+        "window",
+        "source_start",
+        "target_start",
+        "target_stop",
+        "target_records",
+        "is_last",
+    ]
+    return (
+        windows.drop("source_stop", "source_records")
+        .join(ranges, on=PARTITION, how="inner")
+        .where(f.col("start_offset") >= f.col("source_start"))
+        .withColumn("so_far", f.sum("records").over(in_order))
+        .where(f.col("so_far") >= f.col("target_records"))
+        .groupBy(*kept)
+        .agg(f.min("stop_offset").alias("source_stop"), f.min("so_far").alias("source_records"))
+        .select(
+            *PARTITION,
+            "window",
+            "source_start",
+            "source_stop",
+            "target_start",
+            "target_stop",
+            "source_records",
+            "target_records",
+            "is_last",
+        )
     )
 
 

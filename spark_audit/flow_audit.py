@@ -6,7 +6,7 @@ The only place that collects: which windows differ decides what is read next.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -17,6 +17,7 @@ from spark_audit.compare import (
     PARTITION,
     WINDOWS,
     align_records,
+    beginnings,
     differing_windows,
     mark_waiting,
     originals,
@@ -35,10 +36,14 @@ from spark_audit.outcomes import Kind
 from spark_audit.reading import scanned
 from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.scan_rows import RowKind
-from spark_audit.seals import CannotTell
+from spark_audit.seals import CannotTell, TopicPartition
 from spark_audit.summary import findings, partition_summary
 from spark_audit.superseded import mark_superseded, mirrored_ends, questioned, stretches
 from spark_audit.windows import Window
+
+BACKLOG_RECORDS: Final = 100_000
+"""More than these at a source's end are not looked at if what the target has of them is the first:
+while a mirror fills a target they may be all there is, and each takes 1.1 KiB of a worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +71,7 @@ def audit_flow(
     bounds = local_frame(spark, snapshot.rows(), BOUNDS)
     ranges = run.read(planner.ranges())
     marked = mark_waiting(differing_windows(ranges), bounds).collect()
-    waiting = local_frame(spark, (row for row in marked if row.waits), _MARKED)
-    differing = [row for row in marked if not row.waits]
+    waiting, differing = run.sort_out(planner, bounds, ranges, marked)
     judged = judge_holes(holes_of(ranges), bounds)
     if differing:
         judged = judged.unionByName(run.judge_windows(planner, bounds, differing))
@@ -84,7 +88,8 @@ def audit_flow(
         frame.unpersist()
 
 
-_MARKED = f"{WINDOWS}, waits boolean"
+WAITING: Final = "topic string, partition int, records bigint"
+"""How many records at a source's end are in flight without having been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,44 @@ class _Run:
         if failures:
             raise CannotTell(min(failure.detail for failure in failures))
         return rows
+
+    def sort_out(
+        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, marked: Sequence[Row]
+    ) -> tuple[DataFrame, Sequence[Row]]:
+        """Return the windows that wait, with the number of records, and those to look into."""
+        backlogs = [
+            row
+            for row in marked
+            if row.may_wait
+            and row.target_records
+            and row.source_records - row.target_records > BACKLOG_RECORDS
+        ]
+        following = self._following(planner, bounds, ranges, backlogs) if backlogs else set()
+        waiting: list[tuple[object, ...]] = []
+        differing: list[Row] = []
+        for row in marked:
+            if row.may_wait and (not row.target_records or _place(row) in following):
+                waiting.append((*_place(row), row.source_records - row.target_records))
+            else:
+                differing.append(row)
+        return local_frame(self.spark, waiting, WAITING), differing
+
+    def _following(
+        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, backlogs: Sequence[Row]
+    ) -> set[TopicPartition]:
+        """Return of which partitions the target's end is what the source's begins with."""
+        windows = beginnings(
+            local_frame(self.spark, (tuple(row)[:-1] for row in backlogs), WINDOWS), ranges
+        )
+        found = windows.collect()
+        near = local_frame(self.spark, map(tuple, found), WINDOWS)
+        records = self.read(planner.records(_named(row) for row in found))
+        none = originals(self.read(()), strangers(records))
+        others = align_records(records, near, none, bounds).where(
+            f.col("kind") != Kind.IN_FLIGHT.value
+        )
+        disturbed = {_place(row) for row in others.select(*PARTITION).distinct().collect()}
+        return {_place(row) for row in found} - disturbed
 
     def judge_windows(
         self, planner: Planner, bounds: DataFrame, differing: Sequence[Row]
@@ -140,6 +183,10 @@ def holes_of(scan: DataFrame) -> DataFrame:
 
 
 def _named(row: Row) -> tuple[str, int, int, Window]:
-    """Return a marked window as topic, partition, number and the pure value."""
-    topic, partition, number, *window = tuple(row)[:-1]
-    return topic, partition, number, Window(*window)
+    """Return a window, marked or not, as topic, partition, number and the pure value."""
+    window = Window(*(row[name] for name in Window._fields))
+    return row.topic, row.partition, row.window, window
+
+
+def _place(row: Row) -> TopicPartition:
+    return row.topic, row.partition

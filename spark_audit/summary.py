@@ -54,7 +54,7 @@ def partition_summary(
 ) -> DataFrame:
     """Return a row for every partition of the snapshot: bounds, records, kinds, holes.
 
-    `waiting` are windows of which only the number of records in flight is known.
+    `waiting` says of which partitions only the number of records in flight is known.
     """
     read = scan.groupBy(*PARTITION).agg(
         *(_records(side).alias(f"{side.value}_records") for side in (Side.SOURCE, Side.TARGET)),
@@ -66,7 +66,7 @@ def partition_summary(
             "oldest_in_flight_ms"
         ),
     )
-    tails = waiting.groupBy(*PARTITION).agg(f.sum("source_records").alias("waiting"))
+    tails = waiting.groupBy(*PARTITION).agg(f.sum("records").alias("waiting"))
     numbers = [
         *(f"{side.value}_records" for side in (Side.SOURCE, Side.TARGET)),
         *(name for name, _, _ in HOLE_COLUMNS),
