@@ -169,7 +169,7 @@ def align_records(
     """Return the outcome of every record that is not in its place; `found` are originals."""
     logs = bounds.select(
         *PARTITION,
-        (f.col("source_compacted") & f.col("target_compacted")).alias("is_compacted"),
+        f.col("source_compacted").alias("is_compacted"),
         ((f.col("source_start") > 0) | (f.col("target_start") > 0)).alias("is_cut"),
         f.col("source_start").alias("source_begin"),
     )

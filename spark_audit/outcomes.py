@@ -122,9 +122,10 @@ def outcomes(
     3. One left over on the target that the source knows, in these windows or outside them (the
        `originals`, by digest), is there once too often.
     4. What is left on both sides of the same gap was altered: first those of the same time and
-       key, in order, then by position. Not by position where both sides are compacted: of two
-       neighbours the one's cleaner may have taken the first, the other's the second. Nor those
-       of the target that are older than all of the source where its log's beginning is gone.
+       key, in order, then by position. Not by position where the source is compacted: of two
+       neighbours its cleaner may have taken the first, and the second is with the target's cleaner
+       or not mirrored yet. Nor those of the target that are older than all of the source where its
+       log's beginning is gone.
     5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
     """

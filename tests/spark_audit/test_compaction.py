@@ -142,6 +142,11 @@ def superseded_by_what_is_in_flight(pair: Pair) -> set[Found]:
     return set()
 
 
+def superseded_where_only_the_source_has_a_cleaner(pair: Pair) -> set[Found]:
+    pair.target.is_compacted = False
+    return superseded_by_what_is_in_flight(pair)
+
+
 def another_key_that_begins_the_same(pair: Pair) -> set[Found]:
     key = "k" * KEY_BYTES
     (lost,) = pair.source.append(f"{key}1@1")
@@ -176,12 +181,17 @@ SCENARIOS: dict[str, Callable[[Pair], set[Found]]] = {
         a_lost_tombstone,
         a_value_whose_tombstone_is_not_mirrored_yet,
         superseded_by_what_is_in_flight,
+        superseded_where_only_the_source_has_a_cleaner,
         another_key_that_begins_the_same,
         a_long_key_that_is_superseded,
         equal_records_of_which_the_source_has_the_second,
     )
 }
-IN_FLIGHT = {superseded_by_what_is_in_flight, a_value_whose_tombstone_is_not_mirrored_yet}
+IN_FLIGHT = {
+    superseded_by_what_is_in_flight,
+    superseded_where_only_the_source_has_a_cleaner,
+    a_value_whose_tombstone_is_not_mirrored_yet,
+}
 
 
 @pytest.fixture(scope="module")
