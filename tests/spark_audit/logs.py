@@ -129,7 +129,7 @@ def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFr
 
     def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
         batches = [
-            batch for task in tasks for batch in arrow_batches(task.place, _read(pairs, task))
+            batch for task in tasks for batch in arrow_batches(task.place, read(pairs, task))
         ]
         table = pa.Table.from_batches(batches, schema=ARROW_SCAN)
         return spark.createDataFrame(table, SCAN)
@@ -137,7 +137,8 @@ def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFr
     return scan
 
 
-def _read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
+def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
+    """Return the rows of one task, as `scan.scan` does."""
     pair = pairs[task.place.topic, task.place.partition]
     log = pair.source if task.place.side is Side.SOURCE else pair.target
     reading, sink = begin(task)
