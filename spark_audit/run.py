@@ -6,17 +6,18 @@ from pathlib import Path
 import trio
 
 from runtime.clock import now_ms
-from runtime.config import Configuration
+from runtime.config import Configuration, FlowConfig
 from runtime.java import JavaMissing
 from spark_audit import earlier
 from spark_audit.bounds import Snapshot
+from spark_audit.directions import comparable_flows, has_ways_back, require_one_way
 from spark_audit.flow_audit import audit_flow
 from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
 from spark_audit.scan_plan import Planner
 from spark_audit.seals import CannotTell
 from spark_audit.session import SparkFailed, open_session
-from spark_audit.snapshot import TopicFilter, take_snapshot
+from spark_audit.snapshot import TopicFilter, active_site, take_snapshot
 from spark_audit.store import EARLIER, PROMETHEUS, VERDICT, Result, ResultUnusable, replace_result
 from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode
 from wire.net.security import PLAINTEXT
@@ -50,8 +51,9 @@ def _snapshots(
     configuration: Configuration, only: frozenset[str], memory: earlier.Memory
 ) -> Sequence[Snapshot]:
     """Ask both clusters, before a JVM is started: a site that is down costs no JVM."""
-    _require_comparable(configuration)
-    taken = [trio.run(_snapshot, configuration, wants) for wants in wanted(configuration, only)]
+    active = trio.run(active_site, configuration) if has_ways_back(configuration) else None
+    flows = comparable_flows(configuration, active)
+    taken = [trio.run(_snapshot, configuration, wants) for wants in wanted(flows, only)]
     return [earlier.compared_with(memory, snapshot) for snapshot in taken]
 
 
@@ -100,34 +102,15 @@ def _next_memory(
     return earlier.encode(earlier.remembered(memory, snapshots, behind, is_part=bool(topics)))
 
 
-def _require_comparable(configuration: Configuration) -> None:
-    """Raise CannotTell for flows in both directions, and for other names on the target.
-
-    In the first each side holds records of its own beside mirrored ones; the comparison would take
-    them for phantoms and losses.
-    """
-    directions = {(flow.source, flow.target) for flow in configuration.flows}
-    for flow in configuration.flows:
-        if flow.is_prefixed:
-            raise CannotTell(
-                f"flow {flow.name}: auditing a flow with `names: prefixed` is not supported yet"
-            )
-        if (flow.target, flow.source) in directions:
-            raise CannotTell(
-                f"flow {flow.name}: auditing flows in both directions is not supported yet"
-            )
-
-
-def wanted(configuration: Configuration, only: frozenset[str]) -> Sequence[TopicFilter]:
+def wanted(flows: Sequence[FlowConfig], only: frozenset[str]) -> Sequence[TopicFilter]:
     """Return what of each flow is audited: of `only`, if there are any, what its patterns match.
 
     Raises CannotTell for topics that no flow's patterns match.
     """
     if not only:
-        return [TopicFilter(flow=flow) for flow in configuration.flows]
+        return [TopicFilter(flow=flow) for flow in flows]
     filters = [
-        TopicFilter(flow=flow, only=frozenset(filter(flow.topics.matches, only)))
-        for flow in configuration.flows
+        TopicFilter(flow=flow, only=frozenset(filter(flow.topics.matches, only))) for flow in flows
     ]
     unmatched = only.difference(*(one.only for one in filters))
     if unmatched:
@@ -136,7 +119,9 @@ def wanted(configuration: Configuration, only: frozenset[str]) -> Sequence[Topic
 
 
 async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapshot:
-    return await take_snapshot(configuration, wants, now_ms=now_ms())
+    snapshot = await take_snapshot(configuration, wants, now_ms=now_ms())
+    require_one_way(configuration, wants.flow, snapshot)
+    return snapshot
 
 
 def _reports(snapshots: Sequence[Snapshot], result: Result) -> tuple[FlowReport, ...]:

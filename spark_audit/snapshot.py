@@ -19,8 +19,8 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from runtime.config import ClusterConfig, Configuration, FlowConfig
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.bounds import LogBounds, Snapshot, join_bounds
 from spark_audit.seals import CannotTell, Promotion, TopicPartition, promotion_of
 from wire.errors import ErrorCode, describe
@@ -230,14 +230,31 @@ async def _journals(configuration: Configuration) -> list[bytes]:
 
     Without it nobody knows where a mirrored part ends and what applications wrote begins.
     """
+    async with _open_witness(configuration) as (zookeeper, paths):
+        names = await zookeeper.children(paths.journals) or []
+        nodes = [await zookeeper.get(f"{paths.journals}/{name}") for name in names]
+    return [node.data for node in nodes if node is not None]
+
+
+async def active_site(configuration: Configuration) -> ActiveSite | None:
+    """Return the active site, None before there was one; CannotTell if the witness is down."""
+    async with _open_witness(configuration) as (zookeeper, paths):
+        node = await zookeeper.get(paths.active)
+    try:
+        return None if node is None else ActiveSite.decode(node.data)
+    except WitnessGarbled as garbled:
+        raise CannotTell(str(garbled)) from garbled
+
+
+@asynccontextmanager
+async def _open_witness(
+    configuration: Configuration,
+) -> AsyncIterator[tuple[ZooKeeper, WitnessPaths]]:
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
     try:
         async with open_zookeeper(
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
-            names = await zookeeper.children(paths.journals) or []
-            nodes = [await zookeeper.get(f"{paths.journals}/{name}") for name in names]
+            yield zookeeper, WitnessPaths(root=coordination.path)
     except ZooKeeperFault as fault:
         raise CannotTell(f"witness ZooKeeper ({coordination.zookeeper}): {fault}") from fault
-    return [node.data for node in nodes if node is not None]

@@ -182,10 +182,16 @@ def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
         Result(tmp_path).verdict_text()
 
 
+BOTH_WAYS = ("dc1, target: dc2", "dc2, target: dc1")
+
+
 @pytest.mark.parametrize(
     ("flows", "reason"),
     [
-        ("{source: dc1, target: dc2}, {source: dc2, target: dc1}", "both directions"),
+        (
+            ", ".join(f"{{source: {way}, active_active: true}}" for way in BOTH_WAYS),
+            "both directions",
+        ),
         ("{source: dc1, target: dc2, names: prefixed}", "`names: prefixed`"),
     ],
 )
@@ -217,7 +223,7 @@ def test_of_several_flows_each_is_asked_for_the_topics_it_mirrors(tmp_path: Path
     )
 
     def asked(*topics: str) -> list[tuple[str, set[str]]]:
-        found = wanted(load(file), frozenset(topics))
+        found = wanted(load(file).flows, frozenset(topics))
         return [(one.flow.target, set(one.only)) for one in found]
 
     assert asked() == [("dc2", set()), ("dc3", set())]
