@@ -20,7 +20,7 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from runtime.java import java_command
@@ -55,7 +55,7 @@ exec {java} "${{arguments[@]}}"
 
 
 class SparkFailed(Exception):
-    """Spark or its JVM failed; the first line of what it said."""
+    """Spark, its JVM or a worker failed; one line of what it said."""
 
 
 @contextmanager
@@ -74,6 +74,9 @@ def open_session(
                 session = _start(Path(folder), cores, driver_memory)
             try:
                 yield session
+            except PySparkException as fault:
+                # Not later: what such an exception says is asked of the JVM.
+                raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
             finally:
                 # Not for signals: one may have cut a call to the JVM in two. Nor when the JVM
                 # fails: it may be gone, killed by the kernel for its memory.
@@ -82,7 +85,7 @@ def open_session(
                     _stop(session, home)
         except (PySparkException, Py4JError, ConnectionError) as fault:
             # The last: py4j lets it through when it asks a JVM that is gone over a new connection.
-            raise SparkFailed(f"Spark: {_first_line(fault)}") from fault
+            raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
         finally:
             _kill_java(home)
 
@@ -142,8 +145,10 @@ def _own_interrupt_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _first_line(fault: Exception) -> str:
-    return str(fault).strip().partition("\n")[0] or type(fault).__name__
+def _in_a_line(fault: Exception) -> str:
+    """Return what was said first; of a worker's exception the last line, behind its traceback."""
+    lines = str(fault).strip().splitlines() or [type(fault).__name__]
+    return f"a worker raised {lines[-1]}" if isinstance(fault, PythonException) else lines[0]
 
 
 def _stop(session: SparkSession, home: Path) -> None:

@@ -36,6 +36,26 @@ except SparkFailed as failed:
 """
 
 
+RAISED = """
+from spark_audit.session import SparkFailed, open_session
+def fail(batches):
+    raise ValueError("no such thing")
+try:
+    with open_session() as spark:
+        spark.range(1).mapInArrow(fail, "id bigint").collect()
+except SparkFailed as failed:
+    print(failed)
+"""
+WRONG = """
+from spark_audit.session import SparkFailed, open_session
+try:
+    with open_session() as spark:
+        spark.sql("SELECT nothing").collect()
+except SparkFailed as failed:
+    print(failed)
+"""
+
+
 def test_the_wrapped_java_drops_the_module_that_small_runtimes_lack(tmp_path: Path) -> None:
     java = tmp_path / "real java"
     java.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
@@ -81,15 +101,22 @@ def _wait_for_jvm(folder: Path) -> int:
 
 
 @pytest.mark.integration
-def test_a_jvm_that_was_killed_is_a_failure_of_spark(tmp_path: Path) -> None:
-    """As the kernel does it when memory runs out."""
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        pytest.param(KILLED, "Spark: ", id="a JVM that was killed, as when memory runs out"),
+        pytest.param(RAISED, "Spark: a worker raised ValueError: no such thing\n", id="a worker"),
+        pytest.param(WRONG, "Spark: [UNRESOLVED_COLUMN", id="a query"),
+    ],
+)
+def test_what_fails_in_spark_is_a_failure_of_spark(tmp_path: Path, program: str, said: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", KILLED],
+        [sys.executable, "-c", program],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=START_TIMEOUT_S,
         check=False,
     )
-    assert done.stdout.startswith("Spark: ")
+    assert done.stdout.startswith(said)
     assert list(tmp_path.glob("spark-audit*")) == []
