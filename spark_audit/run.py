@@ -109,9 +109,7 @@ def wanted(flows: Sequence[FlowConfig], only: frozenset[str]) -> Sequence[TopicF
     """
     if not only:
         return [TopicFilter(flow=flow) for flow in flows]
-    filters = [
-        TopicFilter(flow=flow, only=frozenset(filter(flow.topics.matches, only))) for flow in flows
-    ]
+    filters = [TopicFilter(flow=flow, only=frozenset(filter(flow.moves, only))) for flow in flows]
     unmatched = only.difference(*(one.only for one in filters))
     if unmatched:
         raise CannotTell(f"no flow's patterns match {', '.join(sorted(unmatched))}")
