@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from spark_audit.arrow_steps import ALIGNMENT_INPUT, ORIGINAL, align_partition, find_windows
 from spark_audit.scan_rows import RowKind, Side
-from spark_audit.windows import LOG_START
+from spark_audit.windows import LOG_START, Window
 
 PARTITION: Final = ["topic", "partition"]
 
@@ -36,6 +36,8 @@ WINDOWS: Final = (
 )
 """As `windows.Window`, numbered from 0 in each partition."""
 
+WINDOW_COLUMNS: Final = (*PARTITION, "window", *Window._fields)
+
 OUTCOMES: Final = (
     "topic string, partition int, kind string, source_offset bigint, target_offset bigint, "
     "source_digest binary, timestamp_ms bigint, key string, producer_id bigint, "
@@ -47,21 +49,7 @@ OUTCOMES: Final = (
 def differing_windows(scan: DataFrame) -> DataFrame:
     """Return the windows in which the two logs differ, by their ranges; none if they are equal."""
     ranges = scan.where(f.col("kind") == RowKind.RANGE.value)
-    return (
-        ranges.groupBy(*PARTITION)
-        .applyInArrow(find_windows, WINDOWS)
-        .select(
-            *PARTITION,
-            "window",
-            "source_start",
-            "source_stop",
-            "target_start",
-            "target_stop",
-            "source_records",
-            "target_records",
-            "is_last",
-        )
-    )
+    return ranges.groupBy(*PARTITION).applyInArrow(find_windows, WINDOWS).select(*WINDOW_COLUMNS)
 
 
 def mark_waiting(windows: DataFrame, bounds: DataFrame) -> DataFrame:
@@ -72,15 +60,7 @@ def mark_waiting(windows: DataFrame, bounds: DataFrame) -> DataFrame:
     is_only_window = f.count(f.lit(1)).over(Over.partitionBy(*PARTITION)) == 1
     may_still_arrive = f.col("promotion").isNull()
     return windows.join(bounds.select(*PARTITION, "promotion"), on=PARTITION, how="left").select(
-        *PARTITION,
-        "window",
-        "source_start",
-        "source_stop",
-        "target_start",
-        "target_stop",
-        "source_records",
-        "target_records",
-        "is_last",
+        *WINDOW_COLUMNS,
         (is_only_window & f.col("is_last") & may_still_arrive).alias("may_wait"),
     )
 
@@ -97,15 +77,7 @@ def beginnings(windows: DataFrame, scan: DataFrame) -> DataFrame:
         (f.col("kind") == RowKind.RANGE.value) & (f.col("side") == Side.SOURCE.value)
     ).select(*PARTITION, "start_offset", "stop_offset", "records")
     in_order = Over.partitionBy(*PARTITION).orderBy("start_offset")
-    kept = [
-        *PARTITION,
-        "window",
-        "source_start",
-        "target_start",
-        "target_stop",
-        "target_records",
-        "is_last",
-    ]
+    kept = [name for name in WINDOW_COLUMNS if name not in {"source_stop", "source_records"}]
     return (
         windows.drop("source_stop", "source_records")
         .join(ranges, on=PARTITION, how="inner")
@@ -114,17 +86,7 @@ def beginnings(windows: DataFrame, scan: DataFrame) -> DataFrame:
         .where(f.col("so_far") >= f.col("target_records"))
         .groupBy(*kept)
         .agg(f.min("stop_offset").alias("source_stop"), f.min("so_far").alias("source_records"))
-        .select(
-            *PARTITION,
-            "window",
-            "source_start",
-            "source_stop",
-            "target_start",
-            "target_stop",
-            "source_records",
-            "target_records",
-            "is_last",
-        )
+        .select(*WINDOW_COLUMNS)
     )
 
 
