@@ -234,6 +234,7 @@ async def run_broker(
     ZooKeeperUnreachable, StorageError, BrokerIdTaken, AddressInUse. When it is cancelled it serves
     on until its leaderships are given away (controlled shutdown).
     """
+    allow_many_files()
     async with background_tasks() as tasks:
         stopping = trio.Event()
         tasks.start_soon(_set_when_cancelled, stopping)
@@ -250,7 +251,6 @@ async def _set_when_cancelled(event: trio.Event) -> None:
 async def _run(
     config: BrokerConfig, stopping: trio.Event, task_status: trio.TaskStatus[Started]
 ) -> None:
-    allow_many_files()
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
     endpoints = _advertised(config, sockets)
     async with open_zookeeper(
