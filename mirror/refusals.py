@@ -16,3 +16,5 @@ STOPPING: Final[dict[ErrorCode, PartitionState]] = {
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: PartitionState.TARGET_REFUSED,
     ErrorCode.INVALID_PRODUCER_EPOCH: PartitionState.TARGET_DIVERGED,
 }
+TAKEN_APART: Final = frozenset({PartitionState.RECORD_TOO_LARGE, PartitionState.TARGET_REFUSED})
+"""What is refused so is sent again as the batches that it was joined of."""

@@ -22,7 +22,7 @@ from mirror.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.links import Links
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
-from mirror.refusals import STOPPING
+from mirror.refusals import STOPPING, TAKEN_APART
 from mirror.routing import Forward
 from mirror.settling import Settling
 from runtime.clock import now_ms
@@ -351,8 +351,8 @@ class _Line:
         if answer.error_message:
             reason += f": {answer.error_message}"
         state = STOPPING.get(error)
-        if state is PartitionState.RECORD_TOO_LARGE and forward.joined > 1:
-            # Alone each of them may be small enough.
+        if state in TAKEN_APART and forward.joined > 1:
+            # Alone each may be taken: a skip must leave out no more than what is refused.
             partition.joins = False
             state = None
         if (

@@ -1,0 +1,40 @@
+"""Of joined batches one may be refused: the others are not to share what becomes of it."""
+
+import pytest
+import trio
+
+from mirror.partition_state import PartitionState
+from mirror.target import _Line
+from tests.mirror.test_first_batch import answer_first_with, forward
+from tests.mirror.test_policies import flow_with
+from tests.mirror.two_fakes import two_fakes
+from wire.errors import ErrorCode
+
+REFUSALS = [
+    (ErrorCode.MESSAGE_TOO_LARGE, PartitionState.RECORD_TOO_LARGE),
+    (ErrorCode.INVALID_TIMESTAMP, PartitionState.TARGET_REFUSED),
+    (ErrorCode.INVALID_RECORD, PartitionState.TARGET_REFUSED),
+]
+
+
+@pytest.mark.parametrize(("code", "state"), REFUSALS)
+@pytest.mark.parametrize("joined", [1, 4])
+async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
+    code: ErrorCode, state: PartitionState, joined: int
+) -> None:
+    async with two_fakes() as (_, dc2, links):
+        dc2.create_topic("t", 0)
+        answer_first_with(dc2, code)
+        flow, partition = flow_with()
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            with flow.accounting(partition):
+                partition.enqueue([forward(0)._replace(joined=joined)])
+            line.put(partition)
+            with trio.fail_after(10):
+                while partition.sent_count or partition.queue:
+                    await flow.settled.wait(0.05)
+            nursery.cancel_scope.cancel()
+    assert partition.joins is (joined == 1)
+    assert partition.state is (state if joined == 1 else PartitionState.WAITING)
