@@ -105,7 +105,11 @@ def test_the_records_are_the_same(
 
 MANY: Final = st.lists(
     st.lists(
-        st.tuples(st.integers(-2, 40), st.none() | st.binary(max_size=90), st.binary(max_size=9)),
+        st.tuples(
+            st.integers(-2, 40) | st.integers(-9_000, 0),
+            st.none() | st.binary(max_size=90),
+            st.binary(max_size=9),
+        ),
         min_size=1,
         max_size=MAX_RECORDS_EACH,
     ),
@@ -155,6 +159,18 @@ def test_batches_of_more_records_are_joined_while_numbers_and_times_take_one_byt
         assert joined is not None
         assert joined.batches == batches
     assert join([timed(0, 5, 5), timed(16, 4, 5)]) is None  # a time before the first one's
+
+
+@pytest.mark.parametrize("earlier_ms", [1, 63, 64, 65, 100, 1_000, 2**40])
+@pytest.mark.parametrize("most_records", [0, FEW])
+def test_records_behind_the_first_may_be_older(earlier_ms: int, most_records: int) -> None:
+    times = [2**41, 2**41 + ONE_BYTE - 1, 2**41 + ONE_BYTE - 1 - earlier_ms]
+    records = [record(offset, time) for offset, time in enumerate(times)]
+    batches = [build_batch(records[:1], base_offset=0), build_batch(records[1:], base_offset=1)]
+    joined = join(batches, most_records=most_records)
+    assert (joined is not None) == bool(most_records)
+    if joined is not None:
+        assert records_of(joined, 0) == records
 
 
 def damaged(batch: bytes) -> bytes:

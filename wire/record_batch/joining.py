@@ -174,7 +174,7 @@ def _renumber_in_place(
             payload[position + 2] = stamp
             payload[position + 3] = first + number
             position += (length >> 1) + 1
-    except IndexError:
+    except (IndexError, ValueError):  # behind the end; a time of more than a byte
         return False
     return position == len(payload) and not (wrong or lengths & _TOO_LONG or stamps & 0x81)
 
