@@ -47,6 +47,9 @@ READ_COMMITTED: Final = 1
 LIST_TRIES: Final = 3
 FETCH_BYTES: Final = 4 * 1024 * 1024
 FETCH_WAIT_MS: Final = 500
+SHORT_S: Final = 30.0
+"""For so long a log may be shorter than it was said to be: a new leader knows what is committed
+when its followers have fetched, or are no longer in sync (replica.lag.time.max.ms)."""
 LAST_FETCH_BY_NAME: Final = 12
 """From version 13 on Fetch names topics by id, which brokers before 2.8 do not give."""
 
@@ -231,10 +234,12 @@ def read_partition(
     """Return an iterator over the batches with offsets in [start, stop), as they lie in the log.
 
     The first may begin before `start` and the last end behind `stop`. Ends when nothing up to
-    `stop` is left, holes included; while the log is not that long yet, it waits.
+    `stop` is left, holes included; while the log is not that long yet, it waits, SHORT_S at most
+    from what it has last brought: its end may have been cut.
 
-    Iterating raises RequestRefused (OFFSET_OUT_OF_RANGE, an unknown topic, or a leader that stays
-    away for long), other NetworkFaults, and CorruptBatch. Checksums are the caller's.
+    Iterating raises RequestRefused (OFFSET_OUT_OF_RANGE, OFFSET_NOT_AVAILABLE of a log that stays
+    too short, an unknown topic, or a leader that stays away for long), other NetworkFaults, and
+    CorruptBatch. Checksums are the caller's.
     """
     return PartitionReader(cluster, (topic, partition), start, stop, isolation_level)
 
@@ -264,6 +269,8 @@ class PartitionReader:
         self._isolation_level = isolation_level
         self._batches: Iterator[tuple[BatchHeader, memoryview]] = iter(())
         self._give_up_at: float | None = None
+        self._short_until: float | None = None
+        """When a log that is too short is waited for no longer."""
 
     def __aiter__(self) -> Self:
         return self
@@ -302,6 +309,10 @@ class PartitionReader:
                 await self._look_again_after(ErrorCode.OFFSET_NOT_AVAILABLE)
                 return
             self.position = self._stop
+        if records or readable_end >= self._stop:
+            self._short_until = None
+        elif not answer.throttle_time_ms:
+            self._wait_while_short(readable_end)
         self._give_up_at = None
         self._batches = iterate_batches(records)
         self.aborted = tuple(found.aborted_transactions or ())
@@ -332,6 +343,18 @@ class PartitionReader:
         except ConnectionClosed:
             self._cluster.forget(topic)
             raise
+
+    def _wait_while_short(self, readable_end: int) -> None:
+        """Ask on for a while behind an answer with nothing, of a log that does not reach as far."""
+        topic, partition = self._place
+        now = trio.current_time()
+        if self._short_until is None:
+            self._short_until = now + SHORT_S
+        if now >= self._short_until:
+            what = f"fetch of {topic}-{partition} at {self.position}, which ends at {readable_end}"
+            raise RequestRefused(
+                f"{what} and not at {self._stop}, where it did", ErrorCode.OFFSET_NOT_AVAILABLE
+            )
 
     async def _is_tiered(self) -> bool:
         """Say whether the records here are to come from tiered storage (KIP-405).
