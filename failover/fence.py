@@ -26,6 +26,7 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResource,
 )
 from wire.net import Cluster, RequestRefused
+from wire.net.retries import code_of
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
@@ -87,7 +88,7 @@ async def set_fence(cluster: Cluster, fence: Fence) -> None:
     [answer] = (await cluster.request(request)).responses
     if answer.error_code != ErrorCode.NONE:
         reason = f"setting the write fence ({answer.error_message or 'no reason given'})"
-        raise RequestRefused(reason, ErrorCode(answer.error_code))
+        raise RequestRefused(reason, code_of(answer.error_code))
 
 
 async def why_unfenceable(cluster: Cluster, topics: Iterable[str]) -> str | None:
@@ -154,7 +155,7 @@ async def _read_settings(cluster: Cluster) -> dict[str, str] | None:
     if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return None  # brokers that ask for rights know no such settings
     if result.error_code != ErrorCode.NONE:
-        raise RequestRefused("reading the write fence", ErrorCode(result.error_code))
+        raise RequestRefused("reading the write fence", code_of(result.error_code))
     known = {each.name: each.value or "" for each in result.configs if not each.is_sensitive}
     return known if {FENCED_TOPICS, ALLOWED_CLIENTS} <= known.keys() else None
 

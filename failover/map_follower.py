@@ -18,7 +18,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
-from wire.errors import ErrorCode
+from wire.errors import ErrorCode, describe
 from wire.net.operations import append, read_partition
 from wire.record_batch import (
     BatchHeader,
@@ -161,5 +161,5 @@ class MapFollower:
             answer = await append(self._target.cluster, self._topic, 0, batch)
             if answer.error_code != ErrorCode.NONE:
                 raise SiteUnclear(
-                    f"{self._target.name} {self._topic}-0: {ErrorCode(answer.error_code).name}"
+                    f"{self._target.name} {self._topic}-0: {describe(answer.error_code)}"
                 )

@@ -13,6 +13,7 @@ from failover.site import Place
 from wire.errors import ErrorCode
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.net import Cluster, NetworkFault
+from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
 
 PROBE_TIMEOUT_MS: Final = 3_000
@@ -67,7 +68,7 @@ async def _probe_broker(
             cluster.forget(topic)
         raise
     return {
-        (topic.name, partition.index): ErrorCode(partition.error_code)
+        (topic.name, partition.index): code_of(partition.error_code)
         for topic in response.responses
         for partition in topic.partition_responses
     }

@@ -41,7 +41,7 @@ from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
-from wire.errors import ErrorCode
+from wire.errors import ErrorCode, describe
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import append, list_offsets, read_partition
 from wire.record_batch import (
@@ -355,4 +355,4 @@ async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRec
         )
         answer = await append(links.target_admin, topic, 0, batch)
         if answer.error_code != ErrorCode.NONE:
-            raise LookFailed(f"{flow.target}: {topic}: {ErrorCode(answer.error_code).name}")
+            raise LookFailed(f"{flow.target}: {topic}: {describe(answer.error_code)}")

@@ -26,6 +26,7 @@ from wire.messages.fetch import (
 )
 from wire.net import Cluster, ConnectionClosed, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
+from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.record_batch import Buffer, CorruptBatch
 
@@ -131,7 +132,7 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
                 found: Sequence[FetchPartitionData] = [
                     data for topic in answer.responses for data in topic.partitions
                 ]
-                code = ErrorCode(found[0].error_code if found else answer.error_code)
+                code = code_of(found[0].error_code if found else answer.error_code)
                 if code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     return None
                 if code is ErrorCode.NONE and found and found[0].records:

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import trio
 
+from spark_audit import scan as scanning
 from spark_audit.scan import scan
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import RowKind, ScanPlace, Side
@@ -66,3 +68,23 @@ async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() 
         all_there_is = await trio.to_thread.run_sync(scan, replace(task, to_end=True))
     assert [row.start_offset for row in known] == [0]
     assert [row.start_offset for row in all_there_is] == [0, 1, 2]
+
+
+async def test_a_code_that_is_not_known_is_a_failure_of_the_log_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Brokers to come have codes that this version has no name for."""
+    monkeypatch.setattr(scanning, "PATIENCE_S", 0.3)
+
+    async def answer(_: RequestHeader, __: FetchRequest) -> Any:
+        return FetchResponse(error_code=999, responses=())
+
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 1)
+        fake.brokers[0].scripts[FETCH] = answer
+        rows = await trio.to_thread.run_sync(scan, task)
+    [row] = rows
+    assert (row.kind, row.detail) == (
+        RowKind.FAILURE.value,
+        "dc1: t-0 at offset 0: UNKNOWN_SERVER_ERROR",
+    )
