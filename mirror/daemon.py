@@ -22,7 +22,7 @@ from mirror.status import report
 from runtime.clock import now_ms
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.metrics import serve_metrics
-from runtime.signals import cancel_on_signal
+from runtime.signals import cancel_on_signal, take_held_hangups
 from runtime.witness import WorkerInfo
 from runtime.yaml_section import in_brackets, parse_address
 
@@ -51,7 +51,9 @@ async def run_daemon(configuration: Configuration) -> None:
         body = json.dumps(report(runners, pid=pid, started_ms=started_ms, now_ms=now_ms())).encode()
         return "application/json", body
 
+    until_asked = trio.CancelScope()
     async with trio.open_nursery() as nursery:
+        await nursery.start(cancel_on_signal, until_asked)
         serve = partial(serve_metrics, ready=partial(is_ready, runners), routes={"/status": status})
         port = await nursery.start(serve, host, configuration.metrics.mirror_port)
         reached = reached_at(host, configuration.coordination.zookeeper)
@@ -69,8 +71,7 @@ async def run_daemon(configuration: Configuration) -> None:
         names = ", ".join(flow.name for flow in configuration.flows)
         _LOG.info("flows %s; metrics on port %d", names, port)
         await nursery.start(_reload_on_hangup, configuration, runners)
-        with trio.CancelScope() as until_asked:
-            await nursery.start(cancel_on_signal, until_asked)
+        with until_asked:
             await trio.sleep_forever()
         await _stop(runners)
         nursery.cancel_scope.cancel()
@@ -105,6 +106,7 @@ async def _reload_on_hangup(
     """Read the file again at each SIGHUP; one that is wrong changes nothing."""
     with trio.open_signal_receiver(signal.SIGHUP) as signals:
         task_status.started()
+        take_held_hangups()
         async for _ in signals:
             try:
                 new = load(configuration.file)

@@ -15,7 +15,7 @@ import trio
 
 from runtime.child import end_child, kill_child, open_child
 from runtime.config import Configuration, ConfigurationError
-from runtime.signals import cancel_on_signal
+from runtime.signals import cancel_on_signal, take_held_hangups
 
 _LOG = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class _Supervisor:
         verbose = ["--verbose"] if self._is_verbose else []
         file = str(self._configuration.file)
         return [
-            *(sys.executable, "-m", "mirror.cli", *verbose, "run", file),
+            *(sys.executable, "-m", "mirror", *verbose, "run", file),
             *("--worker-number", str(number)),
         ]
 
@@ -133,6 +133,7 @@ class _Supervisor:
         """Have every worker read the file again at SIGHUP."""
         with trio.open_signal_receiver(signal.SIGHUP) as signals:
             task_status.started()
+            take_held_hangups()
             async for _ in signals:
                 for child in self._children.values():
                     child.send_signal(signal.SIGHUP)

@@ -1,4 +1,7 @@
-"""SIGINT and SIGTERM end a program through its cancel scope, so that every `finally` runs."""
+"""SIGINT and SIGTERM end a program through its cancel scope, so that every `finally` runs.
+
+A SIGHUP that a daemon has held back while it started comes when it is asked for.
+"""
 
 import logging
 import signal
@@ -20,3 +23,8 @@ async def cancel_on_signal(
             _LOG.info("%s received, stopping", signal.Signals(number).name)
             cancel_scope.cancel()
             return
+
+
+def take_held_hangups() -> None:
+    """Let those come that were held back: from now on somebody listens."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
