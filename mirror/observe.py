@@ -8,12 +8,12 @@ from mirror.log_ends import Ends, read_ends, read_target_ends
 from mirror.start_position import LogEnds
 from mirror.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from mirror.tail_reader import TailReader, topic_exists
-from mirror.target_side import target_positions
+from mirror.target_side import positions_on_target
 from offset_translation.map_records import MapState, TopicPartition, map_topic_name
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
-from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
+from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups
 
 
 async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -> FlowReport:
@@ -39,11 +39,12 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         _partition(place, source.get(place), state, now_ms)
         for place in sorted(set(source) | mirrored)
     ]
+    groups: list[GroupReport] = []
     try:
-        groups = await _groups(flow, links, partitions)
+        groups, untold = await _groups(flow, links, partitions)
+        faults += untold
     except NetworkFault as fault:
         faults.append(f"groups: {fault}")
-        groups = []
     return {
         "flow": flow.name,
         "role": NOT_RUNNING,
@@ -116,18 +117,33 @@ def _partition(
 
 async def _groups(
     flow: FlowConfig, links: Links, partitions: Iterable[PartitionReport]
-) -> list[GroupReport]:
+) -> tuple[list[GroupReport], list[str]]:
+    """Return the groups' lines, and what kept how many from being told; raises NetworkFault."""
     ends = {
         (one["topic"], one["partition"]): (one["source_end"], one["mirrored_target_end"])
         for one in partitions
     }
+    names = [
+        group
+        for group in sorted(await list_groups(links.source_admin))
+        if flow.groups.matches(group)
+    ]
+    source = await fetch_offsets_of(links.source_admin, names)
+    target = await positions_on_target(links.target_admin, flow.names, names)
     reports: list[GroupReport] = []
-    for group in sorted(await list_groups(links.source_admin)):
-        if flow.groups.matches(group):
-            source = await fetch_group_offsets(links.source_admin, group)
-            target = await target_positions(links.target_admin, flow.names, group)
-            reports += _group(group, source, target, ends)
-    return reports
+    untold: list[str] = []
+    for group in names:
+        here, there = source[group], target[group]
+        if isinstance(here, NetworkFault):
+            untold.append(f"{flow.source}: {here}")
+        elif isinstance(there, NetworkFault):
+            untold.append(f"{flow.target}: {there}")
+        else:
+            reports += _group(group, here, there, ends)
+    if not untold:
+        return reports, []
+    others = f", and {len(untold) - 1} groups more" if len(untold) > 1 else ""
+    return reports, [f"groups: {untold[0]}{others}"]
 
 
 def _group(
