@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from mirror.joins import Joins
 from mirror.partition_state import (
     ALLOWED,
     FLOWING,
@@ -138,8 +139,7 @@ class MirroredPartition:
         """When the source's end was last heard of."""
         self.level_ms: int | None = None
         """The last moment known at which everything then readable was mirrored."""
-        self.joins = True
-        """Whether small batches may go on as one; not where the target found that too large."""
+        self.joins = Joins()
         self.lost_records = 0
         """Source offsets that were deleted before they were mirrored, where that has stopped it."""
         self.skipped_records = 0

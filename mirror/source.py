@@ -304,7 +304,7 @@ class SourceFetcher:
             ],
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
-            join_records=join_records if partition.joins else 0,
+            join_records=join_records if partition.joins.are_allowed(now) else 0,
             arrived_ms=now,
         )
         self._flow.measurements.rebuilt += routed.rebuilt

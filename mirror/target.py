@@ -353,7 +353,7 @@ class _Line:
         state = STOPPING.get(error)
         if state in TAKEN_APART and forward.joined > 1:
             # Alone each may be taken: a skip must leave out no more than what is refused.
-            partition.joins = False
+            partition.joins.refuse(now)
             state = None
         if (
             error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -3,8 +3,10 @@
 import pytest
 import trio
 
+from mirror.joins import FIRST_ALONE_MS, MOST_ALONE_MS, Joins
 from mirror.partition_state import PartitionState
 from mirror.target import _Line
+from runtime.clock import now_ms
 from tests.mirror.test_first_batch import answer_first_with, forward
 from tests.mirror.test_policies import flow_with
 from tests.mirror.two_fakes import two_fakes
@@ -36,5 +38,20 @@ async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
                 while partition.sent_count or partition.queue:
                     await flow.settled.wait(0.05)
             nursery.cancel_scope.cancel()
-    assert partition.joins is (joined == 1)
+    assert partition.joins.are_allowed(now_ms()) is (joined == 1)
     assert partition.state is (state if joined == 1 else PartitionState.WAITING)
+
+
+def test_batches_are_joined_again_after_a_while_and_ever_later_where_they_are_refused_again() -> (
+    None
+):
+    joins, at, waits = Joins(), 0, []
+    assert joins.are_allowed(at)
+    for _ in range(10):
+        joins.refuse(at)
+        refused_at = at
+        while not joins.are_allowed(at):
+            at += FIRST_ALONE_MS
+        waits.append(at - refused_at)
+    assert waits[:3] == [FIRST_ALONE_MS, 2 * FIRST_ALONE_MS, 4 * FIRST_ALONE_MS]
+    assert waits[-2:] == [MOST_ALONE_MS, MOST_ALONE_MS]
