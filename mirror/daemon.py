@@ -10,18 +10,20 @@ from functools import partial
 from typing import Final
 
 import trio
+from prometheus_client import generate_latest
 from prometheus_client.registry import REGISTRY
 
 from mirror.duty import Role
 from mirror.exporter import FlowCollector
 from mirror.flow import FlowRunner
 from mirror.measurements import FlowMeasurements
+from mirror.partition_metrics import many_gauges
 from mirror.partition_state import PartitionState
 from mirror.reload import reloaded
 from mirror.status import report
 from runtime.clock import now_ms
 from runtime.config import Configuration, ConfigurationError, load
-from runtime.metrics import serve_metrics
+from runtime.metrics import METRICS_TYPE, serve_metrics
 from runtime.signals import cancel_on_signal, take_held_hangups
 from runtime.witness import WorkerInfo
 from runtime.yaml_section import in_brackets, parse_address
@@ -47,14 +49,21 @@ async def run_daemon(configuration: Configuration) -> None:
     host = configuration.metrics.host
     pid, started_ms = os.getpid(), now_ms()
 
-    def status() -> tuple[str, bytes]:
+    async def status() -> tuple[str, bytes]:
         body = json.dumps(report(runners, pid=pid, started_ms=started_ms, now_ms=now_ms())).encode()
         return "application/json", body
+
+    async def metrics() -> tuple[str, bytes]:
+        return METRICS_TYPE, generate_latest(REGISTRY) + (await many_gauges(runners)).encode()
 
     until_asked = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         await nursery.start(cancel_on_signal, until_asked)
-        serve = partial(serve_metrics, ready=partial(is_ready, runners), routes={"/status": status})
+        serve = partial(
+            serve_metrics,
+            ready=partial(is_ready, runners),
+            routes={"/status": status, "/metrics": metrics},
+        )
         port = await nursery.start(serve, host, configuration.metrics.mirror_port)
         reached = reached_at(host, configuration.coordination.zookeeper)
         worker = WorkerInfo(

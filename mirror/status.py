@@ -132,7 +132,8 @@ def flow_reports(runners: Sequence[FlowRunner], now_ms: int) -> list[FlowReport]
     return [_flow(runner, now_ms) for runner in runners]
 
 
-def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
+def flow_head(runner: FlowRunner) -> FlowReport:
+    """Return the state of a flow without its partitions and groups, which may be many."""
     engine = runner.engine
     refusal = None if engine is None else _refusal(engine)
     is_refused = refusal is not None and runner.role is Role.RUNNING
@@ -145,16 +146,24 @@ def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
-        "partitions": []
-        if engine is None
-        else [
+        "partitions": [],
+        "groups": [],
+    }
+
+
+def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
+    engine, head = runner.engine, flow_head(runner)
+    if engine is None:
+        return head
+    return {
+        **head,
+        "partitions": [
             partition_report(partition, now_ms, is_left=runner.is_left)
             for _, partition in sorted(engine.flow.partitions.items())
         ],
-        "groups": []
-        if engine is None
-        else [
-            _group(place, status, engine) for place, status in sorted(engine.groups.status.items())
+        "groups": [
+            placed_group_report(place, status, engine)
+            for place, status in sorted(engine.groups.status.items())
         ],
     }
 
@@ -233,7 +242,8 @@ def partition_report(
     }
 
 
-def _group(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
+def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
+    """Return one group's line, with what the daemon knows of both sides' ends."""
     _, topic, index = place
     partition = engine.flow.placed.get((topic, index))
     ends = (

@@ -1,7 +1,7 @@
 """The HTTP endpoint of every program: /metrics, /health/live, /health/ready and its own routes."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -17,9 +17,8 @@ REQUEST_TIMEOUT_S: Final = 10
 MAX_CONNECTIONS: Final = 64
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-Route = Callable[[], tuple[str, bytes]]
-"""Answers GET of one path with (content type, body); called in the trio loop, must not block."""
-
+Route = Callable[[], Awaitable[tuple[str, bytes]]]
+"""Answers GET of one path with (content type, body); in the trio loop, which it must not block."""
 NO_ROUTES: Final[Mapping[str, Route]] = MappingProxyType({})
 
 
@@ -38,11 +37,18 @@ async def serve_metrics(
 ) -> None:
     """Serve until cancelled; reports the port it listens on. Port 0 takes a free one.
 
-    Raises AddressInUse.
+    A route of one's own may stand in the place of /metrics. Raises AddressInUse.
     """
+
+    async def metrics() -> tuple[str, bytes]:
+        return METRICS_TYPE, generate_latest(registry)
+
+    async def alive() -> tuple[str, bytes]:
+        return "text/plain", b"alive\n"
+
     answers: dict[str, Route] = {
-        "/metrics": lambda: (METRICS_TYPE, generate_latest(registry)),
-        "/health/live": lambda: ("text/plain", b"alive\n"),
+        "/metrics": metrics,
+        "/health/live": alive,
         **routes,
     }
     try:
@@ -77,7 +83,7 @@ async def _answer(
     request = await _receive_request(connection, stream)
     if request is None:
         return
-    status, content_type, body = _guarded_respond(answers, ready, request)
+    status, content_type, body = await _guarded_respond(answers, ready, request)
     head = h11.Response(
         status_code=status,
         headers=[
@@ -105,18 +111,18 @@ async def _receive_request(
         connection.receive_data(await stream.receive_some())
 
 
-def _guarded_respond(
+async def _guarded_respond(
     answers: Mapping[str, Route], ready: Callable[[], bool], request: h11.Request
 ) -> tuple[int, str, bytes]:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
-        return _respond(answers, ready, request)
+        return await _respond(answers, ready, request)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
         return 500, "text/plain", b"this page failed; the program's log says why\n"
 
 
-def _respond(
+async def _respond(
     answers: Mapping[str, Route], ready: Callable[[], bool], request: h11.Request
 ) -> tuple[int, str, bytes]:
     path = request.target.decode("ascii", "replace").partition("?")[0]
@@ -128,5 +134,5 @@ def _respond(
     if route is None:
         known = ", ".join([*answers, "/health/ready"])
         return 404, "text/plain", f"nothing here; there is {known}\n".encode()
-    content_type, body = route()
+    content_type, body = await route()
     return 200, content_type, body

@@ -20,7 +20,7 @@ async def test_a_worker_of_another_machine_is_not_taken_for_the_one_that_answers
 ) -> None:
     """The same file on two machines gives both workers the same address."""
 
-    def status() -> tuple[str, bytes]:
+    async def status() -> tuple[str, bytes]:
         flows = [{"flow": CONFIG.name}]
         found = {"pid": 1, "started_ms": 5 if is_asked else 6, "flows": flows}
         return "application/json", json.dumps(found).encode()
@@ -40,7 +40,10 @@ async def test_a_worker_of_another_machine_is_not_taken_for_the_one_that_answers
 async def test_another_program_where_a_worker_was_is_no_worker(
     nursery: trio.Nursery, said: object
 ) -> None:
-    routes = {"/status": lambda: ("application/json", json.dumps(said).encode())}
+    async def status() -> tuple[str, bytes]:
+        return "application/json", json.dumps(said).encode()
+
+    routes = {"/status": status}
     serve = partial(serve_metrics, ready=lambda: True, routes=routes)
     port = await nursery.start(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{port}/metrics"

@@ -11,6 +11,14 @@ from prometheus_client import CollectorRegistry, Counter
 from runtime.metrics import AddressInUse, serve_metrics
 
 
+async def nothing() -> tuple[str, bytes]:
+    return "application/json", b"{}"
+
+
+async def broken() -> tuple[str, bytes]:
+    return "text/plain", f"{1 // 0}".encode()
+
+
 async def exchange(port: int, request: bytes) -> bytes:
     stream = await trio.open_tcp_stream("127.0.0.1", port)
     async with stream:
@@ -30,7 +38,7 @@ async def test_metrics_health_and_own_routes_are_served(nursery: trio.Nursery) -
         "127.0.0.1",
         0,
         ready=lambda: is_ready,
-        routes={"/status": lambda: ("application/json", b"{}")},
+        routes={"/status": nothing},
         registry=registry,
     )
     port: int = await nursery.start(serve)
@@ -64,7 +72,7 @@ async def test_metrics_health_and_own_routes_are_served(nursery: trio.Nursery) -
 async def test_a_bad_request_and_a_broken_page_disturb_nothing(
     nursery: trio.Nursery, request_bytes: bytes
 ) -> None:
-    routes = {"/broken": lambda: ("text/plain", f"{1 // 0}".encode())}
+    routes = {"/broken": broken}
     serve = partial(serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry(), routes=routes)
     port: int = await nursery.start(serve)
     with suppress(trio.BrokenResourceError):  # closed before all of it was read
