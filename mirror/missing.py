@@ -1,14 +1,17 @@
 """Partitions that are not on the source any more: stopped once that has lasted for a while.
 
 A topic was deleted, or made again with fewer partitions. A broker that has just started knows no
-topics, and one that is behind may list fewer partitions than there are.
+topics, and one that is behind may list fewer partitions than there are. What is not on the target
+either, nobody is to decide about: it is forgotten.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
 from mirror.flow_state import FlowState
+from mirror.gone_topics import UNSEEN_MS
 from mirror.partition_state import STOPPED, PartitionState
 from offset_translation.map_records import TopicPartition
 from offset_translation.topic_identity import is_recreated
@@ -16,7 +19,11 @@ from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 
+_LOG = logging.getLogger(__name__)
+
 GONE_AFTER_MS: Final = 5_000
+FORGOTTEN_AFTER_MS: Final = 600_000
+"""For so long the status still shows a topic that neither side has."""
 NO_TOPIC: Final = "the topic is not on the source"
 NO_PARTITION: Final = "the source topic has no such partition any more"
 LACKED: Final = "the target had no such topic"
@@ -43,6 +50,40 @@ class MissingPartitions:
             if now_ms - since_ms >= GONE_AFTER_MS and partition.state not in STOPPED:
                 reason = NO_PARTITION if place[0] in source.topics else NO_TOPIC
                 self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
+
+
+class LeftBehind:
+    """What neither side has any more, which no worker is to have either; in memory of this run."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with no topic gone."""
+        self._flow = flow
+        self._since_ms: dict[str, int] = {}
+        self._looked_ms = 0
+
+    def look(
+        self,
+        source: ClusterView,
+        hidden: Collection[str],
+        target: ClusterView,
+        ids: Mapping[str, UUID],
+        now_ms: int,
+    ) -> None:
+        """Take it from the flow's places; whole topics when that has lasted, seen all the time."""
+        flow, config = self._flow, self._flow.config
+        if now_ms - self._looked_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
+            self._since_ms.clear()
+        self._looked_ms = now_ms
+        self._since_ms = {
+            topic: self._since_ms.get(topic, now_ms)
+            for topic in {topic for topic, _ in flow.places} - source.topics.keys() - set(hidden)
+            if config.names.on_target(topic) not in target.topics
+        }
+        gone = {topic for topic, at in self._since_ms.items() if now_ms - at >= FORGOTTEN_AFTER_MS}
+        if gone and flow.leads:
+            _LOG.info("%s: on neither side any more: %s", config.name, ", ".join(sorted(gone)))
+        flow.places -= left_behind(flow.places, source, target, config.names, ids)
+        flow.places -= {place for place in flow.places if place[0] in gone}
 
 
 def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:

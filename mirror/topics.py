@@ -17,7 +17,7 @@ from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics, exists
 from mirror.links import Links
 from mirror.map_log import MapLog
-from mirror.missing import MissingPartitions, doubt_maps, left_behind
+from mirror.missing import LeftBehind, MissingPartitions, doubt_maps
 from mirror.own_changes import OwnChanges
 from mirror.own_records import hear_of, holds_own
 from mirror.partition import MirroredPartition
@@ -71,6 +71,7 @@ class Discovery:
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
         self._missing = MissingPartitions(flow)
+        self._left_behind = LeftBehind(flow)
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
@@ -122,7 +123,7 @@ class Discovery:
             (topic.name, index) for topic in wanted.values() for index in topic.partitions
         }
         ids = self._map_log.state.topic_ids
-        self._flow.places -= left_behind(self._flow.places, source, target, self._names, ids)
+        self._left_behind.look(source, hidden, target, ids, now_ms())
         self.take_share()
         self.has_looked = True
         await self._hear_of_silent()

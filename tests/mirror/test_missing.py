@@ -1,11 +1,21 @@
 """What is not on the source any more, and when that is believed."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
-from mirror.missing import GONE_AFTER_MS, NO_PARTITION, NO_TOPIC, MissingPartitions, missing_places
+from mirror.gone_topics import UNSEEN_MS
+from mirror.missing import (
+    FORGOTTEN_AFTER_MS,
+    GONE_AFTER_MS,
+    NO_PARTITION,
+    NO_TOPIC,
+    LeftBehind,
+    MissingPartitions,
+    missing_places,
+)
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
@@ -104,4 +114,54 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             await looking.look()
             seen.append(looking._flow.places.copy())
         assert both == {("orders", 0), ("orders", 1)}
+        assert seen == [both, both, {("orders", 0)}]
+
+
+def forgotten_at(*looks: tuple[ClusterView, ClusterView, Collection[str], int]) -> list[int]:
+    """When a topic of two is none of the flow's any more; of each look source, target, hidden."""
+    flow, _ = flow_with()
+    flow.places = {("t", 0), ("gone", 0), ("gone", 1)}
+    looking, found = LeftBehind(flow), []
+    for source, target, hidden, now in looks:
+        looking.look(source, hidden, target, {}, now)
+        assert ("t", 0) in flow.places
+        if ("gone", 0) not in flow.places:
+            found.append(now)
+    return found
+
+
+def test_a_topic_that_neither_side_has_is_forgotten_after_a_while() -> None:
+    steps = range(0, FORGOTTEN_AFTER_MS + 1, UNSEEN_MS)
+    assert forgotten_at(*((SOURCE, SOURCE, (), at) for at in steps)) == [FORGOTTEN_AFTER_MS]
+
+
+def test_a_topic_is_kept_that_one_side_has_or_may_have() -> None:
+    there = replace(SOURCE, topics={"t": TOPIC, "gone": replace(TOPIC, name="gone")})
+    steps = range(0, 2 * FORGOTTEN_AFTER_MS, UNSEEN_MS)
+    assert not forgotten_at(*((there, SOURCE, (), at) for at in steps))
+    assert not forgotten_at(*((SOURCE, there, (), at) for at in steps))
+    assert not forgotten_at(*((SOURCE, SOURCE, {"gone"}, at) for at in steps))
+
+
+def test_time_in_which_nobody_looked_forgets_no_topic() -> None:
+    later = 2 * FORGOTTEN_AFTER_MS
+    assert not forgotten_at((SOURCE, SOURCE, (), 0), (SOURCE, SOURCE, (), later))
+
+
+async def test_discovery_forgets_a_topic_that_was_deleted_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mirror.missing.FORGOTTEN_AFTER_MS", 0)
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+            for name in ("orders", "gone"):
+                map_log.state.topic_ids[name] = fake.create_topic(name, 0).topic_id
+        await looking.look()
+        seen: list[set[tuple[str, int]]] = [looking._flow.places.copy()]
+        for fake in (dc1, dc2):
+            del fake.topics["gone"]
+            await looking.look()
+            seen.append(looking._flow.places.copy())
+        both = {("orders", 0), ("gone", 0)}
         assert seen == [both, both, {("orders", 0)}]
