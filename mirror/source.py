@@ -21,6 +21,7 @@ from mirror.partition_state import PartitionState
 from mirror.routing import PieceStart, Routed, join_limit, route
 from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
+from runtime.flow_section import MOST_FETCH_BYTES
 from wire.errors import ErrorCode
 from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body, version_for
 from wire.messages.fetch import FetchRequest
@@ -151,8 +152,11 @@ class SourceFetcher:
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
         whole, each = flow.most_in_flight_bytes, flow.most_in_flight_bytes_each
-        most, each = self._lane.share(self._asking.behind, whole, each)
-        return max(config.partition_fetch_bytes, most), max(config.partition_fetch_bytes, each)
+        shares = self._lane.share(self._asking.behind, whole, each)
+        most, each = (
+            min(MOST_FETCH_BYTES, max(config.partition_fetch_bytes, share)) for share in shares
+        )
+        return most, each
 
     def _may_ask(self) -> bool:
         flow = self._flow

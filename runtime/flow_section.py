@@ -27,6 +27,8 @@ EXCLUDED_SETTINGS: Final = (
 
 
 ISOLATIONS: Final = ("read_committed", "read_uncommitted")
+MOST_FETCH_BYTES: Final = 128 << 20
+"""Of one fetch: no answer may be of more than 256 MiB, nor a request say more than 2 GiB."""
 
 
 class Policy(Enum):
@@ -252,8 +254,12 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         topics=_patterns(section.section("topics", required=False), EXCLUDED_TOPICS),
         groups=_patterns(section.section("groups", required=False), EXCLUDED_GROUPS),
         replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
-        fetch_max_bytes=section.integer("fetch_max_bytes", 16 * mebibyte, least=1024),
-        partition_fetch_bytes=section.integer("partition_fetch_bytes", mebibyte, least=1024),
+        fetch_max_bytes=section.integer(
+            "fetch_max_bytes", 16 * mebibyte, least=1024, most=MOST_FETCH_BYTES
+        ),
+        partition_fetch_bytes=section.integer(
+            "partition_fetch_bytes", mebibyte, least=1024, most=MOST_FETCH_BYTES
+        ),
         partition_in_flight_bytes=section.optional_integer("partition_in_flight_bytes", least=1024),
         in_flight_bytes=section.optional_integer("in_flight_bytes", least=1024),
         discovery_interval_ms=section.integer("discovery_interval_ms", 3_000, least=100),

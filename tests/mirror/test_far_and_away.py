@@ -1,6 +1,7 @@
 """A far broker that cannot be reached at first gets as many connections as any, once it can."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +11,15 @@ from trio.testing import MockClock
 
 from mirror import source, target
 from mirror.flow_state import FlowState
+from mirror.lanes import Lane
 from mirror.measurements import FlowMeasurements
 from mirror.partition import MirroredPartition
 from mirror.partition_state import PartitionState
 from mirror.routing import Cursor, Forward
-from mirror.source import fetch_from
+from mirror.source import SourceFetcher, fetch_from
 from mirror.target import TargetWriter
 from offset_translation.offset_map import OffsetMap
+from runtime.flow_section import MOST_FETCH_BYTES
 from tests.mirror.test_policies import CONFIG
 from wire.net.errors import BrokerUnreachable
 
@@ -121,3 +124,12 @@ async def test_a_far_broker_that_was_away_at_first_gets_all_its_connections(
             flow.fetch_anew()
     assert len(made) == LANES
     assert flow.is_far
+
+
+def test_however_much_may_be_under_way_a_fetch_asks_for_no_more_than_an_answer_may_be() -> None:
+    """Its numbers are of four bytes."""
+    much = replace(CONFIG, in_flight_bytes=1 << 40, partition_in_flight_bytes=1 << 40)
+    flow = FlowState(config=much, measurements=FlowMeasurements(CONFIG.name))
+    anything: Any = None
+    fetcher = SourceFetcher(NODE, flow, anything, anything, anything, Lane(0, LANES, {}))
+    assert fetcher._chunk_bytes() == (MOST_FETCH_BYTES, MOST_FETCH_BYTES)

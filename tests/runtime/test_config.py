@@ -140,6 +140,16 @@ def test_bounds_on_times_stay_at_home(tmp_path: Path, bound: str) -> None:
             "    target: dc2\n    in_flight_bytes: 3",
             ":8: flows[0].in_flight_bytes: 3 is not between 1024 and",
         ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    partition_fetch_bytes: 2147483648",
+            ":8: flows[0].partition_fetch_bytes: 2147483648 is not between 1024 and 134217728",
+        ),
+        (
+            "    target: dc2",
+            "    target: dc2\n    fetch_max_bytes: 2147483648",
+            ":8: flows[0].fetch_max_bytes: 2147483648 is not between 1024 and 134217728",
+        ),
         ('["flights.*"]', '["flights.("]', ":8: flows[0].topics.include: 'flights.('"),
         ('["flights.*"]', '["a{9999999999}"]', ":8: flows[0].topics.include: 'a{9999999999}'"),
         ('"127.0.0.1:9092"', "127.0.0.1", ":2: clusters.dc1.bootstrap: '127.0.0.1' is not host"),
