@@ -1,7 +1,6 @@
 """`mirror run`: all flows of the file in one process, its HTTP endpoint, and a graceful end."""
 
 import gc
-import json
 import logging
 import os
 import signal
@@ -17,10 +16,9 @@ from mirror.duty import Role
 from mirror.exporter import FlowCollector
 from mirror.flow import FlowRunner
 from mirror.measurements import FlowMeasurements
-from mirror.partition_metrics import many_gauges
+from mirror.pages import many_gauges, status_page
 from mirror.partition_state import PartitionState
 from mirror.reload import reloaded
-from mirror.status import report
 from runtime.clock import now_ms
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.metrics import METRICS_TYPE, serve_metrics
@@ -50,8 +48,7 @@ async def run_daemon(configuration: Configuration) -> None:
     pid, started_ms = os.getpid(), now_ms()
 
     async def status() -> tuple[str, bytes]:
-        body = json.dumps(report(runners, pid=pid, started_ms=started_ms, now_ms=now_ms())).encode()
-        return "application/json", body
+        return "application/json", await status_page(runners, pid=pid, started_ms=started_ms)
 
     async def metrics() -> tuple[str, bytes]:
         return METRICS_TYPE, generate_latest(REGISTRY) + (await many_gauges(runners)).encode()

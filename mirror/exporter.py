@@ -1,6 +1,6 @@
 """The gauges of `/metrics`, read off the flows when somebody scrapes.
 
-Those of partitions and groups are many: `mirror.partition_metrics`.
+Those of partitions and groups are many: `mirror.pages`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from mirror.duty import Role
 from mirror.flow import FlowRunner
 from mirror.measurements import export
 from mirror.status import (
-    FlowReport,
+    FlowHead,
     faults_by_part,
     flow_head,
 )
@@ -35,7 +35,7 @@ class FlowCollector(Collector):
         yield _faults(self._runners)
 
 
-def _roles(flows: Sequence[FlowReport]) -> Metric:
+def _roles(flows: Sequence[FlowHead]) -> Metric:
     family = GaugeMetricFamily(
         "mirror_role", "1 for the role that this daemon has in the flow", labels=("flow", "role")
     )
@@ -45,7 +45,7 @@ def _roles(flows: Sequence[FlowReport]) -> Metric:
     return family
 
 
-def _refused_settings(flows: Sequence[FlowReport]) -> Metric:
+def _refused_settings(flows: Sequence[FlowHead]) -> Metric:
     family = GaugeMetricFamily(
         "mirror_refused_topic_setting",
         "1 for a setting that the target refuses; the topic is mirrored without it",

@@ -3,7 +3,6 @@
 The JSON object is made of the typed dictionaries below, and is what `mirror status` reads back.
 """
 
-from collections.abc import Sequence
 from typing import Final, NotRequired, TypedDict
 
 from mirror.checkpoint_log import Place
@@ -84,8 +83,8 @@ class SpeedReport(TypedDict):
     done_in_seconds: float | None
 
 
-class FlowReport(TypedDict):
-    """One flow as its daemon, or who looks from outside, sees it."""
+class FlowHead(TypedDict):
+    """One flow as its daemon, or who looks from outside, sees it, without what may be many."""
 
     flow: str
     role: str
@@ -97,6 +96,11 @@ class FlowReport(TypedDict):
     """How the source's group positions are learned; empty if nobody does."""
     speed: SpeedReport | None
     """None while there is no daemon, or not for long enough."""
+
+
+class FlowReport(FlowHead):
+    """All of a flow."""
+
     partitions: list[PartitionReport]
     groups: list[GroupReport]
     workers: NotRequired[list[WorkerReport]]
@@ -114,26 +118,8 @@ class StatusReport(TypedDict):
     flows: list[FlowReport]
 
 
-def report(
-    runners: Sequence[FlowRunner], *, pid: int, started_ms: int, now_ms: int
-) -> StatusReport:
-    """Return the state of all flows of this process."""
-    return {
-        "program": "mirror",
-        "pid": pid,
-        "started_ms": started_ms,
-        "now_ms": now_ms,
-        "flows": flow_reports(runners, now_ms),
-    }
-
-
-def flow_reports(runners: Sequence[FlowRunner], now_ms: int) -> list[FlowReport]:
-    """Return the state of each flow of this process."""
-    return [_flow(runner, now_ms) for runner in runners]
-
-
-def flow_head(runner: FlowRunner) -> FlowReport:
-    """Return the state of a flow without its partitions and groups, which may be many."""
+def flow_head(runner: FlowRunner) -> FlowHead:
+    """Return the state of a flow of this process."""
     engine = runner.engine
     refusal = None if engine is None else _refusal(engine)
     is_refused = refusal is not None and runner.role is Role.RUNNING
@@ -146,25 +132,6 @@ def flow_head(runner: FlowRunner) -> FlowReport:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
-        "partitions": [],
-        "groups": [],
-    }
-
-
-def _flow(runner: FlowRunner, now_ms: int) -> FlowReport:
-    engine, head = runner.engine, flow_head(runner)
-    if engine is None:
-        return head
-    return {
-        **head,
-        "partitions": [
-            partition_report(partition, now_ms, is_left=runner.is_left)
-            for _, partition in sorted(engine.flow.partitions.items())
-        ],
-        "groups": [
-            placed_group_report(place, status, engine)
-            for place, status in sorted(engine.groups.status.items())
-        ],
     }
 
 

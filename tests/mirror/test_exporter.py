@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from mirror.engine import Engine
 from mirror.exporter import FlowCollector
 from mirror.flow import FlowRunner
-from mirror.status import flow_reports
+from mirror.status import flow_head
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.test_flow import runner_in
 from tests.mirror.test_group_sources import source_of
@@ -24,8 +24,7 @@ def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:
         for sample in family.samples
         if sample.name == "mirror_fault"
     }
-    [report] = flow_reports([runner], 0)
-    return gauges, report["faults"]
+    return gauges, flow_head(runner)["faults"]
 
 
 async def test_a_flow_that_cannot_start_says_so_though_it_has_no_partition(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
-"""The lines of many partitions and groups: as prometheus_client reads them, and in turns."""
+"""Pages about many partitions and groups: as they are read, and made in turns."""
 
+import json
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -10,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from mirror.checkpoints import GroupStatus
 from mirror.engine import Engine
 from mirror.flow import FlowRunner
+from mirror.pages import AT_ONCE, many_gauges, status_page
 from mirror.partition import MirroredPartition
-from mirror.partition_metrics import AT_ONCE, many_gauges
 from mirror.partition_state import PartitionState
+from mirror.status import FlowReport, StatusReport
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.test_flow import runner_in
@@ -61,9 +64,29 @@ async def test_every_line_is_read_as_it_was_meant(tmp_path: Path) -> None:
     assert families["mirror_group_target_offset"].samples == []
 
 
+async def status_of(runners: Sequence[FlowRunner]) -> bytes:
+    return await status_page(runners, pid=7, started_ms=5)
+
+
+async def test_the_status_is_read_as_it_was_meant(tmp_path: Path) -> None:
+    runners = [await runner_with(tmp_path, 2), runner_in(tmp_path)]
+    report: StatusReport = json.loads(await status_of(runners))
+    [full, empty] = report["flows"]
+    assert (report["program"], report["pid"], report["started_ms"]) == ("mirror", 7, 5)
+    assert full.keys() == empty.keys() == FlowReport.__annotations__.keys() - {"workers"}
+    assert (empty["partitions"], empty["groups"]) == ([], [])
+    assert [(one["partition"], one["state"]) for one in full["partitions"]] == [
+        (0, "record too large"),
+        (1, "discovering"),
+    ]
+    [group] = full["groups"]
+    assert (group["group"], group["source_offset"], group["target_offset"]) == (ODD, 3, None)
+
+
+@pytest.mark.parametrize("page", [many_gauges, status_of])
 @pytest.mark.parametrize("parts", [1, 5])
-async def test_others_have_their_turns_between_the_lines_of_many_partitions(
-    tmp_path: Path, parts: int
+async def test_others_have_their_turns_while_a_page_of_many_partitions_is_made(
+    tmp_path: Path, page: Callable[[Sequence[FlowRunner]], Awaitable[object]], parts: int
 ) -> None:
     runner = await runner_with(tmp_path, parts * AT_ONCE)
     turns = 0
@@ -76,6 +99,6 @@ async def test_others_have_their_turns_between_the_lines_of_many_partitions(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(count)
-        await many_gauges([runner])
+        await page([runner])
         nursery.cancel_scope.cancel()
     assert turns >= parts

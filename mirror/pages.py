@@ -1,15 +1,23 @@
-"""The gauges of partitions and groups, as text: of ten thousand partitions it is 100,000 lines.
+"""What is told of partitions and groups, of which there may be ten thousand: a part at a time.
 
-prometheus_client takes 12 us for each, and all of them at once, which would hold up the mirror.
+All at once would hold up the mirror. Of gauges they are 100,000 lines, and prometheus_client takes
+12 us for each.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 import trio
 
 from mirror.flow import FlowRunner
-from mirror.status import GroupReport, PartitionReport, partition_report, placed_group_report
+from mirror.status import (
+    GroupReport,
+    PartitionReport,
+    flow_head,
+    partition_report,
+    placed_group_report,
+)
 from runtime.clock import now_ms
 
 AT_ONCE: Final = 100
@@ -59,6 +67,35 @@ async def many_gauges(runners: Sequence[FlowRunner]) -> str:
             for place, status in groups:
                 _tell_group(lines, flow, placed_group_report(place, status, engine))
     return "".join(["".join(of_one) for of_one in lines.values()])
+
+
+async def status_page(runners: Sequence[FlowRunner], *, pid: int, started_ms: int) -> bytes:
+    """Return the JSON of a `StatusReport` about all flows of this process."""
+    now = now_ms()
+    flows = ", ".join([await _flow(runner, now) for runner in runners])
+    head = {"program": "mirror", "pid": pid, "started_ms": started_ms, "now_ms": now}
+    return f'{_open(head)}, "flows": [{flows}]}}'.encode()
+
+
+async def _flow(runner: FlowRunner, now: int) -> str:
+    head, engine = flow_head(runner), runner.engine
+    partitions: list[str] = []
+    groups: list[str] = []
+    if engine is not None:
+        for some in _parts(sorted(engine.flow.partitions.items())):
+            await trio.lowlevel.checkpoint()
+            reports = (partition_report(one, now, is_left=runner.is_left) for _, one in some)
+            partitions += map(json.dumps, reports)
+        for many in _parts(sorted(engine.groups.status.items())):
+            await trio.lowlevel.checkpoint()
+            groups += (json.dumps(placed_group_report(*one, engine)) for one in many)
+    lists = f'"partitions": [{", ".join(partitions)}], "groups": [{", ".join(groups)}]'
+    return f"{_open(head)}, {lists}}}"
+
+
+def _open(head: Mapping[str, object]) -> str:
+    """Return the JSON of an object that goes on."""
+    return json.dumps(head)[:-1]
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
