@@ -235,13 +235,15 @@ class MapLog:
         but what it remembers may be a write of ours whose answer was lost. It may have compressed
         the batch or stamped it with its own time, so bytes and checksums say nothing.
         """
-        async for header, batch in read_partition(self._target, self.topic, 0, offset, offset + 1):
-            is_ours = header.base_offset == offset and header.producer_id == self.writer.producer_id
-            try:
+        try:
+            async for header, batch in read_partition(
+                self._target, self.topic, 0, offset, offset + 1
+            ):
+                is_ours = header.producer_id == self.writer.producer_id
                 found = [(one.key, one.value) for one in iterate_records(batch)]
-            except CorruptBatch:
-                return False
-            return is_ours and found == list(records)
+                return is_ours and header.base_offset == offset and found == list(records)
+        except CorruptBatch:
+            return False
         return False
 
     async def _catch_up(self) -> None:

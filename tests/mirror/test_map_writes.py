@@ -1,15 +1,17 @@
 """Writes of the map whose answers were lost, on brokers that keep batches in their own way."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from mirror.map_log import MapLog
+from mirror.map_log import MapLog, MapUnwritable
 from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start
-from tests.doubles.fake_answers import ANSWERS
+from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from wire.compression import Compression
 from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.messages.produce import ProduceRequest
 from wire.net import open_cluster
 from wire.record_batch import assign_offsets, build_batch, iterate_records, parse_header
@@ -97,3 +99,29 @@ async def test_a_repetition_that_is_another_write_is_written_again() -> None:
             await map_log.write(lambda: [PIECE])
     assert len(log.batches) == 2
     assert [one.key for batch in log.batches for one in iterate_records(batch)][1] == PIECE[0]
+
+
+async def test_a_write_that_comes_back_damaged_is_a_write_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mirror.map_log.FIRST_PAUSE_S", 0)
+    async with run_fake_cluster() as fake:
+        fake.create_topic("dc1.offset-map.internal", 0)
+        [broker] = fake.brokers.values()
+
+        async def damage(header: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer = fetch(broker, header.api_version, request)
+            [topic] = answer.responses
+            [data] = topic.partitions
+            assert isinstance(data.records, bytes)
+            whole = data.records
+            damaged = replace(data, records=whole[:8] + b"\xff" * 4 + whole[12:])
+            return replace(answer, responses=(replace(topic, partitions=(damaged,)),))
+
+        broker.scripts[FetchRequest.API_KEY] = damage
+        async with open_cluster(fake.bootstrap, client_id="test") as client:
+            map_log = MapLog(client, "dc1", 1)
+            map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+            map_log._is_unsure = True
+            with pytest.raises(MapUnwritable, match="damaged batch at offset 0"):
+                await map_log.write(lambda: [PIECE])

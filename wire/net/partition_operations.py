@@ -34,7 +34,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import ConnectionClosed, NetworkFault, RequestRefused
 from wire.net.retries import LEADER_MOVED, PATIENCE_S, PAUSE_S, code_of
 from wire.primitives import ZERO_UUID, Buffer
-from wire.record_batch import BatchHeader, iterate_batches
+from wire.record_batch import BatchHeader, CorruptBatch, iterate_batches
 
 TopicPartition: TypeAlias = tuple[str, int]
 Offsets: TypeAlias = dict[TopicPartition, int | ErrorCode]
@@ -269,6 +269,8 @@ class PartitionReader:
         self._isolation_level = isolation_level
         self._batches: Iterator[tuple[BatchHeader, memoryview]] = iter(())
         self._give_up_at: float | None = None
+        self._brought_nothing_at: int | None = None
+        """Where records have come, until one of them is from there on."""
         self._short_until: float | None = None
         """When a log that is too short is waited for no longer."""
 
@@ -284,6 +286,8 @@ class PartitionReader:
                     raise StopAsyncIteration
                 self.position = header.next_offset
                 return header, batch
+            if self.position == self._brought_nothing_at:
+                raise CorruptBatch(0, f"what comes does not reach offset {self.position}")
             await self._fetch()
         raise StopAsyncIteration
 
@@ -314,6 +318,7 @@ class PartitionReader:
         elif not answer.throttle_time_ms:
             self._wait_while_short(readable_end)
         self._give_up_at = None
+        self._brought_nothing_at = self.position if records else None
         self._batches = iterate_batches(records)
         self.aborted = tuple(found.aborted_transactions or ())
 
