@@ -4,6 +4,7 @@ It keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on 
 carries one of the ids came from our target and is not sent back.
 """
 
+import logging
 from typing import Final
 
 import trio
@@ -11,9 +12,11 @@ import trio
 from mirror.flow_state import NO_PRODUCER_ID, FlowState
 from mirror.links import Links
 from mirror.tail_reader import TailReader, topic_exists
-from offset_translation.map_records import map_topic_name
+from offset_translation.map_records import MapState, map_topic_name
 from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
+
+_LOG = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 3.0
 BOTH_WAYS_INTERVAL_S: Final = 0.2
@@ -67,4 +70,19 @@ class LoopWatch:
             async for _, record in self._reader.read_new():
                 self._flow.arrived.replay(record.key, record.value)
                 self._flow.arrivals += 1
+            if self._reader.is_another:
+                await self._read_anew()
             self._flow.loop_ids = frozenset(self._flow.arrived.producer_ids)
+
+    async def _read_anew(self) -> None:
+        """Take over a map that was begun anew, whose beginning lies before where we have read to.
+
+        Whose batches came from there before, still did.
+        """
+        reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
+        async for _, record in reader.read_new():
+            state.replay(record.key, record.value)
+        state.producer_ids |= self._flow.loop_ids
+        self._reader, self._flow.arrived = reader, state
+        self._flow.arrivals += 1
+        _LOG.warning("%s: %s was made again: read anew", self._flow.config.name, reader.topic)

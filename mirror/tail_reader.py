@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from typing import Final
+from uuid import UUID
 
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
@@ -26,6 +27,9 @@ class TailReader:
         """
         self.topic: Final = topic
         self.next_offset = 0
+        self.is_another = False
+        """Whether the topic was made again: what we have read is of an earlier one."""
+        self._topic_id: UUID | None = None
         self._cluster = cluster
         self._damaged = damaged
         self._stepped_to = -1
@@ -41,6 +45,7 @@ class TailReader:
         for found in (start, end):
             if isinstance(found, ErrorCode):
                 raise TopicUnreadable(f"{self.topic}: {found.name}")
+        await self._compare(end)
         first = max(start, self.next_offset)
         reader = read_partition(self._cluster, self.topic, 0, first, end)
         while True:
@@ -61,6 +66,15 @@ class TailReader:
                     yield header, record
             self.next_offset = header.next_offset
         self.next_offset = max(self.next_offset, end)
+
+    async def _compare(self, end: int) -> None:
+        """Look whether the topic is still the one that was read so far, where brokers tell."""
+        is_short = end < self.next_offset  # also while a new leader is behind
+        view = await self._cluster.metadata([self.topic], refresh=is_short)
+        seen = view.topics.get(self.topic)
+        if seen is not None and seen.topic_id.int:
+            self.is_another |= self._topic_id not in {None, seen.topic_id}
+            self._topic_id = seen.topic_id
 
     def _pass_over(self, at: int, fault: CorruptBatch) -> None:
         if self._damaged is None:
