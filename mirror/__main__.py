@@ -3,6 +3,10 @@
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Final
+
+INTERRUPTED: Final = 130
+"""As `mirror.cli` ends at a Ctrl-C, too."""
 
 
 def hold_hangups(arguments: Sequence[str]) -> None:
@@ -18,9 +22,12 @@ def hold_hangups(arguments: Sequence[str]) -> None:
 def main() -> None:
     """Run the command line and exit with its status."""
     hold_hangups(sys.argv[1:])
-    from mirror.cli import main as run  # noqa: PLC0415 - what takes a second
+    try:
+        from mirror.cli import main as run  # noqa: PLC0415 - what takes a second
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.programs import write_configuration
+from tests.bad_input.programs import start, write_configuration
 from tests.mirror.daemon import wait_until
 
 pytestmark = pytest.mark.integration
@@ -38,6 +38,23 @@ def test_a_hangup_while_the_daemon_starts_is_obeyed_once_it_can_be(
         wait_until(told, lambda: told in log.read_text())
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(25) == 0, log.read_text()
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_who_is_ended_while_it_starts_says_nothing(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    daemon = start("mirror", "run", write_configuration(tmp_path))
+    try:
+        wait_until("hangups are held", lambda: daemon.poll() is None and holds_hangups(daemon.pid))
+        daemon.send_signal(number)
+        _, said = daemon.communicate(timeout=25)
+        assert (daemon.returncode, said) == (status, "")
     finally:
         daemon.kill()
         daemon.wait()
