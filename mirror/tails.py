@@ -19,6 +19,8 @@ from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch
 
 AT_ONCE: Final = 8
+BATCHES_AT_ONCE: Final = 64
+"""A single one each, of thousands of partitions when a broker has gone."""
 
 Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled | RequestRefused]
 """What was read; that a broker has refused to send concerns its partition alone."""
@@ -72,17 +74,29 @@ async def find_strangers(
     They are the mirror's alone, so that their end is taken for what is mirrored.
     """
     found: Tails = {}
-    for partition in partitions:
-        ends = target[partition.topic, partition.index]
-        if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
-            place = (partition.topic, partition.index)
+    faults: list[NetworkFault] = []
+    limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
+
+    async def look(partition: MirroredPartition, end: int) -> None:
+        place = (partition.topic, partition.index)
+        async with limit:
             try:
-                told = await _strangers(cluster, partition, ends.end, map_log.state)
+                told = await _strangers(cluster, partition, end, map_log.state)
             except RequestRefused as refused:
                 found[place] = refused
-                continue
-            if told is not None:
-                found[place] = TailGarbled(told)
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
+            else:
+                if told is not None:
+                    found[place] = TailGarbled(told)
+
+    async with trio.open_nursery() as nursery:
+        for partition in partitions:
+            ends = target[partition.topic, partition.index]
+            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
+                nursery.start_soon(look, partition, ends.end)
+    if faults:
+        raise faults[0]
     return found
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+import trio
 
 from mirror.flow_state import FlowState
 from mirror.links import Links
@@ -17,8 +18,8 @@ from mirror.tails import Tails, find_strangers, read_tails
 from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
-from tests.doubles.fake_answers import ANSWERS
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_answers import ANSWERS, fetch
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Script, run_fake_cluster
 from tests.mirror.test_policies import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
@@ -160,7 +161,32 @@ async def test_a_leader_that_is_gone_concerns_its_partition_alone(shared: bool) 
     assert not isinstance(tails.get(("orders", 0)), RequestRefused)
 
 
-async def test_connections_that_end_at_once_are_one_fault_that_passes() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+async def test_targets_are_looked_at_together(shared: bool) -> None:
+    """One after the other, thousands take long when a broker has gone."""
+    async with run_fake_cluster(2) as fake:
+        partitions, asked, both = fill(fake, 0, 1), set[int](), trio.Event()
+
+        def script(broker: FakeBroker) -> Script:
+            async def answer(header: RequestHeader, request: FetchRequest) -> FetchResponse:
+                asked.add(broker.node_id)
+                if len(asked) == len(fake.brokers):
+                    both.set()
+                await both.wait()
+                return fetch(broker, header.api_version, request)
+
+            return answer
+
+        for broker in fake.brokers.values():
+            broker.scripts[FETCH] = script(broker)
+        async with open_cluster(fake.bootstrap, client_id="test") as cluster:
+            with trio.fail_after(5):
+                tails = await read(cluster, partitions, shared=shared)
+    assert len(tails) == (2 if shared else 0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_connections_that_end_at_once_are_one_fault_that_passes(shared: bool) -> None:
     async with run_fake_cluster(2) as fake:
         partitions = fill(fake, 0, 1)
 
@@ -172,7 +198,7 @@ async def test_connections_that_end_at_once_are_one_fault_that_passes() -> None:
             broker.scripts[FETCH] = cut
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             with pytest.raises(ConnectionClosed):
-                await read(cluster, partitions, shared=True)
+                await read(cluster, partitions, shared=shared)
 
 
 @pytest.mark.parametrize("shared", [True, False])
