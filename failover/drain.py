@@ -10,6 +10,7 @@ from failover.execute import StepFailed
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, require_none
 from failover.site import LogUnavailable, Place, Site
+from failover.strangers import find_strangers
 from wire.net import NetworkFault
 
 DRAIN_POLL_S: Final = 0.05
@@ -67,8 +68,9 @@ async def wait_drained(
     """Return once nothing is missing, and how many source offsets were at first.
 
     Nor a partition, be it empty: those who write to it would not find it. A log that cannot tell is
-    asked again. Raises StepFailed at once where the map speaks of another log than the source's,
-    and after `timeout_ms`, naming the partition that lacks most; NetworkFault.
+    asked again. Raises StepFailed at once where the map speaks of another log than the source's, or
+    of another than the target's, and after `timeout_ms`, naming the partition that lacks most;
+    NetworkFault.
     """
     left: dict[Place, int] = {}
     absent: list[Place] = []
@@ -89,6 +91,10 @@ async def wait_drained(
             else:
                 first = sum(left.values()) if first is None else first
                 if is_done:
+                    holding = [
+                        place for place in logs.ends if logs.starts[place] < logs.ends[place]
+                    ]
+                    require_none(await find_strangers(source, follower, holding))
                     return first
             await trio.sleep(DRAIN_POLL_S)
     if first is not None and absent and not left:

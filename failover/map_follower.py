@@ -4,7 +4,7 @@ The logs' ends are read before the map: a piece is announced before its first re
 so a map that is at least as new as the ends accounts for every record below them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -39,7 +39,7 @@ class MapFollower:
 
     def __init__(self, target: Site, source_name: str) -> None:
         """Follow the map of what comes from `source_name`; nothing is read yet."""
-        self._target = target
+        self.target: Final = target
         self._topic = map_topic_name(source_name)
         self._next = 0
         self._state = MapState()
@@ -48,7 +48,7 @@ class MapFollower:
     @property
     def target_name(self) -> str:
         """Return the name of the site that the map lies on."""
-        return self._target.name
+        return self.target.name
 
     @property
     def topic_ids(self) -> Mapping[str, UUID]:
@@ -64,6 +64,24 @@ class MapFollower:
     def maps(self) -> Mapping[Place, OffsetMap]:
         """Return the maps, advanced to the target's ends as of the last refresh()."""
         return self._state.maps
+
+    @property
+    def producer_id(self) -> int | None:
+        """Return whose records the mirrored ones are; None if nobody was announced."""
+        producer = self._state.producer
+        return None if producer is None else producer.producer_id
+
+    @property
+    def producer_ids(self) -> Set[int]:
+        """Return every producer id that a mirror has used on the target."""
+        return self._state.producer_ids
+
+    def is_told_by_end(self, place: Place) -> bool:
+        """Tell whether it is the target's log end that says how far a partition is mirrored."""
+        offset_map = self._state.maps.get(place)
+        if not offset_map or place in self._state.reached:
+            return False
+        return offset_map.sealed_at is None
 
     def mirrored_end(self, place: Place) -> int | None:
         """Return the source offset below which everything is on the target; None if not known."""
@@ -89,7 +107,7 @@ class MapFollower:
         if places is None:
             await self._read()
             places = self.places
-        ends = await self._target.known_ends(places)
+        ends = await self.target.known_ends(places)
         await self._read()
         self._state.advance(ends)
         self.target_ends = ends
@@ -125,8 +143,8 @@ class MapFollower:
 
     async def _read(self) -> None:
         """Replay what the map topic has got since the last time; nothing while there is none."""
-        cluster = self._target.cluster
-        ends = await self._target.known_ends([(self._topic, 0)])
+        cluster = self.target.cluster
+        ends = await self.target.known_ends([(self._topic, 0)])
         end = ends.get((self._topic, 0), 0)
         if end <= self._next:
             return
@@ -136,11 +154,11 @@ class MapFollower:
                 self._replay(header, batch)
                 self._next = header.next_offset
         except CorruptBatch as corrupt:
-            where = f"{self._target.name} {self._topic}-0"
+            where = f"{self.target.name} {self._topic}-0"
             raise SiteUnclear(f"{where}: damaged batch at {self._next}: {corrupt}") from corrupt
         # What others have written there the mirror counts; here it says nothing.
         if self._state.contradictions:
-            raise SiteUnclear(f"{self._target.name} {self._topic}: {self._state.contradictions[0]}")
+            raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
 
     def _replay(self, header: BatchHeader, batch: memoryview) -> None:
         """Take a batch over, from the next record on; raises CorruptBatch."""
@@ -158,8 +176,8 @@ class MapFollower:
                 Record(offset=number, timestamp_ms=stamp, key=key, value=value, headers=())
                 for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
             )
-            answer = await append(self._target.cluster, self._topic, 0, batch)
+            answer = await append(self.target.cluster, self._topic, 0, batch)
             if answer.error_code != ErrorCode.NONE:
                 raise SiteUnclear(
-                    f"{self._target.name} {self._topic}-0: {describe(answer.error_code)}"
+                    f"{self.target.name} {self._topic}-0: {describe(answer.error_code)}"
                 )

@@ -17,7 +17,13 @@ from failover.plan import Refusal, SiteView, decide
 from failover.site import LogUnavailable, Site
 from failover.snapshot import Ends, _read_mirrored
 from failover.steps import StepName
-from offset_translation.map_records import map_topic_name, piece_start, source_topic
+from offset_translation.map_records import (
+    MirrorProducer,
+    map_topic_name,
+    mirror_producer,
+    piece_start,
+    source_topic,
+)
 from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from tests.failover.between import effects_between
@@ -33,8 +39,12 @@ MIRRORED = 1_000
 NEW, OLD = UUID(int=2), UUID(int=1)
 
 
-def fill(partition: FakePartition, *records: Record) -> None:
-    partition.batches.append(build_batch(records))
+MIRROR = MirrorProducer(producer_id=7, producer_epoch=0)
+
+
+def fill(partition: FakePartition, *records: Record, producer_id: int = -1) -> None:
+    batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    partition.batches.append(batch)
     partition.end = len(records)
 
 
@@ -68,8 +78,10 @@ async def stage(
         orders.topic_id = topic_id
         orders.partitions[0].end = end
         copy = dc2.create_topic("orders", 0).partitions[0]
-        fill(copy, *(Record(number, 0, None, b"x") for number in range(mirrored)))
+        records = (Record(number, 0, None, b"x") for number in range(mirrored))
+        fill(copy, *records, producer_id=MIRROR.producer_id)
         said = (
+            mirror_producer(MIRROR),
             source_topic("orders", OLD),
             piece_start("orders", 0, source_start=0, target_start=0),
         )
@@ -126,8 +138,8 @@ async def test_what_ends_a_transaction_may_be_mirrored_behind_the_ends_that_were
         there.log.end += 2
         key, value = piece_start("orders", 0, source_start=MIRRORED + 2, target_start=MIRRORED)
         said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
-        said.batches.append(build_batch([Record(2, 0, key, value)], base_offset=2))
-        said.end = 3
+        said.batches.append(build_batch([Record(3, 0, key, value)], base_offset=3))
+        said.end = 4
         drain = wait_drained(there.source, logs, there.follower, timeout_ms=5_000)
         assert await drain == 0
         assert there.follower.mirrored_end(ORDERS) == MIRRORED + 2
@@ -161,7 +173,7 @@ async def test_no_seal_is_written_behind_a_source_that_lost_its_tail(tmp_path: P
         journal = drained(done(journal, StepName.FENCE, {"topics": {"orders": 1}}), orders=940)
         with pytest.raises(StepFailed, match=r"^dc1 orders-0 ends at 940, but 1000 offsets"):
             await effects.run(StepName.SEAL, journal)
-        assert there.dc2.topics[map_topic_name("dc1")].partitions[0].end == 2
+        assert there.dc2.topics[map_topic_name("dc1")].partitions[0].end == 3
 
 
 @pytest.mark.parametrize(("end", "topic_id"), [(300, NEW), (300, OLD), (MIRRORED, OLD)])
@@ -173,7 +185,7 @@ async def test_a_plan_refuses_by_a_map_of_another_log(
     [flow] = load(file).flows
     async with stage(end, topic_id=topic_id) as there:
         view = SiteView(name="dc1", fault=None, ends={ORDERS: end}, groups={})
-        target = there.follower._target
+        target = there.follower.target
         ends = Ends(flow=flow, source=there.source, target=target)
         found = await _read_mirrored(ends, view)
         seen = replace(ALL_WELL, source=view, mirrored=found.ends, other_log=found.other_log)
