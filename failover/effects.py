@@ -165,6 +165,7 @@ class PromotionEffects:
                 self.target,
                 self.flow.groups,
                 BothMaps(forward=forward, backward=bounded),
+                timeout_ms=self.limits.group_drain_timeout_ms,
                 room=_room_for_groups(journal),
             )
         )

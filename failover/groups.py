@@ -13,7 +13,7 @@ from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
-from wire.net import NetworkFault
+from wire.net import NetworkFault, RequestRefused
 from wire.net.operations import (
     GroupOffset,
     commit_group_offsets,
@@ -130,23 +130,29 @@ async def move_groups(
     groups: PatternSet,
     maps: BothMaps,
     *,
+    timeout_ms: int,
     room: int = GROUPS_BYTES,
 ) -> Facts:
     """Translate the positions of all groups through the maps and commit them on the target.
 
     May be repeated: positions only move forward. What could not be committed is in the facts, by
-    group, with the reason. All that is written out takes three quarters of `room`. Raises
-    NetworkFault.
+    group, with the reason. So are groups whose transaction was still open after `timeout_ms`:
+    they move to where they were before it. All that is written out takes three quarters of `room`.
+    Raises NetworkFault.
     """
+    give_up_at = trio.current_time() + timeout_ms / 1000
     names = await source.members(groups)
     listed: dict[str, dict[str, dict[str, int]]] = {}
     left: dict[str, str] = {}
+    unstable: dict[str, bool] = {}
     committed = counted = 0
     described = await describe_groups(target.cluster, list(names)) if names else {}
     idle = {name for name in names if name not in described or not described[name].members}
     for first in range(0, len(names), GROUPS_AT_ONCE):
         some = [*names][first : first + GROUPS_AT_ONCE]
-        for name, moved in (await _move(source, target, some, maps, idle=idle)).items():
+        there, still_open = await _settled_positions(source, some, give_up_at)
+        unstable |= dict.fromkeys(still_open, True)
+        for name, moved in (await _move(there, target, maps, idle=idle)).items():
             committed += len(moved.committed)
             counted += len(moved.positions)
             if counted <= POSITIONS_LISTED:
@@ -154,23 +160,25 @@ async def move_groups(
             if moved.left:
                 (topic, partition), why = next(iter(moved.left.items()))
                 left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
-    named = fitting(left, room // 4)
+    named, named_unstable = fitting(left, room // 8), [*fitting(unstable, room // 8)]
     return {
         "groups": len(names),
         "committed": committed,
         "positions": fitting(listed, room // 2),
         "left": named,
         "more_left": len(left) - len(named),
+        "unstable": named_unstable,
+        "more_unstable": len(unstable) - len(named_unstable),
     }
 
 
 async def _move(
-    source: Site, target: Site, groups: Sequence[str], maps: BothMaps, *, idle: Set[str]
+    there: Mapping[str, Found], target: Site, maps: BothMaps, *, idle: Set[str]
 ) -> dict[str, Moved]:
-    there = await _positions(source, groups)
-    here = await _positions(target, groups)
+    here = await _positions(target, list(there))
     chosen = {
-        group: choose(maps, there[group], here[group], is_idle=group in idle) for group in groups
+        group: choose(maps, found, here[group] or {}, is_idle=group in idle)
+        for group, found in there.items()
     }
     answers = await _commit(
         target,
@@ -185,15 +193,53 @@ async def _move(
     return {group: _as_answered(one, answers.get(group, {})) for group, one in chosen.items()}
 
 
-async def _positions(site: Site, groups: Sequence[str]) -> dict[str, Found]:
-    """Return what groups have stored; who was not told of in one question is asked for again."""
-    found = await fetch_offsets_of(site.cluster, groups)
-    return {
-        group: await fetch_group_offsets(site.cluster, group)
-        if isinstance(one := found[group], NetworkFault)
-        else one
-        for group in groups
-    }
+async def _settled_positions(
+    source: Site, groups: Sequence[str], give_up_at: float
+) -> tuple[dict[str, Found], Sequence[str]]:
+    """Return what groups have stored once no transaction is open that stores more, and whose is.
+
+    Of those it is what they had stored before it.
+    """
+    found: dict[str, Found] = {}
+    waits = groups
+    while True:
+        answers = await _positions(source, waits, require_stable=True)
+        found |= {group: one for group, one in answers.items() if one is not None}
+        waits = [group for group, one in answers.items() if one is None]
+        if not waits or trio.current_time() >= give_up_at:
+            break
+        await trio.sleep(GROUPS_POLL_S)
+    before = await _positions(source, waits) if waits else {}
+    found |= {group: one or {} for group, one in before.items()}
+    return found, waits
+
+
+async def _positions(
+    site: Site, groups: Sequence[str], *, require_stable: bool = False
+) -> dict[str, Found | None]:
+    """Return what groups have stored, None where an open transaction may change it.
+
+    Who was not told of in one question is asked for again.
+    """
+    found: dict[str, Found | None] = {}
+    answers = await fetch_offsets_of(site.cluster, groups, require_stable=require_stable)
+    for group in groups:
+        answer = answers[group]
+        try:
+            if isinstance(answer, NetworkFault) and not _is_unstable(answer):
+                answer = await fetch_group_offsets(
+                    site.cluster, group, require_stable=require_stable
+                )
+        except RequestRefused as refused:
+            if not _is_unstable(refused):
+                raise
+            answer = refused
+        found[group] = None if isinstance(answer, NetworkFault) else answer
+    return found
+
+
+def _is_unstable(fault: NetworkFault) -> bool:
+    return isinstance(fault, RequestRefused) and fault.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
 async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Codes]:

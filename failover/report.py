@@ -83,6 +83,13 @@ def _moved(journal: Journal) -> Iterator[str]:
         yield f"  group    {group} was left as it is: {why}"
     if moved.get("more_left", 0):
         yield f"  group    {moved['more_left']} more were left as they are"
+    for group in moved.get("unstable", ()):
+        yield (
+            f"  group    {group} goes on before what a transaction on {journal.source} that is"
+            " still open may commit"
+        )
+    if moved.get("more_unstable", 0):
+        yield f"  group    so do {moved['more_unstable']} more"
 
 
 def _lost(journal: Journal) -> Iterator[str]:

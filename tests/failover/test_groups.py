@@ -2,8 +2,8 @@
 """What the journal says of groups has an end, however many there are."""
 
 import json
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import pytest
 from trio.testing import MockClock
@@ -53,16 +53,19 @@ async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
     async def describe(*_: object) -> dict[str, object]:
         return {}
 
-    async def move(
-        _: Site, __: Site, groups: Sequence[str], *___: object, **____: object
-    ) -> dict[str, Moved]:
-        return dict.fromkeys(groups, Moved(left={("orders", 0): "busy"}))
+    async def settled(_: Site, groups: Sequence[str], *__: object) -> tuple[Any, Sequence[str]]:
+        return {group: {} for group in groups}, groups
+
+    async def move(there: Mapping[str, object], *_: object, **__: object) -> dict[str, Moved]:
+        return dict.fromkeys(there, Moved(left={("orders", 0): "busy"}))
 
     monkeypatch.setattr(failover.groups, "describe_groups", describe)
+    monkeypatch.setattr(failover.groups, "_settled_positions", settled)
     monkeypatch.setattr(failover.groups, "_move", move)
-    facts = await move_groups(SITE, SITE, NOTHING, BothMaps(forward={}), room=ROOM)
-    named, more = facts["left"], facts["more_left"]
-    assert isinstance(named, dict)
-    assert named
-    assert len(named) + cast("int", more) == COUNT
+    facts = await move_groups(SITE, SITE, NOTHING, BothMaps(forward={}), timeout_ms=0, room=ROOM)
+    for some, rest in (("left", "more_left"), ("unstable", "more_unstable")):
+        named, more = facts[some], facts[rest]
+        assert isinstance(named, dict | list)
+        assert named
+        assert len(named) + cast("int", more) == COUNT
     assert len(json.dumps(facts)) < ROOM

@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from failover.effects import PromotionEffects
 from failover.steps import StepName
@@ -76,3 +79,70 @@ async def test_many_groups_are_asked_for_together_and_who_was_not_told_of_again(
         assert (outcome.facts["committed"], outcome.facts["left"]) == (MANY, {})
         assert asked.total() < MANY / 10
         assert asked["g7"] == 1
+
+
+def keep_open(source: FakeCluster, open_answers: int) -> list[bool]:
+    """Answer that a transaction with positions of the group is open, so often where it is asked.
+
+    Return whether it was, each time.
+    """
+    asked: list[bool] = []
+
+    async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        asked.append(request.require_stable)
+        found = offset_fetch(source.brokers[0], header.api_version, request)
+        if not request.require_stable or len(asked) > open_answers:
+            return found
+        source.offsets["g"] = {ORDERS: 9} if len(asked) == open_answers else {ORDERS: 7}
+        unstable = ErrorCode.UNSTABLE_OFFSET_COMMIT
+        if not found.groups:
+            return replace(found, topics=_with_code(found.topics, unstable))
+        groups = (replace(one, topics=_with_code(one.topics, unstable)) for one in found.groups)
+        return replace(found, groups=tuple(groups))
+
+    source.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
+    return asked
+
+
+def _with_code(topics: tuple[Any, ...], code: ErrorCode) -> tuple[Any, ...]:
+    return tuple(
+        replace(one, partitions=tuple(replace(p, error_code=code) for p in one.partitions))
+        for one in topics
+    )
+
+
+@pytest.mark.parametrize("version", [7, 8, 9])
+async def test_positions_that_a_transaction_is_about_to_commit_are_waited_for(
+    tmp_path: Path, version: int
+) -> None:
+    async with stage(tmp_path) as (source, target, effects):
+        source.versions[OffsetFetchRequest.API_KEY] = range(version + 1)
+        source.offsets["g"] = {ORDERS: 7}
+        keep_open(source, 3)
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        assert target.offsets["g"] == {ORDERS: 9}
+        assert (outcome.facts["unstable"], outcome.facts["left"]) == ([], {})
+
+
+async def test_a_group_whose_transaction_stays_open_moves_to_before_it_and_is_named(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as (source, target, effects):
+        limits = replace(effects.limits, group_drain_timeout_ms=200)
+        source.offsets["g"] = {ORDERS: 7}
+        keep_open(source, 1_000_000)
+        outcome = await replace(effects, limits=limits).run(StepName.GROUPS_MOVE, begun())
+        assert target.offsets["g"] == {ORDERS: 7}
+        assert (outcome.facts["unstable"], outcome.facts["committed"]) == (["g"], 1)
+
+
+async def test_a_broker_that_knows_nothing_of_open_transactions_is_not_asked_for_them(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as (source, target, effects):
+        source.versions[OffsetFetchRequest.API_KEY] = range(7)
+        source.offsets["g"] = {ORDERS: 7}
+        asked = keep_open(source, 0)
+        await effects.run(StepName.GROUPS_MOVE, begun())
+        assert target.offsets["g"] == {ORDERS: 7}
+        assert not any(asked)

@@ -128,6 +128,8 @@ async def test_what_a_group_has_stored_beside_its_position_moves_unless_it_is_to
             "positions": {GROUP: {"orders": {"0": COMMITTED}}},
             "left": {},
             "more_left": 0,
+            "unstable": [],
+            "more_unstable": 0,
         }
         assert there.target.offsets[GROUP] == {PLACE: COMMITTED}
         assert there.target.metadata[GROUP] == {PLACE: kept}

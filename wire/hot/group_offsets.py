@@ -41,6 +41,8 @@ from wire.schema import encode
 BY_HAND: Final = range(8, 10)
 GROUPS_SINCE: Final = 8
 """OffsetFetch names several groups at once from this version on, in fields of their own."""
+STABLE_SINCE: Final = 7
+"""OffsetFetch refuses positions that an open transaction may change (KIP-447), if told to."""
 MEMBERS_SINCE: Final = 9
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -48,6 +50,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 _NO_TAGS: Final = b"\x00"
 _NULL: Final = b"\x00"
 _FALSE: Final = b"\x00"
+_TRUE: Final = b"\x01"
 _NO_MEMBER: Final = _NULL + pack_int32(-1)
 _FROM_OUTSIDE: Final = pack_int32(-1) + b"\x01" + _NULL
 """No generation, no member, no instance."""
@@ -86,16 +89,16 @@ class GroupFound(NamedTuple):
     """Without those where nothing is stored."""
 
 
-def fetch_body(groups: Sequence[str], version: int) -> bytes:
+def fetch_body(groups: Sequence[str], version: int, *, require_stable: bool = False) -> bytes:
     """Return the body of a request for everything that these groups have stored; since v8."""
     if version not in BY_HAND:
         asked = tuple(OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
-        return encode(OffsetFetchRequest(groups=asked), version)
+        return encode(OffsetFetchRequest(groups=asked, require_stable=require_stable), version)
     rest = (_NO_MEMBER if version >= MEMBERS_SINCE else b"") + _NULL + _NO_TAGS
     parts = [_length(len(groups) + 1)]
     for group in groups:
         parts += (_name(group), rest)
-    parts.append(_FALSE + _NO_TAGS)
+    parts.append((_TRUE if require_stable else _FALSE) + _NO_TAGS)
     return b"".join(parts)
 
 

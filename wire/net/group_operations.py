@@ -10,6 +10,7 @@ import trio
 from wire.errors import ErrorCode
 from wire.hot.group_offsets import (
     GROUPS_SINCE,
+    STABLE_SINCE,
     GroupOffset,
     TopicPartition,
     commit_body,
@@ -47,17 +48,19 @@ async def fetch_group_offsets(
     """Return every position the group has stored.
 
     Raises NetworkFault; RequestRefused if a code, of the group or of any partition, says that the
-    positions could not be told.
+    positions could not be told. Brokers before 2.5 do not know what `require_stable` is.
     """
 
     async def ask(coordinator: Connection) -> tuple[ErrorCode, dict[TopicPartition, GroupOffset]]:
-        if coordinator.version_of(OffsetFetchRequest) >= GROUPS_SINCE:
+        version = coordinator.version_of(OffsetFetchRequest)
+        is_stable = require_stable and version >= STABLE_SINCE
+        if version >= GROUPS_SINCE:
             request = OffsetFetchRequest(
                 groups=(OffsetFetchRequestGroup(group_id=group, topics=None),),
-                require_stable=require_stable,
+                require_stable=is_stable,
             )
         else:
-            request = OffsetFetchRequest(group_id=group, topics=None, require_stable=require_stable)
+            request = OffsetFetchRequest(group_id=group, topics=None, require_stable=is_stable)
         answer = await coordinator.request(request)
         found = found_of(group, answer.groups[0] if answer.groups else answer)
         return code_of(found.error_code), found.positions

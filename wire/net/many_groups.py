@@ -14,6 +14,7 @@ from wire.errors import ErrorCode
 from wire.headers import decode_response
 from wire.hot.group_offsets import (
     GROUPS_SINCE,
+    STABLE_SINCE,
     GroupFound,
     GroupOffset,
     TopicPartition,
@@ -45,14 +46,20 @@ UNANSWERED_AT_ONCE: Final = 32
 """A broker answers one request of a connection after the other; more only fills its memory."""
 
 
-async def fetch_offsets_of(cluster: Cluster, groups: Iterable[str]) -> Results[Found]:
-    """Return every position of each group, or the fault that kept it from being told."""
+async def fetch_offsets_of(
+    cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False
+) -> Results[Found]:
+    """Return every position of each group, or the fault that kept it from being told.
+
+    That is UNSTABLE_OFFSET_COMMIT where a transaction with positions of the group is open, if
+    `require_stable` and its coordinator knows that (Kafka 2.5); else they are those before it.
+    """
 
     async def ask(connection: Connection, held: Sequence[str]) -> Results[Found]:
         version = connection.version_of(OffsetFetchRequest)
         some = GROUPS_A_REQUEST if version >= GROUPS_SINCE else 1
         chunks = [held[first : first + some] for first in range(0, len(held), some)]
-        bodies = [_question(chunk, version) for chunk in chunks]
+        bodies = [_question(chunk, version, require_stable) for chunk in chunks]
         answers = await _pipelined(connection, OffsetFetchRequest, version, bodies, _read_found)
         results: Results[Found] = {}
         for chunk, answer in zip(chunks, answers, strict=True):
@@ -84,11 +91,13 @@ async def commit_offsets_of(
     return await _ask_coordinators(cluster, list(commits), ask)
 
 
-def _question(groups: Sequence[str], version: int) -> bytes:
+def _question(groups: Sequence[str], version: int, require_stable: bool) -> bytes:  # noqa: FBT001
     if version >= GROUPS_SINCE:
-        return fetch_body(groups, version)
+        return fetch_body(groups, version, require_stable=require_stable)
     [group] = groups
-    return encode(OffsetFetchRequest(group_id=group, topics=None), version)
+    is_stable = require_stable and version >= STABLE_SINCE
+    request = OffsetFetchRequest(group_id=group, topics=None, require_stable=is_stable)
+    return encode(request, version)
 
 
 def _read_found(frame: Buffer, version: int) -> list[GroupFound]:

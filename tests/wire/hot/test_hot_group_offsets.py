@@ -75,15 +75,15 @@ def frame(
 
 
 @pytest.mark.parametrize("version", range(GROUPS_SINCE, 10))
-@given(groups=st.lists(NAMES, max_size=5))
+@given(groups=st.lists(NAMES, max_size=5), require_stable=st.booleans())
 def test_a_question_names_every_group_and_asks_for_all_it_has(
-    version: int, groups: list[str]
+    version: int, groups: list[str], *, require_stable: bool
 ) -> None:
-    packed = fetch_body(groups, version)
+    packed = fetch_body(groups, version, require_stable=require_stable)
     request = decode(OffsetFetchRequest, packed, version)
     assert encode(request, version) == packed
     assert [(one.group_id, one.topics) for one in request.groups] == [(g, None) for g in groups]
-    assert not request.require_stable
+    assert request.require_stable == require_stable
 
 
 @pytest.mark.parametrize("version", range(GROUPS_SINCE, 10))
