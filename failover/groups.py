@@ -15,6 +15,7 @@ from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, RequestRefused
 from wire.net.operations import (
+    GROUP_HAS_MEMBERS,
     GroupOffset,
     commit_group_offsets,
     commit_offsets_of,
@@ -35,6 +36,10 @@ GROUPS_AT_ONCE: Final = 500
 """Nobody may write meanwhile, so groups are not asked for one after the other."""
 MAX_METADATA_BYTES: Final = 32_767
 """What a request has room for, where the target takes only older versions of it."""
+HAS_MEMBERS: Final = (
+    f"{Leave.GROUP_IS_ACTIVE.value}: stop them there, then have its positions committed by"
+    " `mirror offsets export` and `import`"
+)
 GROUPS_BYTES: Final = 100_000
 """What the facts of both steps take in a journal together, unless more is known to be free."""
 
@@ -117,6 +122,8 @@ def choose(
             case Leave.ALREADY_THERE:
                 assert current is not None, "what is already there is known"
                 positions[place] = current
+            case Leave.GROUP_IS_ACTIVE:
+                left[place] = HAS_MEMBERS
             case Leave():
                 left[place] = decision.value
             case _:
@@ -273,7 +280,11 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
 
 def _as_answered(moved: Moved, answers: Codes) -> Moved:
     """Return what has become of a group whose commits were answered so."""
-    refused = {place: code.name for place, code in answers.items() if code is not ErrorCode.NONE}
+    refused = {
+        place: HAS_MEMBERS if code in GROUP_HAS_MEMBERS else code.name
+        for place, code in answers.items()
+        if code is not ErrorCode.NONE
+    }
     return Moved(
         positions={place: at for place, at in moved.positions.items() if place not in refused},
         committed={place: at for place, at in moved.committed.items() if place not in refused},

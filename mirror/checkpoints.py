@@ -36,7 +36,7 @@ from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
-from wire.net.operations import GroupOffset
+from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,17 +47,6 @@ MAX_METADATA_BYTES: Final = 32_767
 """What a checkpoint has room for."""
 WAITS: Final = "waiting for data"
 SETTLED: Final = "settled"
-
-ACTIVE: Final = frozenset(
-    {
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-        ErrorCode.FENCED_INSTANCE_ID,
-        ErrorCode.STALE_MEMBER_EPOCH,
-    }
-)
-"""What a broker answers to a simple commit for a group that has members."""
 
 
 class GroupStatus(NamedTuple):
@@ -346,7 +335,7 @@ class GroupSync:
             self._agenda.later(group, (place,), now, 0)
         else:
             self._agenda.later(group, (place,), now, ACTIVE_LOOK_MS)
-        return Leave.GROUP_IS_ACTIVE.value if code in ACTIVE else f"refused: {code.name}"
+        return Leave.GROUP_IS_ACTIVE.value if code in GROUP_HAS_MEMBERS else f"refused: {code.name}"
 
     def _note_checkpoint(
         self, group: str, place: TopicPartition, position: Position, metadata: str

@@ -18,6 +18,12 @@ from tests.failover.between import effects_between
 from tests.failover.test_stopped_controller import begun
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.record_batch import Record, build_batch
 
@@ -79,6 +85,39 @@ async def test_many_groups_are_asked_for_together_and_who_was_not_told_of_again(
         assert (outcome.facts["committed"], outcome.facts["left"]) == (MANY, {})
         assert asked.total() < MANY / 10
         assert asked["g7"] == 1
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH], ids=lambda code: code.name
+)
+async def test_a_group_of_which_only_the_commit_tells_that_it_has_members_is_named(
+    tmp_path: Path, code: ErrorCode
+) -> None:
+    """Asked to describe one of KIP-848, brokers say that it is dead."""
+    async with stage(tmp_path) as (source, target, effects):
+
+        async def refuse(_: RequestHeader, request: OffsetCommitRequest) -> OffsetCommitResponse:
+            answers = (
+                OffsetCommitResponseTopic(
+                    name=one.name,
+                    partitions=tuple(
+                        OffsetCommitResponsePartition(
+                            partition_index=partition.partition_index, error_code=code
+                        )
+                        for partition in one.partitions
+                    ),
+                )
+                for one in request.topics
+            )
+            return OffsetCommitResponse(topics=tuple(answers))
+
+        target.brokers[0].scripts[OffsetCommitRequest.API_KEY] = refuse
+        source.offsets["g"] = {ORDERS: 7}
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        assert outcome.facts["left"] == {
+            "g": "orders-0: the group has members on the target: stop them there, then have its"
+            " positions committed by `mirror offsets export` and `import` (1 partitions)"
+        }
 
 
 def keep_open(source: FakeCluster, open_answers: int) -> list[bool]:

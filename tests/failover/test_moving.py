@@ -1,7 +1,7 @@
 """The pure parts of draining and of moving groups."""
 
 from failover.drain import SourceLogs, missing
-from failover.groups import BothMaps, Moved, choose
+from failover.groups import HAS_MEMBERS, BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
 from wire.net.operations import GroupOffset
 
@@ -48,4 +48,4 @@ def test_a_position_that_is_there_already_is_not_committed_again() -> None:
 
 def test_a_group_with_members_on_the_target_is_left_alone() -> None:
     moved = choose(MAPS, {P0: position(12)}, {}, is_idle=False)
-    assert moved == Moved(left={P0: "the group has members on the target"})
+    assert moved == Moved(left={P0: HAS_MEMBERS})

@@ -20,9 +20,11 @@ from wire.net.partition_operations import (
     log_ends,
     read_partition,
 )
+from wire.net.retries import GROUP_HAS_MEMBERS
 
 __all__ = [
     "EARLIEST",
+    "GROUP_HAS_MEMBERS",
     "LATEST",
     "READ_COMMITTED",
     "GroupDescription",

@@ -33,6 +33,17 @@ COORDINATOR_MOVED: Final = frozenset(
 )
 """Answers after which a group's coordinator is looked up again."""
 
+GROUP_HAS_MEMBERS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+"""Answers to a commit from outside a group that has members. Those of KIP-848 show only so."""
+
 _BY_NUMBER: Final = {code.value: code for code in ErrorCode}
 """Asked for every partition of every answer: a fifth of what a look-up by the class takes."""
 
