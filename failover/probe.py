@@ -45,20 +45,16 @@ async def _probe_broker(
     cluster: Cluster, leader: int, places: Sequence[Place]
 ) -> dict[Place, ErrorCode]:
     batch = unappendable_batch()
-    topics = sorted({topic for topic, _ in places})
+    topics: dict[str, list[PartitionProduceData]] = {}
+    for topic, partition in places:
+        data = PartitionProduceData(index=partition, records=batch)
+        topics.setdefault(topic, []).append(data)
     request = ProduceRequest(
         acks=1,
         timeout_ms=PROBE_TIMEOUT_MS,
         topic_data=tuple(
-            TopicProduceData(
-                name=topic,
-                partition_data=tuple(
-                    PartitionProduceData(index=partition, records=batch)
-                    for name, partition in places
-                    if name == topic
-                ),
-            )
-            for topic in topics
+            TopicProduceData(name=topic, partition_data=tuple(asked))
+            for topic, asked in topics.items()
         ),
     )
     try:

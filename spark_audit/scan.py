@@ -15,7 +15,7 @@ from spark_audit.committed import AbortedTransaction, CommittedLog, HoleReason
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ScanRow, failure_row
 from spark_audit.sinks import RangeSink, RecordSink, Sink
-from wire.errors import ErrorCode
+from wire.errors import ErrorCode, describe
 from wire.hot.fetch import version_for
 from wire.messages.fetch import (
     FetchPartition,
@@ -26,7 +26,6 @@ from wire.messages.fetch import (
 )
 from wire.net import Cluster, ConnectionClosed, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
-from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.record_batch import Buffer, CorruptBatch
 
@@ -132,13 +131,13 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
                 found: Sequence[FetchPartitionData] = [
                     data for topic in answer.responses for data in topic.partitions
                 ]
-                code = code_of(found[0].error_code if found else answer.error_code)
-                if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                code = found[0].error_code if found else answer.error_code
+                if code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     return None
-                if code is ErrorCode.NONE and found and found[0].records:
+                if code == ErrorCode.NONE and found and found[0].records:
                     return found[0]
-                if code is not ErrorCode.NONE:
-                    problem = code.name
+                if code != ErrorCode.NONE:
+                    problem = describe(code)
                     cluster.forget(task.place.topic)
             await trio.sleep(_RETRY_S)
     raise _LogUnreadable(problem)

@@ -99,6 +99,17 @@ async def test_a_topic_made_while_the_fence_is_tried_is_closed_and_moves(tmp_pat
         assert _places(journal) == (("o-new", 0), ("orders", 0))
 
 
+async def test_an_answer_with_a_code_of_a_later_kafka_is_no_fence_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold: Any = wait_briefly
+    monkeypatch.setattr("failover.effects.wait_holds", hold)
+    monkeypatch.setattr(FencedCluster, "_code", lambda *_: 9_999)
+    async with stage(tmp_path) as there:
+        with pytest.raises(StepFailed, match="orders-0 answers a foreign write with UNKNOWN_"):
+            await there.run(begun(), StepName.FENCE)
+
+
 @pytest.mark.parametrize("records", [0, 3])
 async def test_a_topic_made_behind_the_drain_is_closed_and_may_hold_nothing(
     tmp_path: Path, records: int
