@@ -18,13 +18,14 @@ from prometheus_client.registry import Collector
 
 from failover.guard import close_breach, find_wrong
 from failover.journal import JournalUnreadable
+from failover.journals import JournalReader
 from failover.status import Status, read_status
 from failover.steps import PromotionState
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
-from runtime.witness import WitnessGarbled
+from runtime.witness import WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 
 _LOG = logging.getLogger(__name__)
@@ -138,8 +139,9 @@ async def _follow(configuration: Configuration, collector: StatusCollector) -> N
             async with open_zookeeper(
                 coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
             ) as zookeeper:
+                reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))
                 while True:
-                    collector.status = await read_status(configuration, zookeeper)
+                    collector.status = await read_status(configuration, zookeeper, reader)
                     witness.clear()
                     if read_in is None:
                         read_in = collector.status.active.epoch

@@ -1,7 +1,8 @@
 """The journal of one promotion: a JSON document in the witness, written before and after each step.
 
 It lies at `<coordination.path>/failover/journal/<epoch, ten digits>` and is plain JSON (UTF-8), so
-that the audit, an operator and another version of this program can read it:
+that the audit, an operator and another version of this program can read it. Those that nobody needs
+any more are deleted (`failover.journals`).
 
     {
       "epoch": 3,                    the epoch the promotion establishes; grows with every attempt

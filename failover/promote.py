@@ -9,6 +9,7 @@ from failover.effects import PromotionEffects
 from failover.execute import Executor
 from failover.flow import FlowControl
 from failover.journal import Journal, taken_on, turn_back
+from failover.journals import find_unfinished, forget_superfluous, read_journals
 from failover.lease import Lease, hold_lease
 from failover.map_follower import MapFollower
 from failover.plan import (
@@ -23,7 +24,7 @@ from failover.plan import (
 from failover.report import step_line
 from failover.snapshot import flow_between, open_ends, take_snapshot
 from failover.steps import PromotionState, is_switched
-from failover.store import WitnessStore, find_unfinished, read_journals
+from failover.store import WitnessStore
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessPaths
@@ -101,7 +102,9 @@ class Controller:
                 clock_ms=now_ms,
                 report=lambda report: self.show(step_line(report)),
             )
-            return await executor.carry_out(journal)
+            ended = await executor.carry_out(journal)
+        await forget_superfluous(self.zookeeper, self.paths, self.lease)
+        return ended
 
     @asynccontextmanager
     async def _effects(

@@ -9,12 +9,12 @@ import trio
 
 from failover.fence import why_unfenceable
 from failover.flow import FlowControl
+from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, first_of
 from failover.plan import SiteView, Snapshot
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site, brief
-from failover.store import find_unfinished, read_journals
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import ZooKeeper

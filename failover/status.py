@@ -10,10 +10,10 @@ import trio
 from failover.fence import read_fence
 from failover.flow import FlowControl
 from failover.journal import Journal, encode_journal
+from failover.journals import JournalReader, find_unfinished
 from failover.site import brief
 from failover.snapshot import flow_between, open_site
 from failover.steps import PromotionState
-from failover.store import find_unfinished, read_journals
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import ZooKeeper
@@ -79,11 +79,16 @@ class Status:
     switched: Journal | None = None
 
 
-async def read_status(configuration: Configuration, zookeeper: ZooKeeper) -> Status:
-    """Look at the witness and ask both sites; raises what reading the witness raises."""
+async def read_status(
+    configuration: Configuration, zookeeper: ZooKeeper, reader: JournalReader | None = None
+) -> Status:
+    """Look at the witness and ask both sites; raises what reading the witness raises.
+
+    Who does so again and again gives the same reader each time.
+    """
     paths = WitnessPaths(root=configuration.coordination.path)
     active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)
-    journals = await read_journals(zookeeper, paths)
+    journals = await (reader or JournalReader(zookeeper, paths)).read(active.epoch)
     flows: list[FlowStatus] = []
     for flow in configuration.flows:
         control = FlowControl(zookeeper, paths, flow)

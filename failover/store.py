@@ -1,4 +1,4 @@
-"""Journals and the active site in the witness, written only by whoever wrote last.
+"""A promotion's journal and the active site in the witness, written only by whoever wrote last.
 
 Every write names the version of the journal it follows, so a controller that was superseded while
 it slept fails at its next write. What belongs together (the switch and its record) is written in
@@ -8,9 +8,8 @@ one transaction.
 from dataclasses import replace
 
 from failover.execute import StepFailed
-from failover.journal import Journal, JournalUnreadable, decode_journal, encode_journal
+from failover.journal import Journal, decode_journal, encode_journal
 from failover.lease import Lease
-from failover.steps import PromotionState
 from runtime.witness import ActiveSite, WitnessPaths
 from runtime.zookeeper import (
     BadVersion,
@@ -25,27 +24,6 @@ from runtime.zookeeper import (
 
 class Superseded(Exception):
     """Another controller has written this journal since; this one must stop."""
-
-
-async def read_journals(zookeeper: ZooKeeper, paths: WitnessPaths) -> list[Journal]:
-    """Return all journals, oldest first; raises JournalUnreadable naming the node."""
-    journals: list[Journal] = []
-    for name in await zookeeper.children(paths.journals) or ():
-        path = f"{paths.journals}/{name}"
-        node = await zookeeper.get(path)
-        if node is None:
-            continue
-        try:
-            journals.append(decode_journal(node.data))
-        except JournalUnreadable as error:
-            raise JournalUnreadable(f"witness {path}: {error}") from error
-    return journals
-
-
-def find_unfinished(journals: list[Journal]) -> Journal | None:
-    """Return the promotion that was begun last and not ended, if any."""
-    running = [journal for journal in journals if journal.state is PromotionState.RUNNING]
-    return running[-1] if running else None
 
 
 class WitnessStore:

@@ -13,9 +13,10 @@ import trio
 from failover.execute import StepFailed
 from failover.flow import FlowControl
 from failover.journal import Journal, JournalUnreadable, begin_step, encode_journal
+from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.steps import PromotionKind, PromotionState, StepName
-from failover.store import Superseded, WitnessStore, find_unfinished, read_journals
+from failover.store import Superseded, WitnessStore
 from runtime.config import FlowConfig, PatternSet
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import Check, ZooKeeper, open_zookeeper

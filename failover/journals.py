@@ -1,0 +1,115 @@
+"""All promotions' journals: read again only where they may have changed, and kept while needed.
+
+A journal that has ended never changes. Kept are the newest ones, those that are unfinished, and of
+the promotions from one site to another that are done the first and the last: by these an audit
+knows where a mirrored part ended, and that its site was active again later.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from failover.journal import Journal, JournalUnreadable, decode_journal
+from failover.lease import Lease, LeaseLost
+from failover.steps import PromotionState
+from runtime.witness import WitnessPaths
+from runtime.zookeeper import NoNode, ZooKeeper, ZooKeeperFault
+
+_LOG = logging.getLogger(__name__)
+
+KEPT: Final = 20
+"""Newest ones, however they ended. One of 4,000 partitions takes up to a megabyte."""
+
+PATIENCE_S: Final = 5.0
+"""So long whoever has promoted waits for the deletion of what is not needed, at most."""
+
+
+class JournalReader:
+    """Reads journals again and again, each one that has ended once."""
+
+    def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths) -> None:
+        """Read nothing yet."""
+        self._zookeeper = zookeeper
+        self._paths = paths
+        self._ended: dict[str, Journal | None] = {}
+        """None for those that nobody asks for any more."""
+
+    async def read(self, active_epoch: int = 0) -> list[Journal]:
+        """Return the unfinished journals, the last that has ended, and this epoch's, oldest first.
+
+        At the first time all of them. Raises JournalUnreadable naming the node.
+        """
+        names = await self._zookeeper.children(self._paths.journals) or []
+        self._ended = {name: self._ended[name] for name in names if name in self._ended}
+        found: dict[str, Journal] = {}
+        for name in names:
+            if name not in self._ended:
+                journal = await self._read(name)
+                if journal is not None:
+                    found[name] = journal
+        ended = {
+            name: one for name, one in found.items() if one.state is not PromotionState.RUNNING
+        }
+        self._ended |= ended
+        asked_for = {max(self._ended, default=""), f"{active_epoch:010d}"}
+        for name in self._ended:
+            if name in asked_for and name not in found:
+                journal = self._ended[name] or await self._read(name)
+                found |= {} if journal is None else {name: journal}
+            self._ended[name] = found.get(name) if name in asked_for else None
+        return [found[name] for name in sorted(found)]
+
+    async def _read(self, name: str) -> Journal | None:
+        path = f"{self._paths.journals}/{name}"
+        node = await self._zookeeper.get(path)
+        if node is None:
+            return None
+        try:
+            return decode_journal(node.data)
+        except JournalUnreadable as error:
+            raise JournalUnreadable(f"witness {path}: {error}") from error
+
+
+async def read_journals(zookeeper: ZooKeeper, paths: WitnessPaths) -> list[Journal]:
+    """Return all journals, oldest first; raises JournalUnreadable naming the node."""
+    return await JournalReader(zookeeper, paths).read()
+
+
+def find_unfinished(journals: Sequence[Journal]) -> Journal | None:
+    """Return the promotion that was begun last and not ended, if any."""
+    running = [journal for journal in journals if journal.state is PromotionState.RUNNING]
+    return running[-1] if running else None
+
+
+def superfluous(journals: Sequence[Journal]) -> list[Journal]:
+    """Return the journals that nobody needs any more, of all, oldest first."""
+    kept = {journal.epoch for journal in journals[-KEPT:]}
+    first: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    for journal in journals:
+        if journal.state is PromotionState.RUNNING:
+            kept.add(journal.epoch)
+        elif journal.state is PromotionState.DONE:
+            first.setdefault((journal.source, journal.site), journal.epoch)
+            last[journal.source, journal.site] = journal.epoch
+    kept |= {*first.values(), *last.values()}
+    return [journal for journal in journals if journal.epoch not in kept]
+
+
+async def forget_superfluous(zookeeper: ZooKeeper, paths: WitnessPaths, lease: Lease) -> None:
+    """Delete the journals that nobody needs any more; what is in the way is for the next time."""
+
+    async def forget() -> None:
+        for journal in superfluous(await read_journals(zookeeper, paths)):
+            try:
+                await zookeeper.delete(paths.journal(journal.epoch))
+            except NoNode:
+                continue  # an attempt whose answer was lost
+
+    try:
+        with trio.move_on_after(PATIENCE_S):
+            await lease.act(forget)
+    except (JournalUnreadable, LeaseLost, ZooKeeperFault) as fault:
+        _LOG.warning("journals of earlier promotions are kept for now: %s", fault)
