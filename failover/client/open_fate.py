@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
 from failover.client.ledger import Acknowledged, Content, Pending, find_in_order
 from failover.client.site_reader import SiteReader
@@ -34,7 +35,7 @@ def find_arrived(
         last = acknowledged.get(place)
         start = None if last is None else translate_clamped(offset_map, last.offset + 1)
         stretch = (None if start is None else start.target_offset, end)
-        arrived += _find(reader, place, pendings, stretch, is_stamped=_is_stamped(last))
+        arrived += _find(reader, place, pendings, stretch, last)
     return arrived
 
 
@@ -51,17 +52,18 @@ def find_there(
     for place, pendings in sent.items():
         last = acknowledged.get(place)
         stretch = (None if last is None else last.offset + 1, reader.end(place))
-        there += _find(reader, place, pendings, stretch, is_stamped=_is_stamped(last))
+        there += _find(reader, place, pendings, stretch, last)
     return there
 
 
-def _is_stamped(last: Acknowledged | None) -> bool:
-    """Tell whether the partition's times are the broker's; not known before it has acknowledged.
+def _is_stamped(last: Acknowledged | None, first: Message) -> bool:
+    """Tell whether the partition's times are a broker's, where it was sent to or where it lies.
 
-    To leave the time out all the same would be no remedy: without a place to begin behind, an equal
-    record of long ago would be taken for ours, and ours be lost.
+    Not before it has acknowledged: without a place to begin behind, an equal record of long ago
+    would be taken for ours, and ours be lost.
     """
-    return last is not None and last.is_stamped
+    is_stamped_here = first.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME
+    return last is not None and (last.is_stamped or is_stamped_here)
 
 
 def _find(
@@ -69,8 +71,7 @@ def _find(
     place: Place,
     pendings: Sequence[Pending],
     stretch: tuple[int | None, int],
-    *,
-    is_stamped: bool,
+    last: Acknowledged | None,
 ) -> list[tuple[Pending, Message]]:
     """Return the records that lie in a stretch of a log, from its start to its end.
 
@@ -80,9 +81,14 @@ def _find(
     start, end = stretch
     if start is None:
         start = reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
+    messages = reader.read(place, start, end)
+    first = next(messages, None)
+    if first is None:
+        return []
+    is_stamped = _is_stamped(last, first)
     tail = (
         (message, _comparable(_content(message), is_stamped=is_stamped))
-        for message in reader.read(place, start, end)
+        for message in chain((first,), messages)
     )
     sent = [_comparable(pending.content, is_stamped=is_stamped) for pending in pendings]
     return list(zip(pendings, find_in_order(sent, tail), strict=False))

@@ -15,8 +15,8 @@ delivered; the others are sent again, in their order, byte for byte the same, be
 nothing is lost or doubled by a planned promotion; when the old site was lost, the only records that
 can be missing are those that it alone had acknowledged.
 
-Where brokers give records their own time (`message.timestamp.type=LogAppendTime`), they are looked
-up without it. That it is so shows in a partition's first acknowledgement: if the site is lost
+Where brokers of either site give records their own time (`message.timestamp.type=LogAppendTime`),
+they are looked up without it, behind a partition's first acknowledgement: if the site is lost
 before, what it had passed on of that partition is sent again.
 
 A record never expires by itself (`message.timeout.ms` is 0): it waits for a site that takes it.

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
 from failover.client.ledger import Acknowledged, Content, Pending
 from failover.client.open_fate import find_arrived, find_there
@@ -17,9 +17,10 @@ PLACE = ("t", 0)
 class Log:
     """A site whose partition holds records with these values, each stamped `late_ms` too late."""
 
-    def __init__(self, values: str, late_ms: int) -> None:
+    def __init__(self, values: str, late_ms: int, kind: int) -> None:
         self._values = values
         self._late_ms = late_ms
+        self._kind = kind
 
     def offset_maps(
         self, _: str, __: Collection[tuple[str, int]]
@@ -40,14 +41,21 @@ class Log:
                 "offset": offset,
                 "value": self._values[offset].encode(),
                 "headers": [],
-                "timestamp": (TIMESTAMP_CREATE_TIME, 1_000 + self._late_ms),
+                "timestamp": (self._kind, 1_000 + self._late_ms),
             }
             yield Message(**fields)
 
 
-def found(values: str, sent: str, last: Acknowledged | None, *, late_ms: int) -> list[list[int]]:
+def found(
+    values: str,
+    sent: str,
+    last: Acknowledged | None,
+    *,
+    late_ms: int,
+    kind: int = TIMESTAMP_CREATE_TIME,
+) -> list[list[int]]:
     """Return the offsets at which the sent records are, on another site and on the same one."""
-    reader = cast("SiteReader", Log(values, late_ms))
+    reader = cast("SiteReader", Log(values, late_ms, kind))
     pendings = {
         PLACE: [
             Pending(
@@ -75,6 +83,12 @@ def found(values: str, sent: str, last: Acknowledged | None, *, late_ms: int) ->
 def test_what_brokers_stamped_with_their_own_time_is_found_without_it(late_ms: int) -> None:
     last = Acknowledged(offset=1, is_stamped=True)
     assert found("ababxc", "abcd", last, late_ms=late_ms) == [[2, 3, 5]] * 2
+
+
+def test_what_the_new_sites_brokers_alone_have_stamped_is_found_without_its_time() -> None:
+    last, theirs = Acknowledged(offset=1, is_stamped=False), TIMESTAMP_LOG_APPEND_TIME
+    assert found("ababxc", "abcd", last, late_ms=7, kind=theirs) == [[2, 3, 5]] * 2
+    assert found("abab", "ab", None, late_ms=7, kind=theirs) == [[]] * 2
 
 
 def test_where_the_time_is_ours_a_record_of_another_time_is_another_record() -> None:
