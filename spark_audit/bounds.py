@@ -1,7 +1,7 @@
 """What one audit of a flow looks at: the bounds of each partition on both sides. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -81,6 +81,22 @@ class Snapshot:
     partitions: tuple[PartitionBounds, ...]
     only_on_target: tuple[str, ...]
     """Topics that the flow's patterns name and only the target has: not audited."""
+
+    def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
+        """Return the same of logs of which more was gone when they were read."""
+
+        def moved(one: PartitionBounds, side: Side) -> LogBounds:
+            log = one.source if side is Side.SOURCE else one.target
+            start = max(log.start, starts.get((side, one.topic, one.partition), 0))
+            return replace(log, start=min(start, log.stop))
+
+        return replace(
+            self,
+            partitions=tuple(
+                replace(one, source=moved(one, Side.SOURCE), target=moved(one, Side.TARGET))
+                for one in self.partitions
+            ),
+        )
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the rows of `compare.BOUNDS`."""

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from spark_audit.bounds import Snapshot
+from spark_audit.committed import HoleReason
 from spark_audit.compare import (
     BOUNDS,
     PARTITION,
@@ -35,7 +36,7 @@ from spark_audit.frames import local_frame
 from spark_audit.outcomes import Kind
 from spark_audit.reading import scanned
 from spark_audit.scan_plan import Planner, ScanTask
-from spark_audit.scan_rows import RowKind
+from spark_audit.scan_rows import RowKind, Side
 from spark_audit.seals import CannotTell, TopicPartition
 from spark_audit.summary import findings, partition_summary
 from spark_audit.superseded import mark_superseded, mirrored_ends, questioned, stretches
@@ -67,14 +68,14 @@ def audit_flow(
     Raises CannotTell for a log that cannot be read to its end, from here or when the result is
     computed.
     """
-    run = _Run(spark=spark, scan=scan, kept=[])
+    run = _Run(spark=spark, scan=scan, kept=[], starts={})
     bounds = local_frame(spark, snapshot.rows(), BOUNDS)
     ranges = run.read(planner.ranges())
     marked = mark_waiting(differing_windows(ranges), bounds).collect()
     waiting, differing = run.sort_out(planner, bounds, ranges, marked)
     judged = judge_holes(holes_of(ranges), bounds)
     if differing:
-        judged = judged.unionByName(run.judge_windows(planner, bounds, differing))
+        judged = judged.unionByName(run.judge_windows(planner, snapshot, differing))
     in_flight = judged.where(f.col("kind") == Kind.IN_FLIGHT.value)
     behind = in_flight.select(*PARTITION).unionByName(waiting.select(*PARTITION)).distinct()
     judged = run.keep(judged.unionByName(judge_cut_logs(bounds, behind)))
@@ -99,6 +100,8 @@ class _Run:
     spark: SparkSession
     scan: Scan
     kept: list[DataFrame]
+    starts: dict[tuple[Side, str, int], int]
+    """Where logs began that had lost more by the time they were read."""
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Compute a frame once, for all steps that use it."""
@@ -108,9 +111,22 @@ class _Run:
     def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
         """Scan now, and raise CannotTell with the first reason why some log cannot be read."""
         rows = self.keep(self.scan(self.spark, tasks))
-        failures = rows.where(f.col("kind") == RowKind.FAILURE.value).select("detail").collect()
+        has_failed = f.col("kind") == RowKind.FAILURE.value
+        is_gone = (f.col("kind") == RowKind.HOLE.value) & (
+            f.col("reason") == HoleReason.RETENTION.name
+        )
+        told = rows.where(has_failed | is_gone).select(
+            "kind", "side", *PARTITION, "stop_offset", "detail"
+        )
+        failures: list[str] = []
+        for row in told.collect():
+            if row.kind == RowKind.FAILURE.value:
+                failures.append(row.detail)
+            else:
+                log = (Side(row.side), row.topic, row.partition)
+                self.starts[log] = max(self.starts.get(log, 0), row.stop_offset)
         if failures:
-            raise CannotTell(min(failure.detail for failure in failures))
+            raise CannotTell(min(failures))
         return rows
 
     def sort_out(
@@ -152,11 +168,12 @@ class _Run:
         return {_place(row) for row in found} - disturbed
 
     def judge_windows(
-        self, planner: Planner, bounds: DataFrame, differing: Sequence[Row]
+        self, planner: Planner, snapshot: Snapshot, differing: Sequence[Row]
     ) -> DataFrame:
         """Read the records of the windows, and what else explains them, and judge them."""
         windows = local_frame(self.spark, (tuple(row)[:-1] for row in differing), WINDOWS)
         records = self.read(planner.records(_named(row) for row in differing))
+        bounds = local_frame(self.spark, snapshot.begun_at(self.starts).rows(), BOUNDS)
         found = self._originals(planner, strangers(records))
         outcomes = self.keep(align_records(records, windows, found, bounds))
         tails = {row.topic for row in differing if row.is_last and row.source_records}

@@ -6,12 +6,13 @@ outcome carries its bracket: the offsets of the nearest neighbours that are wher
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
 from spark_audit.alignment import Pair, common_subsequence, taken_late
+from spark_audit.cut_logs import pairs_if_only_cut
 
 
 class Kind(Enum):
@@ -126,10 +127,19 @@ def outcomes(
        neighbours its cleaner may have taken the first, and the second is with the target's cleaner
        or not mirrored yet. Nor those of the target that are older than all of the source where its
        log's beginning is gone.
+       Where the beginning of a log is gone and that, with what is not mirrored yet, is all that
+       differs in a window, it is left out of all this.
     5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
     """
-    gaps = [gap for window in windows for gap in _gaps(window)]
+    gaps: list[_Gap] = []
+    cut: list[Outcome] = []
+    for window in windows:
+        pairs = _only_cut(window) if window.is_cut else None
+        if pairs is None:
+            gaps += _gaps(window, _pairs(window))
+        else:
+            cut += _settled(_gaps(window, pairs))
     known = {**originals, **_first_entries(windows)}
     found = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
     for gap in gaps:
@@ -148,12 +158,30 @@ def outcomes(
             found.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
         for entry in gap.target:
             found.append(Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket))
-    return found
+    return cut + found
 
 
-def _gaps(window: WindowRecords) -> Iterator[_Gap]:
+def _only_cut(window: WindowRecords) -> list[Pair] | None:
+    return pairs_if_only_cut(
+        [entry.digest for entry in window.source],
+        [entry.digest for entry in window.target],
+        is_last=window.is_last,
+        gone=window.source_begin,
+    )
+
+
+def _settled(gaps: Iterable[_Gap]) -> Iterator[Outcome]:
+    """Yield what is to be said of gaps before and behind records that are all in their place."""
+    for gap in gaps:
+        kind = Kind.IN_FLIGHT if gap.is_last else Kind.LOST
+        for entry in gap.source:
+            yield Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket)
+        for entry in gap.target:
+            yield Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
+
+
+def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[_Gap]:
     source, target = window.source, window.target
-    pairs = _pairs(window)
     source_index = target_index = 0
     source_after, target_after = window.bracket.source_after, window.bracket.target_after
     for pair in pairs:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from spark_audit.alignment import common_subsequence
+from spark_audit.alignment import Pair, common_subsequence
 from spark_audit.digests import DigestRange
 
 LOG_START: Final = 0
@@ -33,10 +33,13 @@ def windows_between(source: Sequence[DigestRange], target: Sequence[DigestRange]
 
     Equal ranges are kept in order such that as many records as can be are outside the windows.
     """
-    pairs = common_subsequence(
-        [found.digest for found in source],
-        [found.digest for found in target],
-        [found.records for found in source],
+    pairs = _firm(
+        common_subsequence(
+            [found.digest for found in source],
+            [found.digest for found in target],
+            [found.records for found in source],
+        ),
+        Pair(len(source), len(target)),
     )
     windows: list[Window] = []
     source_index = target_index = 0
@@ -61,6 +64,26 @@ def windows_between(source: Sequence[DigestRange], target: Sequence[DigestRange]
             source_start = source[pair.source].stop_offset
             target_start = target[pair.target].stop_offset
     return windows
+
+
+def _firm(pairs: list[Pair], end: Pair) -> list[Pair]:
+    """Return the pairs without a first or a last one that may be equal by chance.
+
+    Where a log begins and ends it cuts a range short, to one record maybe, and a copy of that may
+    be the other log's first or last range. Such a pair counts only beside another one.
+
+        source  |=====|-b-c-|=b=|      two records wait at the end, and nothing is lost before it:
+        target  |=====|=b=|            this b is the first of the source's
+    """
+    if pairs and not _is_beside(pairs[-2] if pairs[1:] else Pair(-1, -1), pairs[-1]):
+        pairs = pairs[:-1]
+    if pairs and not _is_beside(pairs[0], pairs[1] if pairs[1:] else end):
+        pairs = pairs[1:]
+    return pairs
+
+
+def _is_beside(one: Pair, following: Pair) -> bool:
+    return following == Pair(one.source + 1, one.target + 1)
 
 
 def _records(ranges: Sequence[DigestRange]) -> int:

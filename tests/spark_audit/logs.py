@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
+from spark_audit.committed import HoleReason
 from spark_audit.scan import begin
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ARROW_SCAN, SCAN, ScanRow, Side, arrow_batches, failure_row
@@ -144,6 +145,8 @@ def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     reading, sink = begin(task)
     if task.to_end:
         reading.extend(log.stop)
+    for hole in reading.skip_to(log.start, HoleReason.RETENTION):
+        sink.take(hole)
     while not reading.is_done:
         fetched = log.fetch(reading.position)
         if not fetched:

@@ -240,3 +240,54 @@ def test_planted_faults_are_found_exactly(faults: list[Kind]) -> None:
         add(target, f"after {number}")
     window = WindowRecords(bracket=EVERYTHING, is_last=True, source=source, target=target)
     assert _short(outcomes([window], {})) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "gone", "differing"),
+    [
+        ("abc", "aabaab", 4, {(Kind.IN_FLIGHT, 2)}),
+        ("aaaaab", "aaaaaaaa", 5, {(Kind.IN_FLIGHT, 5)}),
+        ("abaabaab", "ab", 0, {(Kind.IN_FLIGHT, place) for place in range(2, 8)}),
+        ("xabaabaab", "ab", 0, {(Kind.LOST, 0), *((Kind.IN_FLIGHT, n) for n in range(3, 9))}),
+    ],
+)
+def test_equal_records_across_the_beginning_of_a_cut_log_are_where_nothing_is_lost(
+    source: str, target: str, gone: int, differing: set[tuple[Kind, int]]
+) -> None:
+    """What the target alone has, retention took from the source's beginning."""
+    found = outcomes([_window(source, target, is_cut=True, source_begin=gone)], {})
+    of_source = {(one.kind, one.source.offset) for one in found if one.source is not None}
+    assert of_source == differing
+    of_target = [one for one in found if one.source is None]
+    assert {one.kind for one in of_target} <= {Kind.PHANTOM}
+    assert all(one.bracket.source_after == -1 for one in of_target)
+
+
+@given(
+    st.text("ab", min_size=1, max_size=14),
+    st.integers(0, 14),
+    st.integers(0, 14),
+    st.integers(0, 4),
+)
+def test_a_mirror_that_is_behind_logs_with_retention_has_lost_nothing(
+    history: str, source_begin: int, target_begin: int, behind: int
+) -> None:
+    mirrored = max(1, len(history) - behind)
+    source_begin, target_begin = min(source_begin, mirrored - 1), min(target_begin, mirrored - 1)
+    window = _window(
+        history[source_begin:],
+        history[target_begin:mirrored],
+        is_cut=source_begin + target_begin > 0,
+        source_begin=source_begin,
+    )
+    found = outcomes([window], {})
+    explained = {Kind.IN_FLIGHT, Kind.PHANTOM if source_begin else Kind.LOST, Kind.LOST}
+    assert {one.kind for one in found} <= explained
+    taken = {Kind.PHANTOM: source_begin, Kind.LOST: target_begin}
+    for kind, most in taken.items():
+        of_kind = [one for one in found if one.kind is kind]
+        assert len(of_kind) <= most
+        after = {one.bracket.source_after for one in of_kind} | {
+            one.bracket.target_after for one in of_kind
+        }
+        assert after <= {-1}

@@ -24,12 +24,12 @@ def test_equal_logs_have_no_window() -> None:
 
 
 def test_a_window_lies_between_the_equal_ranges_around_it() -> None:
-    assert windows_between(_ranges("abc"), _ranges("axc", 500)) == [
+    assert windows_between(_ranges("abcde"), _ranges("abxde", 500)) == [
         Window(
-            source_start=10,
-            source_stop=20,
-            target_start=510,
-            target_stop=520,
+            source_start=20,
+            source_stop=30,
+            target_start=520,
+            target_stop=530,
             source_records=10,
             target_records=10,
             is_last=False,
@@ -53,8 +53,21 @@ def test_a_log_that_is_empty_on_one_side_is_one_window() -> None:
 def test_the_larger_of_two_that_changed_places_is_kept() -> None:
     small = [DigestRange(0, 1, 1, b"small")]
     large = [DigestRange(1, 1_001, 1_000, b"large")]
-    windows = windows_between([*small, *large], [*large, *small])
+    first, last = _ranges("ab"), _ranges("cd", 2_000)
+    windows = windows_between([*first, *small, *large, *last], [*first, *large, *small, *last])
     assert sum(window.source_records + window.target_records for window in windows) == 2
+
+
+def test_a_last_range_that_is_another_one_again_by_chance_tells_of_no_loss() -> None:
+    """Logs' ends cut ranges short: of one record, a copy may be at the end of the other log."""
+    (window,) = windows_between(_ranges("abcx"), _ranges("abx"))
+    assert window.is_last
+    assert (window.source_start, window.source_records, window.target_records) == (20, 20, 10)
+
+
+def test_a_first_range_that_is_another_one_again_by_chance_does_not_begin_behind_a_loss() -> None:
+    (window,) = windows_between(_ranges("xbcd"), _ranges("xabcd"))
+    assert (window.source_start, window.source_stop, window.target_stop) == (LOG_START, 10, 20)
 
 
 @given(st.text("abcd", max_size=12), st.text("abcd", max_size=12))
