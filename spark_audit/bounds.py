@@ -1,7 +1,7 @@
 """What one audit of a flow looks at: the bounds of each partition on both sides. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -81,6 +81,26 @@ class Snapshot:
     partitions: tuple[PartitionBounds, ...]
     only_on_target: tuple[str, ...]
     """Topics that the flow's patterns name and only the target has: not audited."""
+    untold: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Why the bounds of other partitions are not known."""
+
+    def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
+        """Return the same, but for partitions of which it turned out that they cannot be told.
+
+        Behind a promotion with them all of the topic: applications may have written there again
+        what is missing elsewhere.
+        """
+        topics = {topic: why for (topic, _), why in untold.items() if self.promotion is not None}
+        told: list[PartitionBounds] = []
+        left_out = {**self.untold, **untold}
+        for one in self.partitions:
+            if (one.topic, one.partition) in untold:
+                continue
+            if one.topic in topics:
+                left_out[one.topic, one.partition] = topics[one.topic]
+            else:
+                told.append(one)
+        return replace(self, partitions=tuple(told), untold=left_out)
 
     def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
         """Return the same of logs of which more was gone when they were read."""

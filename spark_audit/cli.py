@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     verdict = run_audit(configuration, options.topics, output)
     if options.json:
         _show([Result(output).verdict_text()])
-    elif verdict.answer is not Answer.UNKNOWN:
+    elif verdict.flows:
         _show([*short_report(verdict), f"result: {output}"])
     return _finish(verdict)
 

@@ -67,11 +67,13 @@ def remembered(
     """Return what to know of next time; `behind` are each flow's partitions with records in flight.
 
     A target that ended further on before is held to that until it has all of the source again.
-    `is_part`: only some topics were looked at, the others stay as they are.
+    `is_part`: only some topics were looked at, the others stay as they are, as does what could not
+    be told.
     """
     flows: dict[str, Mapping[TopicPartition, Earlier]] = dict(memory) if is_part else {}
     for now in snapshots:
-        kept = dict(memory.get(now.flow, {})) if is_part else {}
+        before = memory.get(now.flow, {})
+        kept = {place: one for place, one in before.items() if is_part or place in now.untold}
         for one in now.partitions:
             place = (one.topic, one.partition)
             end = SeenEnd(stop=one.mirrored_stop, at_ms=now.taken_ms)

@@ -3,7 +3,7 @@
 The only place that collects: which windows differ decides what is read next.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -53,6 +53,8 @@ class FlowFrames:
 
     findings: DataFrame
     summary: DataFrame
+    untold: Mapping[TopicPartition, str]
+    """Why other partitions could not be compared."""
 
 
 Scan: TypeAlias = Callable[[SparkSession, Sequence[ScanTask]], DataFrame]
@@ -65,12 +67,13 @@ def audit_flow(
 ) -> Iterator[FlowFrames]:
     """Compare both logs within the snapshot; what is cached is given back at the end.
 
-    Raises CannotTell for a log that cannot be read to its end, from here or when the result is
-    computed.
+    A log that cannot be read to its end is left out, and named. Raises CannotTell if none is left.
     """
-    run = _Run(spark=spark, scan=scan, kept=[], starts={})
-    bounds = local_frame(spark, snapshot.rows(), BOUNDS)
+    run = _Run(spark=spark, scan=scan, kept=[], starts={}, untold={})
     ranges = run.read(planner.ranges())
+    snapshot = run.told(snapshot)
+    bounds = local_frame(spark, snapshot.rows(), BOUNDS)
+    ranges = run.told_of(ranges, bounds)
     marked = mark_waiting(differing_windows(ranges), bounds).collect()
     waiting, differing = run.sort_out(planner, bounds, ranges, marked)
     judged = judge_holes(holes_of(ranges), bounds)
@@ -79,10 +82,15 @@ def audit_flow(
     in_flight = judged.where(f.col("kind") == Kind.IN_FLIGHT.value)
     behind = in_flight.select(*PARTITION).unionByName(waiting.select(*PARTITION)).distinct()
     judged = run.keep(judged.unionByName(judge_cut_logs(bounds, behind)))
+    if run.untold:
+        snapshot = run.told(snapshot)
+        bounds = local_frame(spark, snapshot.rows(), BOUNDS)
+        judged = run.told_of(judged, bounds)
     flow = f.lit(snapshot.flow)
     yield FlowFrames(
         findings=findings(judged).withColumn("flow", flow),
         summary=partition_summary(bounds, ranges, judged, waiting).withColumn("flow", flow),
+        untold=snapshot.untold,
     )
     # Not after a failure: then the session ends, and a signal may have made it unusable.
     for frame in run.kept:
@@ -102,6 +110,21 @@ class _Run:
     kept: list[DataFrame]
     starts: dict[tuple[Side, str, int], int]
     """Where logs began that had lost more by the time they were read."""
+    untold: dict[TopicPartition, str]
+    """Why some logs could not be read to their ends."""
+
+    def told(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot without what could not be read; CannotTell if nothing is left."""
+        told = snapshot.without(self.untold)
+        if not told.partitions:
+            raise CannotTell(min(told.untold.values()))
+        return told
+
+    def told_of(self, frame: DataFrame, bounds: DataFrame) -> DataFrame:
+        """Return the rows of partitions that could be read; `bounds` are theirs."""
+        if not self.untold:
+            return frame
+        return frame.join(f.broadcast(bounds.select(*PARTITION)), on=PARTITION, how="left_semi")
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Compute a frame once, for all steps that use it."""
@@ -109,7 +132,7 @@ class _Run:
         return self.kept[-1]
 
     def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
-        """Scan now, and raise CannotTell with the first reason why some log cannot be read."""
+        """Scan now, and note which logs cannot be read, and which have lost their beginning."""
         rows = self.keep(self.scan(self.spark, tasks))
         has_failed = f.col("kind") == RowKind.FAILURE.value
         is_gone = (f.col("kind") == RowKind.HOLE.value) & (
@@ -118,15 +141,12 @@ class _Run:
         told = rows.where(has_failed | is_gone).select(
             "kind", "side", *PARTITION, "stop_offset", "detail"
         )
-        failures: list[str] = []
         for row in told.collect():
             if row.kind == RowKind.FAILURE.value:
-                failures.append(row.detail)
+                self.untold.setdefault(_place(row), row.detail)
             else:
                 log = (Side(row.side), row.topic, row.partition)
                 self.starts[log] = max(self.starts.get(log, 0), row.stop_offset)
-        if failures:
-            raise CannotTell(min(failures))
         return rows
 
     def sort_out(

@@ -35,6 +35,14 @@ class VerdictCollector(Collector):
             "How long the last audit took",
             value=(verdict.ended_ms - verdict.started_ms) / 1_000,
         )
+        left_out = GaugeMetricFamily(
+            "audit_partitions_not_compared",
+            "Partitions of which the last audit could not tell",
+            labels=["flow"],
+        )
+        for flow in verdict.flows:
+            left_out.add_metric([flow.flow], len(flow.untold))
+        yield left_out
         if verdict.answer is not Answer.UNKNOWN:
             yield from self._counts()
 

@@ -13,12 +13,15 @@ _SHOWN: Final = (*FINDINGS, Kind.IN_FLIGHT, Kind.WRITTEN_AGAIN, Kind.EXPLAINED)
 def short_report(verdict: Verdict) -> Iterator[str]:
     """Yield the lines after a run: the verdict, and the numbers of each partition."""
     seconds = (verdict.ended_ms - verdict.started_ms) / 1_000
-    if verdict.answer is Answer.UNKNOWN:
+    is_unknown = verdict.answer is Answer.UNKNOWN
+    if is_unknown:
         yield f"could not tell: {verdict.problem}"
-        return
+        if not verdict.flows:
+            return
     compared = verdict.records_compared
+    words = "no findings in the rest" if is_unknown else verdict.answer.value
     yield (
-        f"{verdict.answer.value}: {compared['source']:,} source and {compared['target']:,} "
+        f"{words}: {compared['source']:,} source and {compared['target']:,} "
         f"target records compared in {seconds:.1f} s"
     )
     for flow in verdict.flows:
@@ -37,6 +40,8 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
             f"  {row['topic']}-{row['partition']}: {row['source_records']:,} / "
             f"{row['target_records']:,} records, {', '.join(differing) or 'equal'}"
         )
+    for topic, partition, why in flow.untold:
+        yield f"  {topic}-{partition}: not compared: {why}"
     if flow.only_on_target:
         yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
 

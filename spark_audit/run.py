@@ -1,6 +1,6 @@
 """One run: snapshots, Spark, the stored result. Not being able to tell is a verdict too."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import trio
@@ -15,11 +15,11 @@ from spark_audit.flow_audit import audit_flow
 from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
 from spark_audit.scan_plan import Planner
-from spark_audit.seals import CannotTell
+from spark_audit.seals import CannotTell, TopicPartition
 from spark_audit.session import SparkFailed, open_session
 from spark_audit.snapshot import TopicFilter, active_site, take_snapshot
 from spark_audit.store import EARLIER, PROMETHEUS, VERDICT, Result, ResultUnusable, replace_result
-from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode
+from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
 from wire.net.security import PLAINTEXT
 
 
@@ -35,7 +35,7 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
             memory = _memory(output)
             snapshots = _snapshots(configuration, frozenset(topics), memory)
             flows = _audit_flows(configuration, snapshots, result)
-            answer, problem = answer_for(flows), None
+            answer, problem = answer_for(flows), problem_of(flows)
             result.write_text(EARLIER, _next_memory(memory, snapshots, flows, topics))
         except (CannotTell, JavaMissing, SparkFailed) as reason:
             flows, answer, problem = (), Answer.UNKNOWN, str(reason)
@@ -65,11 +65,13 @@ def _audit_flows(
     is_secured = any(cluster.security != PLAINTEXT for cluster in clusters.values())
     file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
+    untold: dict[str, Mapping[TopicPartition, str]] = {}
     with open_session(cores=audit.cores, driver_memory=audit.driver_memory) as spark:
         for snapshot in snapshots:
             with audit_flow(spark, snapshot, Planner(snapshot, bootstrap, file)) as frames:
                 result.append(frames.findings, frames.summary)
-    return _reports(snapshots, result)
+                untold[snapshot.flow] = frames.untold
+    return _reports(snapshots, untold, result)
 
 
 def _memory(output: Path) -> earlier.Memory:
@@ -99,7 +101,9 @@ def _next_memory(
         }
         for flow in flows
     }
-    return earlier.encode(earlier.remembered(memory, snapshots, behind, is_part=bool(topics)))
+    untold = {flow.flow: {(name, index): why for name, index, why in flow.untold} for flow in flows}
+    told = [snapshot.without(untold[snapshot.flow]) for snapshot in snapshots]
+    return earlier.encode(earlier.remembered(memory, told, behind, is_part=bool(topics)))
 
 
 def wanted(flows: Sequence[FlowConfig], only: frozenset[str]) -> Sequence[TopicFilter]:
@@ -122,7 +126,11 @@ async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapsho
     return snapshot
 
 
-def _reports(snapshots: Sequence[Snapshot], result: Result) -> tuple[FlowReport, ...]:
+def _reports(
+    snapshots: Sequence[Snapshot],
+    untold: Mapping[str, Mapping[TopicPartition, str]],
+    result: Result,
+) -> tuple[FlowReport, ...]:
     rows = result.summary()
     return tuple(
         FlowReport(
@@ -131,6 +139,7 @@ def _reports(snapshots: Sequence[Snapshot], result: Result) -> tuple[FlowReport,
             promotion=snapshot.promotion,
             only_on_target=snapshot.only_on_target,
             partitions=tuple(row for row in rows if row["flow"] == snapshot.flow),
+            untold=tuple((*place, why) for place, why in sorted(untold[snapshot.flow].items())),
         )
         for snapshot in snapshots
     )

@@ -11,9 +11,10 @@ One that sealed the flow in between begins it all anew: what was drained after 1
 lost with it. So the journals are read before 1., too.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -66,6 +67,16 @@ class _Site:
         return CannotTell(f"cluster {self.name} ({self.servers}): {what}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one cluster says of the wanted topics."""
+
+    topics: frozenset[str]
+    logs: _Logs
+    untold: Mapping[TopicPartition, str]
+    """Why the bounds of these are not known."""
+
+
 async def take_snapshot(
     configuration: Configuration, wants: TopicFilter, *, now_ms: int
 ) -> Snapshot:
@@ -77,34 +88,39 @@ async def take_snapshot(
     ):
         promotion = await _promotion(configuration, flow)
         while True:
-            target_logs = await _log_bounds(target)
-            source_logs = await _log_bounds(source)
+            target_look = await _look_at(target)
+            source_look = await _look_at(source)
             before, promotion = promotion, await _promotion(configuration, flow)
             if promotion == before:
                 break
-        await _require_absent(target, _topics_of(source_logs) - _topics_of(target_logs))
-        await _require_absent(source, _topics_of(target_logs) - _topics_of(source_logs))
-    _require_all_found(wants, source_logs)
-    return Snapshot(
+        await _require_absent(target, source_look.topics - target_look.topics)
+        await _require_absent(source, target_look.topics - source_look.topics)
+    _require_all_found(wants, source_look.topics)
+    snapshot = Snapshot(
         flow=flow.name,
         source=flow.source,
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=join_bounds(source_logs, target_logs, promotion),
-        only_on_target=tuple(sorted(_topics_of(target_logs) - _topics_of(source_logs))),
+        partitions=join_bounds(source_look.logs, target_look.logs, promotion),
+        only_on_target=tuple(sorted(target_look.topics - source_look.topics)),
+    ).without(
+        {
+            place: why
+            for place, why in sorted({**target_look.untold, **source_look.untold}.items())
+            if place[0] in source_look.topics
+        }
     )
+    if not snapshot.partitions and snapshot.untold:
+        raise CannotTell(min(snapshot.untold.values()))
+    return snapshot
 
 
 async def _promotion(configuration: Configuration, flow: FlowConfig) -> Promotion | None:
     return promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
 
 
-def _topics_of(logs: _Logs) -> set[str]:
-    return {topic for topic, _ in logs}
-
-
-async def _require_absent(site: _Site, topics: set[str]) -> None:
+async def _require_absent(site: _Site, topics: Set[str]) -> None:
     """Raise CannotTell if topics that a site did not list are hidden from us.
 
     Asked for all topics, brokers leave out those that one may not see; asked by name, they say so.
@@ -119,14 +135,14 @@ async def _require_absent(site: _Site, topics: set[str]) -> None:
             raise site.complaint(f"{name}: {describe(code)}")
 
 
-def _require_all_found(wants: TopicFilter, source_logs: _Logs) -> None:
-    missing = wants.only - _topics_of(source_logs)
+def _require_all_found(wants: TopicFilter, on_source: Set[str]) -> None:
+    missing = wants.only - on_source
     if missing:
         raise CannotTell(
             f"flow {wants.flow.name}: no topic {', '.join(sorted(missing))} that is on "
             f"{wants.flow.source} and matches the flow's patterns"
         )
-    if not source_logs:
+    if not on_source:
         # A site that came back empty, or a pattern misspelt: nothing compared is not equal.
         raise CannotTell(
             f"flow {wants.flow.name}: no topic that is on {wants.flow.source} matches the flow's "
@@ -156,24 +172,37 @@ async def _patiently(site: _Site, ask: Callable[[], Awaitable[_T]]) -> _T:
     raise site.complaint(problem)
 
 
-async def _log_bounds(site: _Site) -> _Logs:
+async def _look_at(site: _Site) -> _Look:
     """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
     topics = await _patiently(site, lambda: _topics(site))
-    keys = {(name, number) for name, topic in topics.items() for number in topic.partitions}
-    if not keys:
-        return {}
+    found = {
+        (name, number): one for name in topics for number, one in topics[name].partitions.items()
+    }
+    untold = {place: _no_leader(site, place) for place, one in found.items() if one.leader < 0}
+    if not found:
+        return _Look(topics=frozenset(topics), logs={}, untold={})
     compacted = await _patiently(site, lambda: _compacted_topics(site, sorted(topics)))
-    stops = await _patiently(site, lambda: _offsets(site, keys, _LATEST))
-    starts = await _patiently(site, lambda: _offsets(site, keys, _EARLIEST))
-    return {
+    bounds: list[Mapping[TopicPartition, int]] = []
+    for timestamp in (_LATEST, _EARLIEST):
+        keys = found.keys() - untold.keys()
+        offsets, refused = await _patiently(site, partial(_offsets, site, keys, timestamp))
+        bounds.append(offsets)
+        untold |= refused
+    stops, starts = bounds
+    logs = {
         (name, number): LogBounds(
-            start=min(starts[name, number], stops[name, number]),
+            start=min(start, stops[name, number]),
             stop=stops[name, number],
             topic_id=topics[name].topic_id,
             is_compacted=name in compacted,
         )
-        for name, number in keys
+        for (name, number), start in starts.items()
     }
+    return _Look(topics=frozenset(topics), logs=logs, untold=untold)
+
+
+def _no_leader(site: _Site, place: TopicPartition) -> str:
+    return str(site.complaint(f"{place[0]}-{place[1]} has no leader"))
 
 
 async def _topics(site: _Site) -> Mapping[str, TopicView]:
@@ -182,22 +211,24 @@ async def _topics(site: _Site) -> Mapping[str, TopicView]:
     for name, topic in topics.items():
         if topic.error_code != ErrorCode.NONE:
             raise site.complaint(f"{name}: {describe(topic.error_code)}")
-        for number, partition in topic.partitions.items():
-            if partition.leader < 0:
-                raise site.complaint(f"{name}-{number} has no leader")
     return topics
 
 
 async def _offsets(
-    site: _Site, keys: set[TopicPartition], timestamp: int
-) -> Mapping[TopicPartition, int]:
+    site: _Site, keys: Set[TopicPartition], timestamp: int
+) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, str]]:
+    """Return the offsets, and why some are not known."""
+    if not keys:
+        return {}, {}
     answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=_READ_COMMITTED)
     offsets: dict[TopicPartition, int] = {}
+    refused: dict[TopicPartition, str] = {}
     for (topic, partition), answer in answers.items():
         if isinstance(answer, ErrorCode):
-            raise site.complaint(f"{topic}-{partition}: {answer.name}")
-        offsets[topic, partition] = answer
-    return offsets
+            refused[topic, partition] = str(site.complaint(f"{topic}-{partition}: {answer.name}"))
+        else:
+            offsets[topic, partition] = answer
+    return offsets, refused
 
 
 async def _compacted_topics(site: _Site, topics: list[str]) -> frozenset[str]:

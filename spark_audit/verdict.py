@@ -33,6 +33,8 @@ class FlowReport:
     promotion: int | None
     only_on_target: tuple[str, ...]
     partitions: tuple[Mapping[str, Any], ...]
+    untold: tuple[tuple[str, int, str], ...] = ()
+    """Topic, partition and reason of what could not be compared."""
 
     def total(self, column: str) -> int:
         """Return the sum of a number over all partitions."""
@@ -76,9 +78,17 @@ class Verdict:
 
 
 def answer_for(flows: Sequence[FlowReport]) -> Answer:
-    """Return the verdict that these numbers give."""
-    found = any(flow.total(kind.column) for flow in flows for kind in FINDINGS)
-    return Answer.FINDINGS if found else Answer.CLEAN
+    """Return the verdict that these numbers give: what was found is certain whatever is untold."""
+    if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
+        return Answer.FINDINGS
+    return Answer.UNKNOWN if any(flow.untold for flow in flows) else Answer.CLEAN
+
+
+def problem_of(flows: Sequence[FlowReport]) -> str | None:
+    """Return what could not be told in one line: of many partitions the first."""
+    reasons = [why for flow in flows for _, _, why in flow.untold]
+    more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else None
 
 
 def encode(verdict: Verdict) -> str:
@@ -98,6 +108,7 @@ def encode(verdict: Verdict) -> str:
                 "snapshot_ms": flow.taken_ms,
                 "promotion": flow.promotion,
                 "only_on_target": list(flow.only_on_target),
+                "untold": [list(one) for one in flow.untold],
                 "partitions": [dict(row) for row in flow.partitions],
             }
             for flow in verdict.flows
@@ -123,6 +134,7 @@ def decode(text: str) -> Verdict:
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],
                     only_on_target=tuple(flow["only_on_target"]),
+                    untold=tuple((one[0], one[1], one[2]) for one in flow.get("untold", ())),
                     partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]

@@ -53,6 +53,13 @@ def seen(memory: Memory, now: Snapshot) -> int | None:
     return None if one.seen is None else one.seen.stop
 
 
+def test_of_what_could_not_be_told_an_audit_remembers_what_it_knew() -> None:
+    memory = after(snapshot(log(100), 90))
+    untold = snapshot(log(120), 0).without({PLACE: "no leader"})
+    assert after(snapshot(log(100), 90), untold) == memory
+    assert after(untold) == {FLOW: {}}
+
+
 def test_a_target_that_ends_before_where_it_ended_is_told() -> None:
     memory = after(snapshot(log(100), 90))
     assert seen(memory, snapshot(log(120), 90)) is None

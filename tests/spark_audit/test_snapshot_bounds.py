@@ -12,7 +12,7 @@ from runtime.config import Configuration, load
 from spark_audit.seals import CannotTell
 from spark_audit.snapshot import TopicFilter, take_snapshot
 from tests.doubles.fake_answers import metadata
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages import APIS
@@ -122,6 +122,30 @@ async def test_a_flow_without_topics_on_its_source_is_not_judged(
             await take_snapshot(configuration, wants, now_ms=5)
 
 
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+async def test_a_partition_without_a_leader_is_named_and_the_others_are_audited(
+    tmp_path: Path, site: str
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        cluster = {"dc1": dc1, "dc2": dc2}[site]
+        cluster.topics["orders"].partitions[1] = FakePartition(-1)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+        places = [(one.topic, one.partition) for one in snapshot.partitions]
+        assert places == [("orders", 0), ("payments", 0)]
+        (why,) = snapshot.untold.values()
+        assert snapshot.untold.keys() == {("orders", 1)}
+        assert why.startswith(f"cluster {site} (")
+        assert why.endswith("orders-1 has no leader")
+        del cluster.topics["payments"]
+        cluster.topics["orders"].partitions[0].leader = -1
+        other = dc2 if cluster is dc1 else dc1
+        del other.topics["payments"]
+        with pytest.raises(CannotTell, match="orders-0 has no leader"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
 async def test_what_no_mirror_takes_is_not_audited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,3 +190,21 @@ def _journal(topic: str, end: int) -> bytes:
     ends = {"topic": topic, "partition": 0, "mirrored_source_end": end, "target_end": end}
     journal = {"epoch": 1, "site": "dc2", "source": "dc1", "state": "done", "partitions": [ends]}
     return json.dumps(journal).encode()
+
+
+async def test_behind_a_promotion_a_topic_is_told_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing in one partition applications may have written again to another one."""
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        dc2.topics["orders"].partitions[1] = FakePartition(-1)
+
+        async def journals(_: Configuration) -> list[bytes]:
+            return [_journal("orders", 10)]
+
+        monkeypatch.setattr("spark_audit.snapshot._journals", journals)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert {one.topic for one in snapshot.partitions} == {"payments"}
+    assert snapshot.untold.keys() == {("orders", 0), ("orders", 1)}

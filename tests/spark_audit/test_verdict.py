@@ -1,5 +1,6 @@
 """The verdict: its JSON, its metrics, its words, and the folder it lies in."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,15 @@ from spark_audit.report import finding_line, long_report, short_report
 from spark_audit.run import run_audit, wanted
 from spark_audit.seals import CannotTell
 from spark_audit.store import VERDICT, Result, ResultUnusable, replace_result
-from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, decode, encode
+from spark_audit.verdict import (
+    Answer,
+    FlowReport,
+    Verdict,
+    answer_for,
+    decode,
+    encode,
+    problem_of,
+)
 
 
 def _row(partition: int, **numbers: int) -> dict[str, Any]:
@@ -45,6 +54,9 @@ def _verdict(*flows: FlowReport) -> Verdict:
 UNKNOWN = Verdict(
     answer=Answer.UNKNOWN, started_ms=1_000, ended_ms=2_000, problem="cluster dc1 (h:1): down"
 )
+NO_LEADER = "cluster dc1 (h:1): orders-2 has no leader"
+UNTOLD = replace(_flow(_row(0), _row(1)), untold=(("orders", 2, NO_LEADER),))
+PARTLY = replace(_verdict(UNTOLD), problem=problem_of([UNTOLD]))
 LOST = _verdict(_flow(_row(0), _row(1, lost=2, written_again=3)))
 
 
@@ -66,7 +78,9 @@ def test_counts_are_sums_over_all_partitions() -> None:
     assert verdict.records_compared == {"source": 20, "target": 18}
 
 
-@pytest.mark.parametrize("verdict", [UNKNOWN, LOST], ids=["unknown", "findings"])
+@pytest.mark.parametrize(
+    "verdict", [UNKNOWN, PARTLY, LOST], ids=["unknown", "partly unknown", "findings"]
+)
 def test_a_verdict_survives_its_json(verdict: Verdict) -> None:
     assert decode(encode(verdict)) == verdict
 
@@ -75,6 +89,19 @@ def test_a_verdict_survives_its_json(verdict: Verdict) -> None:
 def test_what_is_no_verdict_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode(text)
+
+
+def test_a_partition_that_could_not_be_compared_makes_no_audit_clean_and_hides_no_findings() -> (
+    None
+):
+    assert (PARTLY.answer, PARTLY.problem) == (Answer.UNKNOWN, NO_LEADER)
+    lost = replace(_flow(_row(0, lost=1)), untold=UNTOLD.untold)
+    assert answer_for([lost]) is Answer.FINDINGS
+    for flow, said in ((UNTOLD, "no findings in the rest: "), (lost, "findings: ")):
+        lines = list(short_report(replace(_verdict(flow), problem=problem_of([flow]))))
+        assert any(line.startswith(said) for line in lines)
+        assert f"  orders-2: not compared: {NO_LEADER}" in lines
+    assert 'audit_partitions_not_compared{flow="dc1->dc2"} 1.0' in textfile(PARTLY)
 
 
 def test_metrics_tell_the_verdict_and_the_counts() -> None:
