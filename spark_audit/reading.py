@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.frames import local_frame
 from spark_audit.scan import scan
-from spark_audit.scan_plan import ScanTask, dealt
+from spark_audit.scan_plan import ScanTask, dealt, read_together
 from spark_audit.scan_rows import SCAN, arrow_batches
 
 
@@ -26,7 +26,8 @@ def scanned(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column("id").to_pylist():
-                for task in shared.value[number]:
-                    yield from arrow_batches(task.place, scan(task))
+                for some in read_together(shared.value[number]):
+                    for task, rows in zip(some, scan(some), strict=True):
+                        yield from arrow_batches(task.place, rows)
 
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read, SCAN)

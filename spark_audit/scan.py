@@ -1,10 +1,12 @@
-"""Reads one stretch of one partition's log with the wire client, inside a Spark Python worker.
+"""Reads stretches of partitions' logs with the wire client, inside a Spark Python worker.
 
 What keeps a log from being read becomes a row, not an exception: an exception in a worker would
 reach the user as a Java stack trace, after Spark has tried the same again three times.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,9 +47,13 @@ class _LogUnreadable(Exception):
     """The stretch cannot be read to its end; says why in one line."""
 
 
-def scan(task: ScanTask) -> list[ScanRow]:
-    """Return the rows of one task. Blocks; there is one call at a time in a worker."""
-    return trio.run(_scan, task)
+def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
+    """Return the rows of each task. Blocks; there is one call at a time in a worker.
+
+    They share connections, and what is known of leaders: to find out is dearer than to read a
+    small log.
+    """
+    return trio.run(_scan_all, tasks)
 
 
 def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
@@ -58,18 +64,32 @@ def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
     return CommittedLog(task.start, task.log_stop), sink
 
 
-async def _scan(task: ScanTask) -> list[ScanRow]:
+async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
+    clusters: dict[str, Cluster] = {}
+    topics: defaultdict[str, set[str]] = defaultdict(set)
+    async with AsyncExitStack() as stack:
+        for task in tasks:
+            topics[task.cluster].add(task.place.topic)
+            if task.cluster not in clusters:
+                opened = open_cluster(
+                    task.bootstrap,
+                    client_id=CLIENT_ID,
+                    request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                    security=_security_of(task),
+                )
+                clusters[task.cluster] = await stack.enter_async_context(opened)
+        for name, cluster in clusters.items():
+            with suppress(NetworkFault):  # each task asks again, and says so
+                await cluster.metadata(sorted(topics[name]))
+        return [await _scan(clusters[task.cluster], task) for task in tasks]
+
+
+async def _scan(cluster: Cluster, task: ScanTask) -> list[ScanRow]:
     log, sink = begin(task)
     try:
-        async with open_cluster(
-            task.bootstrap,
-            client_id=CLIENT_ID,
-            request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            security=_security_of(task),
-        ) as cluster:
-            if task.to_end:
-                log.extend(await _log_edge(cluster, task, _LATEST))
-            await _read(cluster, task, log, sink)
+        if task.to_end:
+            log.extend(await _log_edge(cluster, task, _LATEST))
+        await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
         place = f"{task.place.topic}-{task.place.partition}"
         failure = f"{task.cluster}: {place} at offset {log.position}: {reason}"

@@ -15,6 +15,7 @@ RANGE_SPLIT_OFFSETS: Final = 1_000_000
 """A task that looks for ranges streams: it holds one range. Splits give more cores work."""
 RECORD_SPLIT_OFFSETS: Final = 200_000
 """A task that yields records holds those of its split, some 80 MB."""
+MOST_TOGETHER: Final = 500
 GROUPS_A_CORE: Final = 8
 """So that cores end at about the same time."""
 
@@ -54,6 +55,20 @@ def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:
     groups = min(len(tasks), GROUPS_A_CORE * cores + offsets // RECORD_SPLIT_OFFSETS)
     largest_first = sorted(tasks, key=lambda task: task.start - task.stop)
     return [largest_first[number::groups] for number in range(groups)]
+
+
+def read_together(tasks: Iterable[ScanTask]) -> Iterator[list[ScanTask]]:
+    """Yield the tasks in runs that a worker can hold, each read over the same connections."""
+    some: list[ScanTask] = []
+    offsets = 0
+    for task in tasks:
+        offsets += task.stop - task.start
+        if some and (offsets > RECORD_SPLIT_OFFSETS or len(some) == MOST_TOGETHER):
+            yield some
+            some, offsets = [], task.stop - task.start
+        some.append(task)
+    if some:
+        yield some
 
 
 class Planner:

@@ -317,7 +317,7 @@ def _task(sites: Sites, **changes: Any) -> ScanTask:
 async def test_a_log_that_ends_early_is_told(sites: Sites) -> None:
     """Between snapshot and scan it was cut: another leader, an unclean election."""
     task = _task(sites, start=10_000_000, stop=10_000_001, topic_id=await _topic_id(sites))
-    (failure,) = await trio.to_thread.run_sync(scan, task)
+    ((failure,),) = await trio.to_thread.run_sync(scan, [task])
     assert failure.kind == RowKind.FAILURE.value
     assert failure.detail == (
         "dc1: equal-0 at offset 10000000: the log ends before this offset: it was truncated"
@@ -334,7 +334,7 @@ def test_a_site_that_goes_down_during_the_scan_is_told(
 ) -> None:
     monkeypatch.setattr("spark_audit.scan.PATIENCE_S", 0.5)
     host, _, port = _unused_address().partition(":")
-    (failure,) = scan(_task(sites, bootstrap=((host, int(port)),)))
+    ((failure,),) = scan([_task(sites, bootstrap=((host, int(port)),))])
     assert failure.detail is not None
     assert failure.detail.startswith("dc1: equal-0 at offset 0: ")
     assert "refused" in failure.detail

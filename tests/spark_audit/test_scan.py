@@ -1,5 +1,6 @@
 """Reading a log of a cluster: what brokers of other kinds and in trouble answer."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from wire.primitives import ZERO_UUID
 from wire.record_batch import Record, build_batch
 
 FETCH = 1
+METADATA = 3
 FIRST_BY_ID = 13
 
 
@@ -57,15 +59,15 @@ async def test_a_log_of_a_cluster_without_topic_ids_is_read() -> None:
     async with run_fake_cluster() as fake:
         task = _fill(fake, 1)
         _knows_no_ids(fake.brokers[0])
-        rows = await trio.to_thread.run_sync(scan, task)
+        [rows] = await trio.to_thread.run_sync(scan, [task])
     assert [row.kind for row in rows] == [RowKind.RECORD.value]
 
 
 async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() -> None:
     async with run_fake_cluster() as fake:
         task = _fill(fake, 3)
-        known = await trio.to_thread.run_sync(scan, task)
-        all_there_is = await trio.to_thread.run_sync(scan, replace(task, to_end=True))
+        [known] = await trio.to_thread.run_sync(scan, [task])
+        [all_there_is] = await trio.to_thread.run_sync(scan, [replace(task, to_end=True)])
     assert [row.start_offset for row in known] == [0]
     assert [row.start_offset for row in all_there_is] == [0, 1, 2]
 
@@ -85,6 +87,23 @@ async def test_an_answer_with_a_code_of_a_later_kafka_leaves_the_log_unread_by_i
             return replace(found, responses=(replace(topic, partitions=(refused,)),))
 
         fake.brokers[0].scripts[FETCH] = answer
-        [row] = await trio.to_thread.run_sync(scan, task)
+        [[row]] = await trio.to_thread.run_sync(scan, [task])
     assert row.kind == RowKind.FAILURE.value
     assert "error 9999" in str(row.detail)
+
+
+async def test_many_logs_are_read_over_one_connection_with_one_question_for_their_leaders() -> None:
+    async with run_fake_cluster() as fake:
+        first = _fill(fake, 2)
+        other = fake.create_topic("u", 0)
+        other.topic_id = ZERO_UUID
+        other.partitions[0] = fake.topics["t"].partitions[0]
+        second = replace(first, place=replace(first.place, topic="u"), start=1, stop=2)
+        broker = fake.brokers[0]
+        found = await trio.to_thread.run_sync(scan, [first, second] * 20)
+        asked = Counter(header.api_key for header, _ in broker.asked)
+        accepted = broker.accepted
+    assert [[row.start_offset for row in rows] for rows in found] == [[0], [1]] * 20
+    assert asked[FETCH] == 40
+    assert asked[METADATA] <= 2
+    assert accepted <= 2

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
 from spark_audit.scan_plan import (
     GROUPS_A_CORE,
+    MOST_TOGETHER,
     RANGE_SPLIT_OFFSETS,
     RECORD_SPLIT_OFFSETS,
     Planner,
     dealt,
+    read_together,
 )
 from spark_audit.scan_rows import Side
 from spark_audit.seals import Seal
@@ -104,3 +106,16 @@ def test_small_tasks_share_what_a_group_costs_and_large_ones_are_spread(
     assert len(groups) >= min(len(tasks), GROUPS_A_CORE * cores)
     loads = [sum(task.stop - task.start for task in group) for group in groups]
     assert max(loads, default=0) - min(loads, default=0) <= max(sizes, default=0)
+
+
+@given(st.lists(st.integers(0, RANGE_SPLIT_OFFSETS), max_size=40), st.integers(0, 1_200))
+def test_what_is_read_together_fits_into_a_worker(sizes: list[int], empty: int) -> None:
+    [first, *_] = _planner().ranges()
+    wanted = [*sizes, *[0] * empty]
+    tasks = [replace(first, start=at, stop=at + size) for at, size in enumerate(wanted)]
+    runs = list(read_together(tasks))
+    assert [task for run in runs for task in run] == tasks
+    for run in runs:
+        assert 1 <= len(run) <= MOST_TOGETHER
+        load = sum(task.stop - task.start for task in run)
+        assert load <= RECORD_SPLIT_OFFSETS or len(run) == 1
