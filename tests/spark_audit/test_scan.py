@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import trio
 
-from spark_audit import scan as scanning
 from spark_audit.scan import scan
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import RowKind, ScanPlace, Side
