@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
 from uuid import UUID
 
+from spark_audit.origins import Brought, Part
 from spark_audit.scan_rows import Side
 from spark_audit.seals import Promotion, Seal, TopicPartition
 
@@ -47,6 +50,15 @@ class PartitionBounds:
     seal: Seal | None
     seen: SeenEnd | None = None
     """Where an earlier audit saw the target's log end, if that is beyond its end now."""
+    to_source: Brought | None = None
+    to_target: Brought | None = None
+    """What was brought to each side. None: nothing to the source, and to the target all that lies
+    before its seal."""
+
+    @property
+    def is_both_ways(self) -> bool:
+        """Return whether both logs may hold what either site wrote."""
+        return self.to_target is not None
 
     @property
     def mirrored_stop(self) -> int:
@@ -63,8 +75,21 @@ class PartitionBounds:
             case Side.TARGET:
                 start = min(self.target.start, self.mirrored_stop)
                 return self.target, start, self.mirrored_stop
+            case Side.NATIVE if self.is_both_ways:
+                return self.target, self.target.start, self.target.stop
             case Side.NATIVE:
                 return self.target, max(self.target.start, self.mirrored_stop), self.target.stop
+            case Side.RETURNED:
+                start = self.source.start if self.is_both_ways else self.source.stop
+                return self.source, start, self.source.stop
+
+    def part(self, side: Side) -> Part | None:
+        """Return which batches between a side's offsets belong to it; None for all."""
+        of_source = side in {Side.SOURCE, Side.RETURNED}
+        brought = self.to_source if of_source else self.to_target
+        if brought is None:
+            return None
+        return Part(brought=brought, is_brought=side in {Side.TARGET, Side.RETURNED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +159,19 @@ class Snapshot:
                 one.target.is_compacted,
                 None if one.seen is None else one.seen.stop,
                 None if one.seen is None else one.seen.words,
+                one.is_both_ways,
             )
+
+
+NOTHING: Final[Mapping[TopicPartition, Brought]] = MappingProxyType({})
 
 
 def join_bounds(
     source: Mapping[TopicPartition, LogBounds],
     target: Mapping[TopicPartition, LogBounds],
     promotion: Promotion | None,
+    to_source: Mapping[TopicPartition, Brought] = NOTHING,
+    to_target: Mapping[TopicPartition, Brought] = NOTHING,
 ) -> tuple[PartitionBounds, ...]:
     """Return every partition that either side has of the source's topics, in order."""
     topics = {topic for topic, _ in source}
@@ -151,6 +182,8 @@ def join_bounds(
             source=source.get((topic, partition), EMPTY_LOG),
             target=target.get((topic, partition), EMPTY_LOG),
             seal=None if promotion is None else promotion.seal(topic, partition),
+            to_source=to_source.get((topic, partition)),
+            to_target=to_target.get((topic, partition)),
         )
         for topic, partition in sorted({*source, *target})
         if topic in topics

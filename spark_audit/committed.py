@@ -11,6 +11,7 @@ from enum import Enum
 from struct import Struct
 from typing import NamedTuple
 
+from spark_audit.origins import Part
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
@@ -63,10 +64,12 @@ class AbortedTransaction(NamedTuple):
 class CommittedLog:
     """One pass over a partition from `start` to `stop` (exclusive), fed with Fetch answers."""
 
-    def __init__(self, start: int, stop: int) -> None:
+    def __init__(self, start: int, stop: int, part: Part | None = None) -> None:
         self.position = start
         """The next offset to fetch."""
         self._stop = stop
+        self._part = part
+        """Of the log, if not all of it: other batches count neither as records nor as holes."""
 
     def extend(self, stop: int) -> None:
         """Go on up to `stop`, if that is further."""
@@ -98,6 +101,8 @@ class CommittedLog:
                 yield from self._skip_to(behind, HoleReason.CORRUPT, detail)
             elif (reason := transactions.hole(header, batch)) is not None:
                 yield from self._skip_to(header.next_offset, reason)
+            elif self._part is not None and not self._part.takes(header):
+                self.position = max(self.position, min(header.next_offset, self._stop))
             else:
                 yield from self._records(header, batch)
 

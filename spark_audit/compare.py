@@ -24,10 +24,10 @@ PARTITION: Final = ["topic", "partition"]
 BOUNDS: Final = (
     "topic string, partition int, source_start bigint, source_stop bigint, target_start bigint, "
     "target_stop bigint, promotion bigint, mirrored_source_end bigint, source_compacted boolean, "
-    "target_compacted boolean, seen_stop bigint, seen string"
+    "target_compacted boolean, seen_stop bigint, seen string, both_ways boolean"
 )
-"""What the snapshot says of each partition; `promotion` is null unless one has sealed it, the last
-two unless an earlier audit saw the target's log end further on."""
+"""What the snapshot says of each partition; `promotion` is null unless one has sealed it, `seen`
+and its stop unless an earlier audit saw the target's log end further on."""
 
 WINDOWS: Final = (
     "topic string, partition int, window int, source_start bigint, source_stop bigint, "

@@ -100,6 +100,10 @@ class RangeCutter:
             return None
         return self._take()
 
+    def is_past(self, offset: int) -> bool:
+        """Return whether no range begins here that is owned, if the log goes on at this offset."""
+        return not self.has_begun and offset >= self._split_stop
+
     def finish(self) -> DigestRange | None:
         """Return the range that the end of the log cuts off."""
         return self._take() if self._digests else None

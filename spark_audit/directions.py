@@ -1,7 +1,9 @@
-"""Which flows of a file can be compared: those of which only one direction has ever run. Pure.
+"""Which flows of a file are compared, and how what they brought is known. Pure.
 
-Where both are configured, the one out of the active site runs and the other rests. As long as no
-promotion has switched sites, the target holds nothing but what was mirrored to it.
+Where both directions are configured, the one out of the active site runs and the other rests. As
+long as no promotion has switched sites, the target holds nothing but what was mirrored to it, and
+the way back nothing at all. Behind one, and under `active_active` from the start, both are
+compared, and each site's records told apart by origin.
 """
 
 from collections.abc import Sequence
@@ -30,40 +32,40 @@ def has_ways_back(configuration: Configuration) -> bool:
 
 def comparable_flows(
     configuration: Configuration, active: ActiveSite | None
-) -> Sequence[FlowConfig]:
-    """Return the flows to be compared, without those that rest as ways back.
+) -> Sequence[tuple[FlowConfig, bool]]:
+    """Return the flows to be compared, each with whether the other direction may have run too.
 
-    `active` is the witness's word, None if there is none yet. Raises CannotTell for flows whose
-    target holds records of its own beside mirrored ones: the comparison would take them for
-    phantoms and losses; and for other names on the target.
+    Without those that rest as ways back, as they do before the first promotion; `active` is None
+    before there was an active site. Raises CannotTell for a flow that cannot be compared.
     """
     if active is None:
         active = ActiveSite(site=configuration.failover.initial_active, epoch=0)
-    flows: list[FlowConfig] = []
+    flows: list[tuple[FlowConfig, bool]] = []
     for flow in configuration.flows:
         if flow.is_prefixed:
             raise CannotTell(
                 f"flow {flow.name}: auditing a flow with `names: prefixed` is not supported yet"
             )
         if way_back(configuration, flow) is None:
-            flows.append(flow)
+            flows.append((flow, False))
         elif flow.is_active_active or active.epoch > 0:
-            raise _both_ways(flow)
+            flows.append((flow, True))
+        elif active.site not in {flow.source, flow.target}:
+            raise CannotTell(
+                f"flow {flow.name}: neither of its sites is active ({active.site} is): which "
+                f"direction has run cannot be told"
+            )
         elif flow.source == active.site:
-            flows.append(flow)
-        elif flow.target != active.site:
-            raise _both_ways(flow)
+            flows.append((flow, False))
     return flows
 
 
-def require_one_way(configuration: Configuration, flow: FlowConfig, snapshot: Snapshot) -> None:
-    """Raise CannotTell if a promotion has let the way back run by the time of the snapshot."""
-    if snapshot.promotion is not None and way_back(configuration, flow) is not None:
-        raise _both_ways(flow)
-
-
-def _both_ways(flow: FlowConfig) -> CannotTell:
-    return CannotTell(
-        f"flow {flow.name}: auditing flows in both directions is not supported yet, but for the "
-        f"one out of the site that is active before the first promotion"
+def require_still_comparable(
+    configuration: Configuration, flow: FlowConfig, snapshot: Snapshot, *, is_both_ways: bool
+) -> None:
+    """Raise CannotTell if the first promotion has let the way back run by then."""
+    if is_both_ways or snapshot.promotion is None or way_back(configuration, flow) is None:
+        return
+    raise CannotTell(
+        f"flow {flow.name}: promotion {snapshot.promotion} came while the audit began; run it again"
     )

@@ -10,7 +10,7 @@ from runtime.config import Configuration, FlowConfig
 from runtime.java import JavaMissing
 from spark_audit import earlier
 from spark_audit.bounds import Snapshot
-from spark_audit.directions import comparable_flows, has_ways_back, require_one_way
+from spark_audit.directions import comparable_flows, has_ways_back, require_still_comparable
 from spark_audit.flow_audit import audit_flow
 from spark_audit.outcomes import Kind
 from spark_audit.prometheus import textfile
@@ -106,14 +106,19 @@ def _next_memory(
     return earlier.encode(earlier.remembered(memory, told, behind, is_part=bool(topics)))
 
 
-def wanted(flows: Sequence[FlowConfig], only: frozenset[str]) -> Sequence[TopicFilter]:
+def wanted(flows: Sequence[tuple[FlowConfig, bool]], only: frozenset[str]) -> Sequence[TopicFilter]:
     """Return what of each flow is audited: of `only`, if there are any, what its patterns match.
+
+    Each flow comes with whether the other direction may have run too.
 
     Raises CannotTell for topics that no flow's patterns match.
     """
     if not only:
-        return [TopicFilter(flow=flow) for flow in flows]
-    filters = [TopicFilter(flow=flow, only=frozenset(filter(flow.moves, only))) for flow in flows]
+        return [TopicFilter(flow=flow, is_both_ways=both) for flow, both in flows]
+    filters = [
+        TopicFilter(flow=flow, only=frozenset(filter(flow.moves, only)), is_both_ways=both)
+        for flow, both in flows
+    ]
     unmatched = only.difference(*(one.only for one in filters))
     if unmatched:
         raise CannotTell(f"no flow's patterns match {', '.join(sorted(unmatched))}")
@@ -122,7 +127,7 @@ def wanted(flows: Sequence[FlowConfig], only: frozenset[str]) -> Sequence[TopicF
 
 async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapshot:
     snapshot = await take_snapshot(configuration, wants, now_ms=now_ms())
-    require_one_way(configuration, wants.flow, snapshot)
+    require_still_comparable(configuration, wants.flow, snapshot, is_both_ways=wants.is_both_ways)
     return snapshot
 
 

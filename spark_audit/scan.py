@@ -59,9 +59,9 @@ def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
 def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
     """Return the pass over the log that a task asks for, and what its records go into."""
     if not task.wants_ranges:
-        return CommittedLog(task.start, task.stop), RecordSink()
+        return CommittedLog(task.start, task.stop, task.part), RecordSink()
     sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)
-    return CommittedLog(task.start, task.log_stop), sink
+    return CommittedLog(task.start, task.log_stop, task.part), sink
 
 
 async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
@@ -113,7 +113,7 @@ async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink)
                 raise _LogUnreadable("the log ends before this offset: it was truncated")
             for hole in log.skip_to(start, HoleReason.RETENTION):
                 sink.take(hole)
-        elif not _feed(log, sink, data):
+        elif not _feed(log, sink, data) or sink.is_past(log.position):
             return
 
 

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from spark_audit.bounds import PartitionBounds, Snapshot
+from spark_audit.origins import Part
 from spark_audit.scan_rows import ScanPlace, Side
 from spark_audit.windows import LOG_STOP, Window
 
@@ -43,6 +44,8 @@ class ScanTask:
     starts_log: bool = False
     to_end: bool = False
     configuration: str = ""
+    part: Part | None = None
+    """Of what lies there, if not all of it."""
 
 
 def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:
@@ -112,13 +115,18 @@ class Planner:
 
         There are none unless a promotion sealed the flow.
         """
-        return self._whole(
-            (bounds for bounds in self._partitions.values() if bounds.topic in topics), Side.NATIVE
-        )
+        return [
+            task
+            for bounds in self._partitions.values()
+            if bounds.topic in topics
+            for task in self._split(bounds, Side.NATIVE, within=(bounds.mirrored_stop, LOG_STOP))
+        ]
 
     def sources(self, partitions: Iterable[tuple[str, int]]) -> list[ScanTask]:
         """Return the tasks that read all records of these partitions of the source."""
-        return self._whole((self._partitions[key] for key in partitions), Side.SOURCE)
+        return [
+            task for key in partitions for task in self._split(self._partitions[key], Side.SOURCE)
+        ]
 
     def newest(self, stretches: Iterable[tuple[str, int, int, int]]) -> list[ScanTask]:
         """Return the tasks that read partitions on both sides to the ends that the logs have then.
@@ -131,12 +139,11 @@ class Planner:
             bounds = self._partitions[topic, partition]
             source, target = (source_from, LOG_STOP), (target_from, LOG_STOP)
             tasks += self._split(bounds, Side.SOURCE, within=source, to_end=True)
+            if bounds.is_both_ways:
+                tasks += self._split(bounds, Side.RETURNED, within=source, to_end=True)
             tasks += self._split(bounds, Side.TARGET, within=target)
             tasks += self._split(bounds, Side.NATIVE, within=target, to_end=True)
         return tasks
-
-    def _whole(self, partitions: Iterable[PartitionBounds], side: Side) -> list[ScanTask]:
-        return [task for bounds in partitions for task in self._split(bounds, side)]
 
     def _split(
         self,
@@ -152,7 +159,8 @@ class Planner:
         start, stop = first, last
         if within is not None:
             start, stop = max(first, within[0]), min(last, within[1])
-        cluster = self._snapshot.source if side is Side.SOURCE else self._snapshot.target
+        is_source = side in {Side.SOURCE, Side.RETURNED}
+        cluster = self._snapshot.source if is_source else self._snapshot.target
         size = RANGE_SPLIT_OFFSETS if wants_ranges else RECORD_SPLIT_OFFSETS
         starts = range(start, stop, size)
         for split_start in starts or ([stop] if to_end else []):
@@ -170,4 +178,5 @@ class Planner:
                 starts_log=split_start == first,
                 to_end=to_end and split_start + size >= stop,
                 configuration=self._configuration,
+                part=bounds.part(side),
             )

@@ -28,7 +28,9 @@ class Side(Enum):
     SOURCE = "source"
     TARGET = "target"
     NATIVE = "native"
-    """The target behind the seal of a promotion: written there by applications."""
+    """What applications wrote to the target: behind the seal of a promotion, or among the rest."""
+    RETURNED = "returned"
+    """What the other direction brought to the source."""
 
 
 class RowKind(Enum):

@@ -43,12 +43,15 @@ class Promotion:
         return self.seals.get((topic, partition), NOTHING_MIRRORED)
 
 
-def promotion_of(journals: Iterable[bytes], *, source: str, target: str) -> Promotion | None:
+def promotion_of(
+    journals: Iterable[bytes], *, source: str, target: str, is_both_ways: bool = False
+) -> Promotion | None:
     """Return the promotion that sealed the flow from `source` to `target`, None if none has.
 
     One that was rolled back, or has not come to its seal, counts for nothing. Raises CannotTell
-    for a document that is no journal, and when a later promotion made the source active again:
-    what was mirrored after that is not told apart from what applications wrote before it.
+    for a document that is no journal, and when a later promotion made the source active again,
+    unless `is_both_ways`: then the flow goes on, and what was mirrored is told apart from what
+    applications wrote in between.
     """
     documents = sorted((_document(data) for data in journals), key=lambda one: int(one["epoch"]))
     sealed: Promotion | None = None
@@ -57,11 +60,13 @@ def promotion_of(journals: Iterable[bytes], *, source: str, target: str) -> Prom
             continue
         if (document["site"], document["source"]) == (target, source) and document["partitions"]:
             sealed = Promotion(epoch=int(document["epoch"]), seals=_seals(document))
+        elif document["site"] == source and is_both_ways:
+            sealed = None if document["partitions"] else sealed
         elif sealed is not None and document["site"] == source:
             raise CannotTell(
                 f"flow {source}->{target}: promotion {document['epoch']} went back to {source} "
-                f"after promotion {sealed.epoch}; auditing a flow that was failed back is not "
-                f"supported yet"
+                f"after promotion {sealed.epoch}, and no flow of the file leads from {target} "
+                f"to {source}: what that brought cannot be told from what {source} wrote itself"
             )
     return sealed
 

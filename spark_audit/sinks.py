@@ -19,6 +19,9 @@ class Sink(Protocol):
     def take(self, found: CommittedBatch | Hole) -> bool:
         """Take the next batch or hole and return whether more is wanted."""
 
+    def is_past(self, offset: int) -> bool:
+        """Return whether nothing from this offset on is wanted, although nothing was taken."""
+
     def finish(self) -> list[ScanRow]:
         """Return all rows; `take` is not called any more."""
 
@@ -46,6 +49,10 @@ class RangeSink:
                 return False
         return True
 
+    def is_past(self, offset: int) -> bool:
+        """See Sink: of a log's part there may be nothing in many splits."""
+        return self._cutter.is_past(offset)
+
     def finish(self) -> list[ScanRow]:
         """See Sink."""
         last = self._cutter.finish()
@@ -66,6 +73,11 @@ class RecordSink:
         else:
             self._rows += [_record_row(head, found.producer_id) for head in found.heads]
         return True
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
 
     def finish(self) -> list[ScanRow]:
         """See Sink."""

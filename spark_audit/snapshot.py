@@ -22,7 +22,9 @@ import trio
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from spark_audit.arrival_map import read_arrivals
 from spark_audit.bounds import LogBounds, Snapshot, join_bounds
+from spark_audit.origins import Brought
 from spark_audit.seals import CannotTell, Promotion, TopicPartition, promotion_of
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -48,6 +50,8 @@ class TopicFilter:
 
     flow: FlowConfig
     only: frozenset[str] = frozenset()
+    is_both_ways: bool = False
+    """The other direction may have run too."""
 
     def matches(self, topic: str) -> bool:
         """Return whether the topic is audited."""
@@ -86,13 +90,16 @@ async def take_snapshot(
         _open_site(clusters[flow.source], wants) as source,
         _open_site(clusters[flow.target], wants) as target,
     ):
-        promotion = await _promotion(configuration, flow)
+        promotion = await _promotion(configuration, wants)
         while True:
             target_look = await _look_at(target)
             source_look = await _look_at(source)
-            before, promotion = promotion, await _promotion(configuration, flow)
+            before, promotion = promotion, await _promotion(configuration, wants)
             if promotion == before:
                 break
+        places = {*source_look.logs, *target_look.logs} if wants.is_both_ways else set()
+        to_source = await _brought(source, flow.target, places)
+        to_target = await _brought(target, flow.source, places)
         await _require_absent(target, source_look.topics - target_look.topics)
         await _require_absent(source, target_look.topics - source_look.topics)
     _require_all_found(wants, source_look.topics)
@@ -102,7 +109,7 @@ async def take_snapshot(
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=join_bounds(source_look.logs, target_look.logs, promotion),
+        partitions=join_bounds(source_look.logs, target_look.logs, promotion, to_source, to_target),
         only_on_target=tuple(sorted(target_look.topics - source_look.topics)),
     ).without(
         {
@@ -116,8 +123,29 @@ async def take_snapshot(
     return snapshot
 
 
-async def _promotion(configuration: Configuration, flow: FlowConfig) -> Promotion | None:
-    return promotion_of(await _journals(configuration), source=flow.source, target=flow.target)
+async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promotion | None:
+    """Return the promotion that ended the flow, if one has, and none has started it again."""
+    flow = wants.flow
+    if flow.is_active_active:
+        return None
+    return promotion_of(
+        await _journals(configuration),
+        source=flow.source,
+        target=flow.target,
+        is_both_ways=wants.is_both_ways,
+    )
+
+
+async def _brought(
+    site: _Site, other: str, places: set[TopicPartition]
+) -> Mapping[TopicPartition, Brought]:
+    """Return what the other site's mirrors brought to these partitions; nothing of no places.
+
+    Asked behind the logs' ends: a mirror names itself before its first batch.
+    """
+    if not places:
+        return {}
+    return (await read_arrivals(site.cluster, other, name=site.name)).brought(places)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:

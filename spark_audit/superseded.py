@@ -109,6 +109,7 @@ def mirrored_ends(outcomes: DataFrame, bounds: DataFrame) -> DataFrame:
         *PARTITION,
         f.least("source_stop", "unmirrored").alias("source_end"),
         f.col("target_stop").alias("target_end"),
+        "both_ways",
     )
 
 
@@ -161,12 +162,14 @@ def _known_of_keys(newest: DataFrame, ends: DataFrame) -> DataFrame:
     """Return each key's first and last record on each side, and its last mirrored tombstone.
 
     What applications wrote to the target behind a promotion supersedes what was mirrored there, but
-    nothing on the source.
+    nothing on the source, unless the other direction takes it there; what came from there by it
+    was on both.
     """
-    on_source = f.col("side") == Side.SOURCE.value
-    was_mirrored = f.col("start_offset") < f.when(on_source, f.col("source_end")).otherwise(
-        f.col("target_end")
-    )
+    on_source = f.col("side").isin(Side.SOURCE.value, Side.RETURNED.value)
+    was_mirrored = (
+        f.col("start_offset")
+        < f.when(on_source, f.col("source_end")).otherwise(f.col("target_end"))
+    ) | (f.col("both_ways") & f.col("side").isin(Side.NATIVE.value, Side.RETURNED.value))
     side = f.when(on_source, Side.SOURCE.value).otherwise(Side.TARGET.value)
     return (
         newest.where(f.col("kind") == RowKind.RECORD.value)

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from offset_translation import map_topic_name
 from runtime.witness import ActiveSite
+from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
 from tests.failover.promoting import (
@@ -208,6 +209,10 @@ def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrit
         assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
         assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]
         assert committed(sites.dc1, "nobody", topic) < 0
+        assert audited(file, status=1) == {
+            "dc1->dc2": {"source_records": 47, "target_records": 40, "lost": 7},
+            "dc2->dc1": {"source_records": 30, "target_records": 30},
+        }
         fail_back_with_the_tail_that_was_kept(sites, file, topic)
 
 
@@ -230,6 +235,10 @@ def fail_back_with_the_tail_that_was_kept(sites: Sites, file: Path, topic: str) 
     assert committed(sites.dc2, "at-end", topic) == 77
     # It has not moved since, and nothing that it has not read lies before where it stood.
     assert committed(sites.dc2, "among", topic) == 55
+    assert audited(file, status=0) == {
+        "dc1->dc2": {"source_records": 47, "target_records": 47},
+        "dc2->dc1": {"source_records": 30, "target_records": 30},
+    }
 
 
 def shown(file: Path, group: str, flow: str) -> list[dict[str, Any]]:

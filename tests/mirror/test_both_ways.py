@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.map_records import MapState, map_topic_name
+from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.failover.sites import (
     QUIET,
@@ -157,6 +158,10 @@ def test_both_directions_at_once_over_kills_hold_each_record_once_in_its_order(
             assert own == written[name], f"what {name} wrote, once and in its order"
     assert logs["dc1"] != logs["dc2"], "written at once, they lie in another order on each site"
     assert_no_position_passes_an_unread_record(sites, topic, logs)
+    sizes = [len(written[name]) for name in ("dc1", "dc2")]
+    assert [
+        each["source_records"] for each in audited(mirror.configuration, status=0).values()
+    ] == sizes
 
 
 def assert_no_position_passes_an_unread_record(

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
 from spark_audit.committed import HoleReason
+from spark_audit.origins import Brought
 from spark_audit.scan import begin
 from spark_audit.scan_plan import ScanTask
 from spark_audit.scan_rows import ARROW_SCAN, SCAN, ScanRow, Side, arrow_batches, failure_row
@@ -34,7 +35,7 @@ class Log:
     stop: int = 0
     is_compacted: bool = False
 
-    def append(self, *contents: str) -> list[int]:
+    def append(self, *contents: str, producer_id: int = -1) -> list[int]:
         """Append one batch of records and return their offsets; equal contents, equal records.
 
         In "key@time:value" only the key must be; a value `tombstone` is none.
@@ -44,7 +45,8 @@ class Log:
             Record(offset, _time_of(content), _key_of(content), _value_of(content))
             for offset, content in zip(offsets, contents, strict=True)
         ]
-        self.append_bytes(build_batch(records, base_offset=self.stop), len(contents))
+        batch = build_batch(records, base_offset=self.stop, producer_id=producer_id)
+        self.append_bytes(batch, len(contents))
         return offsets
 
     def append_bytes(self, batch: bytes, offsets: int) -> None:
@@ -92,6 +94,8 @@ class Pair:
     target: Log = field(default_factory=Log)
     seal: Seal | None = None
     seen: SeenEnd | None = None
+    to_source: Brought | None = None
+    to_target: Brought | None = None
 
     def mirror(self, *contents: str) -> None:
         """Append the same records to both sides."""
@@ -118,6 +122,8 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
                 target=pair.target.bounds(),
                 seal=pair.seal,
                 seen=pair.seen,
+                to_source=pair.to_source,
+                to_target=pair.to_target,
             )
             for (topic, partition), pair in sorted(pairs.items())
         ),
@@ -141,7 +147,8 @@ def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFr
 def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     """Return the rows of one task, as `scan.scan` does."""
     pair = pairs[task.place.topic, task.place.partition]
-    log = pair.source if task.place.side is Side.SOURCE else pair.target
+    is_source = task.place.side in {Side.SOURCE, Side.RETURNED}
+    log = pair.source if is_source else pair.target
     reading, sink = begin(task)
     if task.to_end:
         reading.extend(log.stop)
@@ -152,5 +159,7 @@ def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
         if not fetched:
             return [failure_row(reading.position, "the log in memory ends")]
         if not all(sink.take(found) for found in reading.feed(memoryview(fetched), ())):
+            break
+        if sink.is_past(reading.position):
             break
     return sink.finish()

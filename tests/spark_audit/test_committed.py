@@ -9,6 +9,7 @@ from spark_audit.committed import (
     Hole,
     HoleReason,
 )
+from spark_audit.origins import Brought, Part
 from wire.compression import Compression
 from wire.record_batch import (
     HEADER_BYTES,
@@ -50,10 +51,14 @@ def _marker(offset: int, producer_id: int, key: bytes) -> bytes:
 
 
 def _read(
-    start: int, stop: int, *batches: bytes, aborted: tuple[AbortedTransaction, ...] = ()
+    start: int,
+    stop: int,
+    *batches: bytes,
+    aborted: tuple[AbortedTransaction, ...] = (),
+    part: Part | None = None,
 ) -> list[int | tuple[HoleReason, int, int]]:
     """Return the offsets of records, and the holes as (reason, start, stop), in order."""
-    log = CommittedLog(start, stop)
+    log = CommittedLog(start, stop, part)
     found: list[int | tuple[HoleReason, int, int]] = []
     for one in log.feed(memoryview(b"".join(batches)), aborted):
         match one:
@@ -166,3 +171,13 @@ def test_an_old_message_set_is_refused() -> None:
     old[16] = 1
     with pytest.raises(UnsupportedMagic):
         _read(0, 2, bytes(old))
+
+
+def test_of_a_part_other_batches_are_neither_records_nor_holes() -> None:
+    log = (_batch(0, 1), _batch(2, 4, producer_id=7), _batch(6, 7), _batch(8, producer_id=8))
+    brought = Brought(producer_ids=frozenset({7}), start=0, stop=1)
+    gap = (HoleReason.GAP, 5, 6)
+    there = Part(brought=brought, is_brought=True)
+    assert _read(0, 9, *log, part=there) == [0, 1, 2, (HoleReason.GAP, 3, 4), 4, gap]
+    own = Part(brought=brought, is_brought=False)
+    assert _read(0, 9, *log, part=own) == [gap, 6, 7, 8]

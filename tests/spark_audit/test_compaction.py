@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.flow_audit import Scan, audit_flow
+from spark_audit.origins import Brought
 from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.seals import Seal
 from spark_audit.session import PANDAS_COMPLAINT
@@ -23,6 +24,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
+DC1_MIRROR, DC2_MIRROR = 11, 22
+"""The producer ids of the mirrors out of these sites."""
 Found: TypeAlias = tuple[str, int | None, int | None]
 Findings: TypeAlias = dict[str, set[Found]]
 
@@ -231,3 +234,33 @@ def test_behind_a_promotion_what_applications_wrote_supersedes_on_the_target_onl
     _clean(pairs["taken", 0].target, 1)
     _clean(pairs["surplus", 0].source, 1)
     assert _audit(spark, pairs, promotion=4) == {"taken": set(), "surplus": {("phantom", None, 1)}}
+
+
+def test_where_both_sites_write_what_came_from_the_other_supersedes_too(
+    spark: SparkSession,
+) -> None:
+    """Records of dc1 that dc2's supersede; a cleaner of either side has taken what it may."""
+    names = ("by value", "by tombstone", "taken on dc1", "lost")
+    pairs = {(name, 0): _compacted() for name in names}
+    for (name, _), pair in pairs.items():
+        pair.to_source = Brought(producer_ids=frozenset({DC2_MIRROR}))
+        pair.to_target = Brought(producer_ids=frozenset({DC1_MIRROR}))
+        superseding = "k@9:tombstone" if name == "by tombstone" else "k@2"
+        for content in ("first", "k@1", "b"):
+            pair.source.append(content)
+            pair.target.append(content, producer_id=DC1_MIRROR)
+        if name != "lost":
+            pair.target.append(superseding)
+            pair.source.append(superseding, producer_id=DC2_MIRROR)
+        pair.source.append("last")
+        pair.target.append("last", producer_id=DC1_MIRROR)
+    _clean(pairs["by value", 0].target, 1)
+    _clean(pairs["by tombstone", 0].target, 1, 3)
+    _clean(pairs["taken on dc1", 0].source, 1)
+    _clean(pairs["lost", 0].target, 1)
+    assert _audit(spark, pairs) == {
+        "by value": set(),
+        "by tombstone": set(),
+        "taken on dc1": set(),
+        "lost": {("lost", 1, None)},
+    }

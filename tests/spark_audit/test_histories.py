@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spark_audit import digests, scan_plan
 from spark_audit.arrow_steps import ALIGNMENT_INPUT, ORIGINAL, align_partition, find_windows
+from spark_audit.origins import Brought
 from spark_audit.outcomes import FINDINGS, Kind
 from spark_audit.scan_plan import Planner, ScanTask
 from spark_audit.scan_rows import ARROW_SCAN, RowKind, Side, arrow_batches
@@ -63,7 +64,7 @@ def _disturbed(mirrored: Sequence[str], planted: Sequence[Fault]) -> list[str]:
     return target
 
 
-def _append(log: Log, contents: Sequence[str], sizes: Sequence[int]) -> None:
+def _append(log: Log, contents: Sequence[str], sizes: Sequence[int], producer_id: int = -1) -> None:
     """Write batches of these sizes, over and over; a size of 0 leaves a gap."""
     rest, turn = list(contents), 0
     while rest:
@@ -71,7 +72,7 @@ def _append(log: Log, contents: Sequence[str], sizes: Sequence[int]) -> None:
         if size == 0:
             log.skip(1)
         else:
-            log.append(*rest[:size])
+            log.append(*rest[:size], producer_id=producer_id)
         rest, turn = rest[size:], turn + 1
 
 
@@ -178,3 +179,45 @@ def test_an_audit_says_of_a_history_what_a_comparison_of_lists_says(
     in_flight = {row["source_offset"] for row in outcomes if row["kind"] == Kind.IN_FLIGHT.value}
     behind = range(min(in_flight, default=pair.source.stop), pair.source.stop)
     assert [offset for offset in _offsets(pair) if offset in behind] == sorted(in_flight)
+
+
+DC1_MIRROR, DC2_MIRROR = 11, 22
+"""The producer ids of the mirrors out of these sites."""
+turns = st.lists(st.tuples(st.booleans(), contents), max_size=5)
+
+
+@given(turns, st.lists(faults, max_size=2), st.integers(0, 9), sizes, sizes)
+def test_of_sites_that_took_turns_each_direction_is_told_by_its_own_records(
+    taken: list[tuple[bool, list[str]]],
+    planted: list[Fault],
+    unmirrored: int,
+    source_sizes: list[int],
+    target_sizes: list[int],
+) -> None:
+    """Whatever happens to what one direction brings, the other one is as it was."""
+    forth = Pair(
+        to_source=Brought(producer_ids=frozenset({DC2_MIRROR})),
+        to_target=Brought(producer_ids=frozenset({DC1_MIRROR})),
+    )
+    dc1, dc2 = forth.source, forth.target
+    expected: list[str] = []
+    arrived: list[str] = []
+    for number, (is_of_dc1, written) in enumerate(taken):
+        if is_of_dc1:
+            is_last = not any(later for later, _ in taken[number + 1 :])
+            kept = written[: max(0, len(written) - unmirrored)] if is_last else written
+            brought = _disturbed(kept, planted)
+            _append(dc1, written, source_sizes)
+            _append(dc2, brought, target_sizes, DC1_MIRROR)
+            expected += written
+            arrived += brought
+        else:
+            _append(dc2, written, target_sizes)
+            _append(dc1, written, source_sizes, DC2_MIRROR)
+    back = Pair(source=dc2, target=dc1, to_source=forth.to_target, to_target=forth.to_source)
+    assert _audited(back) == []
+    kinds = Counter(Kind(row["kind"]) for row in _audited(forth))
+    assert bool(kinds.keys() & set(FINDINGS)) != (expected[: len(arrived)] == arrived)
+    missing, surplus = Counter(expected) - Counter(arrived), Counter(arrived) - Counter(expected)
+    assert kinds[Kind.LOST] + kinds[Kind.IN_FLIGHT] + kinds[Kind.ALTERED] == missing.total()
+    assert kinds[Kind.DUPLICATED] + kinds[Kind.PHANTOM] + kinds[Kind.ALTERED] == surplus.total()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_audit.bounds import LogBounds, PartitionBounds, Snapshot
+from spark_audit.origins import Brought, Part
 from spark_audit.scan_plan import (
     GROUPS_A_CORE,
     MOST_TOGETHER,
@@ -21,11 +22,22 @@ from spark_audit.scan_rows import Side
 from spark_audit.seals import Seal
 from spark_audit.windows import LOG_START, LOG_STOP, Window
 
+TO_SOURCE = Brought(producer_ids=frozenset({1}))
+TO_TARGET = Brought(producer_ids=frozenset({2}))
 
-def _planner(seal: Seal | None = None) -> Planner:
+
+def _planner(seal: Seal | None = None, *, both: bool = False) -> Planner:
     source = LogBounds(start=5, stop=2_500_000, topic_id=UUID(int=7), is_compacted=False)
     target = LogBounds(start=0, stop=900, topic_id=UUID(int=8), is_compacted=False)
-    bounds = PartitionBounds(topic="t", partition=3, source=source, target=target, seal=seal)
+    bounds = PartitionBounds(
+        topic="t",
+        partition=3,
+        source=source,
+        target=target,
+        seal=seal,
+        to_source=TO_SOURCE if both else None,
+        to_target=TO_TARGET if both else None,
+    )
     snapshot = Snapshot(
         flow="dc1->dc2",
         source="dc1",
@@ -91,6 +103,29 @@ def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then(
             (700 if seal is None else 500, middle, False),
             (middle, 900, True),
         ]
+
+
+def test_of_logs_that_both_sites_wrote_to_each_task_reads_a_part() -> None:
+    own, arrived = (Part(brought=TO_SOURCE, is_brought=found) for found in (False, True))
+    native, mirrored = (Part(brought=TO_TARGET, is_brought=found) for found in (False, True))
+    assert {task.part for task in _planner().ranges()} == {None}
+    for seal, stop in ((None, 900), (Seal(mirrored_source_end=9, target_end=600), 600)):
+        planner = _planner(seal, both=True)
+        ranges = {(one.place.side, one.part, one.log_stop) for one in planner.ranges()}
+        assert ranges == {(Side.SOURCE, own, 2_500_000), (Side.TARGET, mirrored, stop)}
+        assert {task.part for task in planner.sources([("t", 3)])} == {own}
+        written_again = [(one.part, one.start, one.stop) for one in planner.native({"t"})]
+        assert written_again == ([] if seal is None else [(native, 600, 900)])
+        newest = {
+            (one.place.side, one.part, one.start, one.stop, one.to_end)
+            for one in planner.newest([("t", 3, 2_450_000, 500)])
+        }
+        assert newest == {
+            (Side.SOURCE, own, 2_450_000, 2_500_000, True),
+            (Side.RETURNED, arrived, 2_450_000, 2_500_000, True),
+            (Side.TARGET, mirrored, 500, stop, False),
+            (Side.NATIVE, native, 500, 900, True),
+        }
 
 
 @given(st.lists(st.integers(0, RANGE_SPLIT_OFFSETS), max_size=300), st.integers(1, 8))

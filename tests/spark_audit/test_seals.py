@@ -72,6 +72,18 @@ def test_a_flow_that_was_failed_back_cannot_be_told() -> None:
         _promotion(_journal(3), _journal(4, site="dc1", source="dc2"))
 
 
+def test_where_the_way_back_is_told_apart_a_flow_goes_on_behind_a_failback() -> None:
+    def sealed(*journals: bytes) -> int | None:
+        found = promotion_of(journals, source="dc1", target="dc2", is_both_ways=True)
+        return None if found is None else found.epoch
+
+    back = _journal(4, site="dc1", source="dc2")
+    assert sealed(_journal(3), back) is None
+    assert sealed(_journal(3), back, _journal(5)) == 5
+    assert sealed(_journal(3), _journal(4, site="dc1", source="dc2", partitions=[])) == 3
+    assert sealed(_journal(3), _journal(4, site="dc1", source="dc2", state="rolled-back")) == 3
+
+
 @pytest.mark.parametrize(
     "garbled", [b"{", b"3", b"{}", _journal(3, partitions=[{"topic": "t"}])], ids=str
 )
