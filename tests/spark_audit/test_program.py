@@ -28,6 +28,9 @@ from wire.net import open_cluster
 
 pytestmark = pytest.mark.integration
 
+CHECKOUT = Path(__file__).parents[2]
+SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+"""This checkout first: a borrowed environment has another one installed."""
 BULK = 3_000
 PARTITIONS = 2
 TIMEOUT_S = 240
@@ -71,7 +74,7 @@ class Sites:
         done = subprocess.run(
             [sys.executable, "-m", "spark_audit.cli", *arguments],
             cwd=here,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "PYTHONPATH": SEARCH_PATH, **(environment or {})},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
