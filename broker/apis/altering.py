@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from broker.apis.describe_configs import ALL_BROKERS, BROKER, TOPIC
 from broker.context import Call
+from broker.controller.topics import INTERNAL_TOPICS
 from broker.dynamic_config import check_default_broker, check_one_broker
 from broker.log.config import InvalidConfig, LogConfig
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
+
+CLEANUP_POLICY: Final = "cleanup.policy"
+STILL_IN_USE: Final = "must be compact for an internal topic: what is old in it is still in use"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,7 @@ async def _alter_topic(alteration: Alteration, call: Call) -> tuple[ErrorCode, s
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         changed = alteration.change(present)
-        LogConfig().with_overrides(changed)
+        check_topic(topic, changed)
         return changed
 
     if alteration.validate_only:
@@ -78,6 +83,16 @@ async def _alter_topic(alteration: Alteration, call: Call) -> tuple[ErrorCode, s
     node.dynamic.set_topic(topic, await node.store.change_topic_config(topic, change))
     node.partitions.reconfigure(topic)
     return ErrorCode.NONE, ""
+
+
+def check_topic(topic: str, settings: Mapping[str, str]) -> None:
+    """Refuse settings that a topic cannot have. Raises InvalidConfig.
+
+    AlterConfigs takes the policy of an internal topic away by not naming it.
+    """
+    config = LogConfig().with_overrides(settings)
+    if topic in INTERNAL_TOPICS and config.deletes:
+        raise InvalidConfig(CLEANUP_POLICY, settings.get(CLEANUP_POLICY), STILL_IN_USE)
 
 
 async def _alter_all_brokers(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:

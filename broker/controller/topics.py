@@ -21,6 +21,7 @@ MAX_PARTITIONS: Final = 100_000
 DEFAULT: Final = -1
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Where something lies in them follows from how many partitions they have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,12 @@ def plan_growth(
         return Refusal(
             error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             message=f"The topic '{name}' does not exist.",
+        )
+    if name in INTERNAL_TOPICS:
+        # Kafka's tools refuse it, its brokers go by the number that they found at their start.
+        return Refusal(
+            error=ErrorCode.INVALID_TOPIC_EXCEPTION,
+            message=f"What is in the internal topic '{name}' would not be found any more.",
         )
     if topic.moving():
         return Refusal(

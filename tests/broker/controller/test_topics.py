@@ -106,6 +106,14 @@ def test_growth_that_cannot_be_is_refused(
     assert planned.error is error
 
 
+def test_an_internal_topic_does_not_grow_away_from_what_is_in_it() -> None:
+    """A group's positions lie in the partition that the hash of its name and their number give."""
+    internal = replace(CLUSTER, topics={"__consumer_offsets": PRESENT})
+    planned = plan_growth(internal, "__consumer_offsets", 4, None)
+    assert isinstance(planned, Refusal)
+    assert planned.error is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 def test_a_topic_that_is_going_away_is_not_there_for_growth_but_its_name_is_taken() -> None:
     going = replace(CLUSTER, deleting=frozenset({"present.topic"}))
     grown = plan_growth(going, "present.topic", 4, None)
