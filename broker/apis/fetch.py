@@ -118,6 +118,7 @@ def _reader(request: FetchRequest, call: Call, session: FetchSession) -> Reader:
     return Reader(
         call=call,
         replica_id=session.replica_id,
+        replica_epoch=request.replica_state.replica_epoch,
         isolation_level=request.isolation_level,
         rack_id=request.rack_id,
         reads_followers=call.api_version >= FROM_FOLLOWERS_SINCE and not session.is_follower,
@@ -152,7 +153,7 @@ async def _collect(session: FetchSession, reader: Reader, *, notes_positions: bo
     the request comes, not when it is looked at again.
     """
     if notes_positions and session.is_follower:
-        _note_quiet_positions(session, reader.now_ms)
+        _note_quiet_positions(session, reader)
     found = Collected()
     budget = reader.max_bytes
     turns = Turns()
@@ -171,7 +172,7 @@ async def _collect(session: FetchSession, reader: Reader, *, notes_positions: bo
     return found
 
 
-def _note_quiet_positions(session: FetchSession, now_ms: int) -> None:
+def _note_quiet_positions(session: FetchSession, reader: Reader) -> None:
     """Let followers count as caught up where they had everything, and still have."""
     for one in session.wanted.values():
         follower, partition = one.follower, one.partition
@@ -182,14 +183,18 @@ def _note_quiet_positions(session: FetchSession, now_ms: int) -> None:
         if session.replica_id not in partition.in_sync_replicas:
             # It could not join when it came: another was just joining, or its broker was not known.
             partition.fetched_by(
-                session.replica_id, follower.log_end_offset, follower.log_start_offset
+                session.replica_id,
+                follower.log_end_offset,
+                follower.log_start_offset,
+                broker_epoch=reader.replica_epoch,
             )
         else:
             follower.fetched(
                 follower.log_end_offset,
                 follower.log_start_offset,
                 partition.log_end_offset,
-                now_ms,
+                reader.now_ms,
+                reader.replica_epoch,
             )
 
 

@@ -31,6 +31,7 @@ class Reader:
 
     call: Call
     replica_id: int
+    replica_epoch: int
     isolation_level: int
     rack_id: str
     reads_followers: bool
@@ -157,7 +158,12 @@ def _read(
     if isinstance(piece, OffsetOutOfRange):
         return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
     if notes_position and reader.is_follower:
-        partition.fetched_by(reader.replica_id, asked.fetch_offset, asked.log_start_offset)
+        partition.fetched_by(
+            reader.replica_id,
+            asked.fetch_offset,
+            asked.log_start_offset,
+            broker_epoch=reader.replica_epoch,
+        )
     return Look(
         data=_data(one, partition, piece, reader),
         piece=piece,

@@ -7,7 +7,7 @@ partition and changing it: leadership may change at any await.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,8 @@ class FetcherSettings:
     replica_socket_timeout_ms: int = 30_000
     quota: ReplicationQuota = field(default_factory=ReplicationQuota)
     """What throttled replicas may have."""
+    broker_epoch: Callable[[], int] = lambda: -1
+    """This life of this broker, -1 for unknown: leaders let in whom they know to be alive."""
 
 
 @dataclass(slots=True)
@@ -187,7 +189,9 @@ class ReplicaFetcher:
         names_state = connection.version_of(FetchRequest) >= BY_REPLICA_STATE_SINCE
         request = FetchRequest(
             replica_id=-1 if names_state else self._broker_id,
-            replica_state=ReplicaState(replica_id=self._broker_id)
+            replica_state=ReplicaState(
+                replica_id=self._broker_id, replica_epoch=settings.broker_epoch()
+            )
             if names_state
             else ReplicaState(),
             max_wait_ms=self._wait_max_ms(),

@@ -9,8 +9,9 @@ Rules of Kafka's Partition and Replica: KIP-497 for changes of the ISR that are 
 for min.insync.replicas. Times are milliseconds of one monotonic clock, given as arguments.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from broker.replication.leadership import Leadership
@@ -25,6 +26,7 @@ class Follower:
     __slots__ = (
         "_last_fetch_leader_end",
         "_last_fetch_ms",
+        "broker_epoch",
         "last_caught_up_ms",
         "log_end_offset",
         "log_start_offset",
@@ -33,6 +35,8 @@ class Follower:
     def __init__(self) -> None:
         self.log_end_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
+        self.broker_epoch = UNKNOWN
+        """The life of its broker in which it told this."""
         self.last_caught_up_ms = NEVER_MS
         self._last_fetch_ms = NEVER_MS
         self._last_fetch_leader_end = UNKNOWN
@@ -44,12 +48,24 @@ class Follower:
         self._last_fetch_ms = moment if is_known else NEVER_MS
         self._last_fetch_leader_end = leader_end if is_known else UNKNOWN
 
-    def fetched(self, offset: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
-        """Note a fetch: the follower has everything below `offset`.
+    def fetched(
+        self,
+        offset: int,
+        log_start_offset: int,
+        leader_end: int,
+        now_ms: int,
+        broker_epoch: int = UNKNOWN,
+    ) -> None:
+        """Note a fetch: in this life of its broker the follower has everything below `offset`.
+
+        What an earlier life has sent may come late, and tells nothing any more.
 
         It was caught up now if it asks for the leader's end, and when it fetched last if it asks
         for what was the leader's end then: so a busy leader does not make its followers look slow.
         """
+        if UNKNOWN < broker_epoch < self.broker_epoch:
+            return
+        self.broker_epoch = broker_epoch
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self._last_fetch_leader_end:
@@ -73,6 +89,9 @@ class IsrChange:
     isr: tuple[int, ...]
     leader_epoch: int
     partition_epoch: int
+    broker_epochs: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Of the followers, as they were heard of when this was decided. Whoever has begun a new life
+    since may have lost with his disk what he is to join for (KIP-903)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +239,11 @@ class InSync:
             isr=tuple(sorted(isr)),
             leader_epoch=self._leader_epoch,
             partition_epoch=self._partition_epoch,
+            broker_epochs={
+                broker: follower.broker_epoch
+                for broker, follower in self.followers.items()
+                if broker in isr and follower.broker_epoch != UNKNOWN
+            },
         )
         return self.change
 

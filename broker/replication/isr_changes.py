@@ -208,7 +208,11 @@ def _request(broker_id: int, broker_epoch: int, asked: Sequence[_Asked]) -> Alte
                 partition_index=one.partition.index,
                 leader_epoch=one.change.leader_epoch,
                 new_isr_with_epochs=tuple(
-                    AlterPartitionBrokerState(broker_id=broker) for broker in one.change.isr
+                    AlterPartitionBrokerState(
+                        broker_id=broker,
+                        broker_epoch=one.change.broker_epochs.get(broker, UNKNOWN_EPOCH),
+                    )
+                    for broker in one.change.isr
                 ),
                 partition_epoch=one.change.partition_epoch,
             )

@@ -293,15 +293,16 @@ class Partition(Replica):
         """The confirmed ISR, this leader with it; empty where this broker does not lead."""
         return frozenset() if self._in_sync is None else self._in_sync.isr
 
-    def fetched_by(self, broker_id: int, offset: int, log_start_offset: int) -> None:
+    def fetched_by(
+        self, broker_id: int, offset: int, log_start_offset: int, *, broker_epoch: int = UNKNOWN
+    ) -> None:
         """Note that a follower asks for `offset`: it has everything below."""
         leads = self._in_sync
         assert leads is not None, "only a leader is fetched from"
         follower = leads.followers[broker_id]
         before, start_before = follower.log_end_offset, follower.log_start_offset
-        follower.fetched(
-            offset, log_start_offset, self.log.log_end_offset, self._clock.monotonic_ms()
-        )
+        end, now_ms = self.log.log_end_offset, self._clock.monotonic_ms()
+        follower.fetched(offset, log_start_offset, end, now_ms, broker_epoch)
         if broker_id not in leads.isr:
             self._ask(leads.expand(broker_id, self._high_watermark))
         if offset != before:
@@ -368,8 +369,7 @@ class Partition(Replica):
         Raises NotLeader, and StorageError when the log's folder fails. A new epoch of the same
         leader does not end the wait: its log was never cut, even if others led unheard of.
         """
-        if reign is None:
-            reign = self.reign
+        reign = self.reign if reign is None else reign
         if self.is_led_here and self.reign == reign and self._high_watermark > offset:
             return
         wakeup = Wakeup()

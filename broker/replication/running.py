@@ -45,6 +45,10 @@ class Replication:
         """Begin; everything ends with the nursery."""
         config = self._config
         client_id = f"broker-{config.broker_id}-fetcher"
+
+        def broker_epoch() -> int:
+            return partitions.broker_epoch
+
         fetchers = Fetchers(
             config.broker_id,
             nursery,
@@ -58,10 +62,11 @@ class Replication:
                 replica_fetch_backoff_ms=config.replica_fetch_backoff_ms,
                 replica_socket_timeout_ms=config.replica_socket_timeout_ms,
                 quota=partitions.quotas.follower,
+                broker_epoch=broker_epoch,
             ),
             lambda: {**partitions.known_leaders, **self._addresses()},
         )
-        self.isr_changes.broker_epoch = lambda: partitions.broker_epoch
+        self.isr_changes.broker_epoch = broker_epoch
         partitions.following = fetchers
         nursery.start_soon(self.isr_changes.run)
         nursery.start_soon(

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+from broker.replication.fetcher import FetcherSettings, ReplicaFetcher
 from broker.replication.leadership import Leadership
 from tests.broker.rig import TOPIC_ID, serving
 from wire.errors import ErrorCode
+from wire.messages.fetch import FetchRequest, ReplicaState
 from wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -100,6 +103,42 @@ async def test_an_order_for_an_earlier_life_does_not_raise_the_controllers_epoch
             await controller.ask(replace(order, broker_epoch=EARLIER, controller_epoch=100))
         answer = await controller.ask(replace(DEPOSES, broker_epoch=PRESENT))
         assert answer.error_code == ErrorCode.NONE
+
+
+class OneRequest:
+    """A leader to which a fetcher speaks once: stands in for the pool and its connection."""
+
+    def __init__(self) -> None:
+        self.came = trio.Event()
+        self.request_: FetchRequest | None = None
+
+    async def connection(self, _: object) -> "OneRequest":
+        return self
+
+    def version_of(self, _: object) -> int:
+        return 17
+
+    async def request(self, request: FetchRequest, **_: object) -> object:
+        self.request_ = request
+        self.came.set()
+        await trio.sleep_forever()
+
+
+async def test_a_follower_tells_its_leader_in_which_life_it_fetches(tmp_path: Path) -> None:
+    leader: Any = OneRequest()
+    async with serving(tmp_path) as rig, rig.connect() as controller:
+        await controller.ask(replace(DEPOSES, broker_epoch=PRESENT))
+        followed = rig.node.partitions.get("t", 0)
+        assert followed is not None
+        settings = FetcherSettings(broker_epoch=lambda: rig.node.partitions.broker_epoch)
+        fetcher = ReplicaFetcher(0, 1, leader, rig.node.clock, settings)
+        fetcher.address = ("leader", 1)
+        fetcher.follow(followed)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetcher.run)
+            await leader.came.wait()
+            nursery.cancel_scope.cancel()
+    assert leader.request_.replica_state == ReplicaState(replica_id=0, replica_epoch=PRESENT)
 
 
 async def test_what_is_known_is_not_replaced_by_a_controller_deposed_while_it_was_awaited(

@@ -4,16 +4,20 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from broker.apis import alter_partition
+from broker.controller.decisions import decide
 from broker.log.config import LogConfig
 from broker.replication.in_sync import IsrRules
 from broker.replication.isr_changes import IsrChanges
 from broker.replication.leadership import Leadership
 from broker.replication.partition import Partition, Surroundings
+from tests.broker.controller.clusters import cluster, registered, state
 from tests.broker.replication.clocks import HandClock
 from tests.broker.replication.list_log import ListLog
 from tests.broker.rig import leadership
@@ -148,6 +152,49 @@ async def test_a_refusal_of_the_only_request_is_the_last_word(
         partition.fetched_by(1, 0, 0)
         await settled(partition)
     assert controller.asked == [(0, 1)]
+
+
+def as_controller(*, epoch_of_follower: int) -> Callable[..., AlterPartitionResponse]:
+    """Decide as the real one does; broker 1 is registered in that life, and is not in sync."""
+    live = registered(0, 1)
+    live[1] = replace(live[1], epoch=epoch_of_follower)
+    known = replace(cluster({0: state(0, (0,))}, (0, 1)), live=live)
+
+    def decided(request: AlterPartitionRequest) -> AlterPartitionResponse:
+        return alter_partition.answer(
+            request, decide(known, alter_partition.proposal(request, known))
+        )
+
+    return decided
+
+
+async def test_who_has_begun_a_new_life_since_is_not_let_in_by_what_it_held_before(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    """It had all there is, the controller was away for a while, and then its disk was empty."""
+    restarted = as_controller(epoch_of_follower=205)
+    controller = FakeController([no_answer, restarted, restarted, restarted])
+    known = replace(ALONE, topic_id=UUID(int=1), partition_epoch=8)
+    async with asking(controller) as changes:
+        partition = led(changes, known)
+        partition.fetched_by(1, 0, 0, broker_epoch=101)
+        await settled(partition)
+        assert partition.in_sync_replicas == {0}
+
+
+async def test_what_an_earlier_life_sent_comes_late_and_tells_nothing(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    controller = FakeController([as_controller(epoch_of_follower=205)])
+    async with asking(controller) as changes:
+        partition = led(changes, replace(ALONE, topic_id=UUID(int=1), partition_epoch=8))
+        partition.fetched_by(1, 0, 0, broker_epoch=205)
+        partition.fetched_by(1, 9, 0, broker_epoch=101)
+        follower = partition.follower(1)
+        assert follower is not None
+        assert (follower.log_end_offset, follower.broker_epoch) == (0, 205)
+        await settled(partition)
+        assert partition.in_sync_replicas == {0, 1}
 
 
 async def test_a_burst_of_changes_is_one_line(

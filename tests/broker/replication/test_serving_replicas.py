@@ -104,6 +104,19 @@ async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhil
         assert offsets(only(await producer.receive())) == [0, 1]
 
 
+async def test_a_leader_asks_for_a_follower_in_the_life_in_which_it_fetched(tmp_path: Path) -> None:
+    told = ReplicaState(replica_id=FOLLOWER, replica_epoch=101)
+    async with serving(tmp_path) as rig, rig.connect() as follower:
+        brokers = [BrokerEndpoint(broker_id=number, host="h", port=1) for number in range(2)]
+        rig.node.metadata.set_brokers(0, brokers)
+        lead_with_follower(rig, isr=(0,))
+        await follower.ask(replace(by_follower(0), replica_state=told))
+        partition = rig.node.partitions.led("t", 0)
+        assert partition is not None
+        assert partition.isr_change is not None
+        assert dict(partition.isr_change.broker_epochs) == {FOLLOWER: 101}
+
+
 async def test_a_slow_follower_does_not_stop_a_producer_until_very_many_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
