@@ -90,13 +90,15 @@ def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
         )
     if isinstance(session, ErrorCode):
         return session
+    known = len(session.wanted)
     for topic in request.topics:
         for partition in topic.partitions:
             session.want(_place(topic, partition.partition, by_id=by_id), partition)
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
             session.forget(_place(forgotten, index, by_id=by_id))
-    if len(session.wanted) > MOST_WANTED:
+    has_grown = session.id != NO_SESSION and len(session.wanted) > known
+    if len(session.wanted) > MOST_WANTED or (has_grown and sessions.is_too_much()):
         sessions.end(session.id)
         return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     return session

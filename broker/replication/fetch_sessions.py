@@ -28,6 +28,8 @@ MIN_EVICTION_MS: Final = 120_000
 """A session unused for so long makes room for any other (min.incremental.fetch.session...)."""
 DEFAULT_SLOTS: Final = 1_000
 """max.incremental.fetch.session.cache.slots"""
+MOST_PARTITIONS: Final = 500_000
+"""Of all sessions together: one takes half a kilobyte, and a session may want very many."""
 
 Place: TypeAlias = tuple[str | UUID, int]
 """A partition as the fetcher names it: by topic name before Fetch 13, by topic id since."""
@@ -154,10 +156,14 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of one broker, at most `slots` of them. Times are of a monotonic clock."""
+    """The sessions of one broker, at most `slots` of them. Times are of a monotonic clock.
 
-    def __init__(self, slots: int = DEFAULT_SLOTS) -> None:
+    Who finds no room gets no session, and names all that it wants in each request.
+    """
+
+    def __init__(self, slots: int = DEFAULT_SLOTS, most_partitions: int = MOST_PARTITIONS) -> None:
         self.slots = slots
+        self._most_partitions = most_partitions
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
@@ -197,13 +203,18 @@ class FetchSessions:
         self._sessions[session.id] = session
         return True
 
+    def is_too_much(self, more: int = 0) -> bool:
+        """Say whether all sessions want more than can be remembered, with so many partitions."""
+        wanted = sum(len(session.wanted) for session in self._sessions.values())
+        return wanted + more > self._most_partitions
+
     def _make_room(self, coming: FetchSession, now_ms: int) -> bool:
-        if len(self._sessions) < self.slots:
-            return True
-        evicted = _choose_evicted(self._sessions.values(), coming, now_ms)
-        if evicted is not None:
+        while len(self._sessions) >= self.slots or self.is_too_much(len(coming.wanted)):
+            evicted = _choose_evicted(self._sessions.values(), coming, now_ms)
+            if evicted is None:
+                return False
             self.end(evicted.id)
-        return evicted is not None
+        return True
 
 
 def _choose_evicted(

@@ -11,6 +11,7 @@ from broker.apis import fetch as fetching
 from broker.apis.answers import FileAnswer
 from broker.context import Call, Node
 from broker.fairness import AT_ONCE
+from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.replica import Replica
 from broker.replication.watching import Watcher
 from tests.broker.rig import (
@@ -85,6 +86,21 @@ async def test_a_record_that_comes_while_many_partitions_are_looked_at_is_not_sl
     assert sum(piece.length for piece in answer.slices) == len(batch(b"news"))
     assert autojump_clock.current_time() < 2
     node.logs.close()
+
+
+async def test_a_session_that_grows_beyond_what_all_may_want_is_ended(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client, rig.connect() as other:
+        sessions = rig.node.partitions.fetch_sessions = FetchSessions(most_partitions=2)
+        first = await client.ask(fetch(0, session_epoch=0))
+        second = await other.ask(fetch(0, session_epoch=0))
+        assert 0 not in {first.session_id, second.session_id}
+        assert not (await client.ask(fetch(0, session_epoch=0))).session_id
+        more = fetch(0, partition=1, session_id=first.session_id, session_epoch=1)
+        answer = await client.ask(more)
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        same = fetch(0, session_id=second.session_id, session_epoch=1)
+        assert (await other.ask(same)).error_code == ErrorCode.NONE
+        assert len(sessions) == 1
 
 
 async def test_a_session_that_grows_beyond_what_a_request_may_name_is_ended(

@@ -86,6 +86,18 @@ def test_a_long_unused_session_makes_room_for_any() -> None:
     assert answer is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_very_many_partitions_of_few_sessions_leave_no_room_either() -> None:
+    sessions = FetchSessions(most_partitions=10)
+    small, large = kept(sessions, session(size=3)), kept(sessions, session(size=7))
+    assert not sessions.keep(session(replica_id=2), MIN_EVICTION_MS)
+    kept(sessions, session(replica_id=2, size=2), MIN_EVICTION_MS + 1)
+    assert len(sessions) == 2
+    answer = sessions.resume(small.id, 1, by_id=True, now_ms=0)
+    assert answer is ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "it was worth less"
+    assert sessions.resume(large.id, 1, by_id=True, now_ms=0) is large
+    assert not sessions.keep(session(size=11), 0), "and one alone may want too much"
+
+
 def told(positions: FetchPositions) -> tuple[dict[int, int], list[int]]:
     """Return the next request: offsets by partition, and what it forgets."""
     topics, forgotten = positions.next_request()
