@@ -3,7 +3,7 @@
 The records stay where the socket put them until the log has written them; nothing looks inside.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
@@ -33,9 +33,8 @@ NO_ANSWER: Final = 0
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Whom Apache Kafka lets write to internal topics (ReplicaManager.appendToLocalLog); all others
 could feed the coordinators what they do not expect."""
-Answer: TypeAlias = Callable[
-    [str, PartitionProduceData, ProduceRequest, Call], PartitionProduceResponse
-]
+Led: TypeAlias = Partition | ErrorCode
+"""What a batch is for, or why it is not led here."""
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
@@ -44,7 +43,7 @@ class Promise:
     """An answer for one partition, and what must come true before it may be given."""
 
     answer: PartitionProduceResponse
-    partition: Partition | None
+    partition: Partition | None = None
     """None where there is nothing to wait for."""
     last_offset: int = -1
     reign: int = -1
@@ -91,19 +90,23 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
     the leader again (as Apache Kafka does).
     """
-    answer_one = _refuse_transaction if _is_transaction_of_nobody(request) else _append
+    append_one = _refuse_transaction if _is_transaction_of_nobody(request) else _append
     turns = Turns()
     promised: list[tuple[str, Sequence[Promise]]] = []
     for topic in request.topic_data:
         promises: list[Promise] = []
         for data in topic.partition_data:
-            checked = await _check_beside(topic.name, data, call)
-            promises.append(_begin(topic.name, request, call, partial(answer_one, checked), data))
+            led = call.node.led(topic.name, data.index)
+            checked: KeyCheck = check_keys
+            if isinstance(led, Partition) and led.log.config.compacts:
+                checked = await _check_beside(data, call)
+                led = call.node.led(topic.name, data.index)
+            promises.append(append_one(led, checked, topic.name, data, request, call))
             await turns.pass_on()
         promised.append((topic.name, promises))
     if request.acks == ALL_IN_SYNC:
         later = ProduceLater(promised, trio.current_time() + patience_s(request.timeout_ms))
-        return await later.wait() if later.is_ready else later
+        return later.kept if later.is_ready else later
     appended = [(name, [promise.answer for promise in promises]) for name, promises in promised]
     if request.acks == NO_ANSWER:
         _close_on_failure(appended)
@@ -111,10 +114,9 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     return _response(appended)
 
 
-async def _check_beside(topic: str, data: PartitionProduceData, call: Call) -> KeyCheck:
+async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
     """Look for the keys of very many records before their turn, without stopping the others."""
-    partition = call.node.partitions.led(topic, data.index)
-    if partition is None or not partition.log.config.compacts or not data.records:
+    if not data.records:
         return check_keys
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     try:
@@ -125,18 +127,6 @@ async def _check_beside(topic: str, data: PartitionProduceData, call: Call) -> K
         return check_keys
     refused = await call.aside.beside(partial(check_keys, header, data.records))
     return lambda _header, _batch: refused
-
-
-def _begin(
-    topic: str,
-    request: ProduceRequest,
-    call: Call,
-    answer_one: Answer,
-    data: PartitionProduceData,
-) -> Promise:
-    """Append, and note at once what has to come true: the leadership may change at any await."""
-    answer = answer_one(topic, data, request, call)
-    return _promise(topic, answer, call) if request.acks == ALL_IN_SYNC else Promise(answer, None)
 
 
 def _response(
@@ -161,6 +151,13 @@ class ProduceLater(LaterAnswer):
     def is_ready(self) -> bool:
         return all(promise.is_kept for _, promises in self.promised for promise in promises)
 
+    @property
+    def kept(self) -> ProduceResponse:
+        """The answer, now that it is ready."""
+        return _response(
+            [(name, [one.kept for one in promises]) for name, promises in self.promised]
+        )
+
     async def wait(self) -> ProduceResponse:
         return _response(
             [
@@ -180,46 +177,55 @@ def _is_transaction_of_nobody(request: ProduceRequest) -> bool:
 
 
 def _refuse_transaction(
+    _led: Led,
     _checked: KeyCheck,
     _topic: str,
     data: PartitionProduceData,
     _request: ProduceRequest,
     _call: Call,
-) -> PartitionProduceResponse:
+) -> Promise:
     """Refuse as Apache Kafka does, the whole request, before anything else is looked at."""
     reason = "a transactional batch without a transactional id"
-    return _failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
+    return Promise(_failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason))
 
 
 def _append(
+    led: Led,
     check_keys: KeyCheck,
     topic: str,
     data: PartitionProduceData,
     request: ProduceRequest,
     call: Call,
-) -> PartitionProduceResponse:
+) -> Promise:
+    """Append, and note at once what has to come true: the leadership may change at any await.
+
+    The log's end is at or behind the batch's: later batches come after it. So waiting for the end
+    as it is now waits for the batch too, also for a repeated one, and for nothing that comes later.
+    """
     refused = _refuse_outright(topic, data.index, request, call)
     if refused is not None:
-        return refused
-    partition = call.node.led(topic, data.index)
-    if not isinstance(partition, Partition):
-        return _not_led(topic, data.index, partition, call)
+        return Promise(refused)
+    if not isinstance(led, Partition):
+        return Promise(_not_led(topic, data.index, led, call))
     if not data.records:
-        return _failed(data.index, ErrorCode.INVALID_RECORD, "no records")
+        return Promise(_failed(data.index, ErrorCode.INVALID_RECORD, "no records"))
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     fence = call.node.dynamic.fence
     is_fenced = fence.holds_against(call.client_id) and topic in fence.topics
     try:
-        appended = partition.append_from_client(
+        appended = led.append_from_client(
             data.records,
             acks=request.acks,
             is_fenced=is_fenced,
             check_keys=check_keys,
         )
     except StorageError as error:
-        return _failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return Promise(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     _count(appended, len(data.records), call, is_fenced=is_fenced)
-    return _answer(data.index, appended)
+    answer = _answer(data.index, appended)
+    if request.acks != ALL_IN_SYNC or isinstance(appended, Refused):
+        return Promise(answer)
+    return Promise(answer, led, led.log_end_offset - 1, led.reign)
 
 
 def _refuse_outright(
@@ -287,18 +293,6 @@ def _not_led(topic: str, index: int, error: ErrorCode, call: Call) -> PartitionP
             leader_id=partition.leader, leader_epoch=partition.leader_epoch
         ),
     )
-
-
-def _promise(topic: str, answer: PartitionProduceResponse, call: Call) -> Promise:
-    """Note up to where the partition has to be committed before the answer may be given.
-
-    The log's end is at or behind the batch's: later batches come after it. So waiting for the end
-    as it is now waits for the batch too, also for a repeated one, and for nothing that comes later.
-    """
-    partition = call.node.partitions.led(topic, answer.index)
-    if answer.error_code != ErrorCode.NONE or partition is None:
-        return Promise(answer, None)
-    return Promise(answer, partition, partition.log_end_offset - 1, partition.reign)
 
 
 def _close_on_failure(appended: list[tuple[str, list[PartitionProduceResponse]]]) -> None:
