@@ -5,8 +5,9 @@ The rules are those of Apache Kafka 3.9's ZooKeeper controller (`KafkaController
 moves of replicas are `moves`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import assert_never
 
 from broker.controller.cluster import (
@@ -63,7 +64,11 @@ def decide(cluster: Cluster, event: Event) -> Decision:  # noqa: C901, PLR0911 -
 
 
 def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
-    """Take the dead out and let the newcomers in; a broker reborn is both, dead first."""
+    """Take the dead out and let the newcomers in; a broker reborn is both, dead first.
+
+    At the beginning of a reign that is told by the states: the controller before may have died
+    with that broker, or been it.
+    """
     mentioned = {
         broker for state in cluster.states.values() for broker in (state.leader, *state.isr)
     }
@@ -80,7 +85,8 @@ def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
         leaving=cluster.leaving & stayed,
         failed=frozenset(one for one in cluster.failed if one.broker_id in stayed),
     )
-    settled = _settled(after, _present(after), gone)
+    reborn = {} if cluster.live else {name: _reborn(after, name) for name in after.states}
+    settled = _settled(after, _present(after), gone, reborn)
     decision = resume_moves(settled.cluster, come, is_all=not cluster.live)
     changed = changes(cluster, decision.cluster, _present(after))
     final = with_states(decision.cluster, changed)
@@ -98,11 +104,30 @@ def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
     )
 
 
+def _reborn(cluster: Cluster, partition: TopicPartition) -> frozenset[int]:
+    """Return those in sync who have begun a new life since that was written.
+
+    Nobody has let them in in that life, and the disk of it may be another one. Where nobody in sync
+    has stayed all is as before.
+    """
+    state = cluster.states[partition]
+    live = [broker for broker in state.isr if broker in cluster.live]
+    reborn = frozenset(
+        broker for broker in live if 0 <= state.written_zxid < cluster.live[broker].epoch
+    )
+    return reborn if len(reborn) < len(live) else frozenset()
+
+
 def _settled(
-    cluster: Cluster, partitions: Collection[TopicPartition], gone: Collection[int] = ()
+    cluster: Cluster,
+    partitions: Collection[TopicPartition],
+    gone: Collection[int] = (),
+    reborn: Mapping[TopicPartition, frozenset[int]] = MappingProxyType({}),
 ) -> Decision:
     """Return the decision that gives each of these partitions the leader it can have."""
-    found = {name: settle(cluster, name, gone=gone) for name in partitions}
+    found = {
+        name: settle(cluster, name, gone=gone, doubted=reborn.get(name, ())) for name in partitions
+    }
     changed = {
         name: state
         for name, state in found.items()

@@ -37,9 +37,13 @@ def settle(
     partition: TopicPartition,
     *,
     gone: Collection[int] = (),
+    doubted: Collection[int] = (),
     is_unclean_allowed: bool = False,
 ) -> PartitionState | None:
     """Return the partition's state without the replicas on `gone`, with a leader if one can be.
+
+    Who is `doubted` leads only where nobody else can: a leader has the others cut what it has not,
+    while of a follower its leader sees what it has.
 
     When nobody in sync is left the ISR stays as it was: they all have every acknowledged record,
     so any of them may lead when it is back, and nobody else may.
@@ -49,10 +53,10 @@ def settle(
         return first_state(cluster, partition)
     replicas = cluster.replicas(partition)
     left = tuple(id_ for id_ in state.isr if id_ not in gone and cluster.is_online(id_, partition))
-    if state.leader in left:
+    if state.leader in left and state.leader not in doubted:
         return successor(cluster, state, isr=left)
     eligible = tuple(id_ for id_ in left or state.isr if cluster.can_lead(id_, partition))
-    leader = _first_of(replicas, eligible)
+    leader = _first_of(replicas, [id_ for id_ in eligible if id_ not in doubted] or eligible)
     if leader != NO_LEADER:
         return successor(cluster, state, leader=leader, isr=eligible, is_new_epoch=True)
     if is_unclean_allowed or partition.topic in cluster.unclean:

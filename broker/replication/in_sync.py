@@ -205,6 +205,18 @@ class InSync:
         """Return min.insync.replicas, but never more than there are replicas (KIP-966)."""
         return min(min_insync_replicas, len(self.followers) + 1)
 
+    def heard_of(self, broker: int, high_watermark: int) -> IsrChange | None:
+        """Return the change to ask for behind a fetch: whom to let in, or whom to leave out.
+
+        Who is in sync and asks for what is committed has lost it, with its disk, while nobody saw
+        that its broker was away.
+        """
+        if broker not in self.isr:
+            return self.expand(broker, high_watermark)
+        if self.change is None and self.followers[broker].log_end_offset < high_watermark:
+            return self._ask(self.isr - {broker})
+        return None
+
     def expand(self, broker: int, high_watermark: int) -> IsrChange | None:
         """Return the change to ask for, if this follower is to join the ISR now.
 

@@ -303,8 +303,7 @@ class Partition(Replica):
         before, start_before = follower.log_end_offset, follower.log_start_offset
         end, now_ms = self.log.log_end_offset, self._clock.monotonic_ms()
         follower.fetched(offset, log_start_offset, end, now_ms, broker_epoch)
-        if broker_id not in leads.isr:
-            self._ask(leads.expand(broker_id, self._high_watermark))
+        self._ask(leads.heard_of(broker_id, self._high_watermark))
         if offset != before:
             self._advance()
         if log_start_offset != start_before:

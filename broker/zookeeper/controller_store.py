@@ -6,7 +6,7 @@ while it looked away gets BadVersion and nothing is changed.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -95,7 +95,10 @@ class ControllerStore:
         async def read(partition: tuple[str, int]) -> PartitionState | None:
             path = tree.state_path(*partition)
             node = await self._zookeeper.get(path)
-            return None if node is None else tree.decode_state(path, node.data, node.version)
+            if node is None:
+                return None
+            state = tree.decode_state(path, node.data, node.version)
+            return replace(state, written_zxid=node.modified_zxid)
 
         return await all_of(partitions, read)
 

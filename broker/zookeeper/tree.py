@@ -111,6 +111,8 @@ class PartitionState:
     """The node's version in ZooKeeper, -1 before it exists; every write is checked against it."""
     recovery: int = 0
     """1 from an unclean election until the new leader has said that it has settled (KIP-704)."""
+    written_zxid: int = field(default=-1, compare=False)
+    """When ZooKeeper took what a reign begins with, on the scale of broker epochs; -1: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,9 @@ def test_a_replica_whose_disk_failed_is_as_one_whose_broker_died() -> None:
     assert not reborn.cluster.failed
 
 
-def in_sync(isr: tuple[int, ...], leader: int, live: tuple[int, ...]) -> Cluster:
+def in_sync(
+    isr: tuple[int, ...], leader: int, live: tuple[int, ...], *, written_zxid: int = -1
+) -> Cluster:
     """Return a cluster in which replicas have caught up, as a leader will report one day."""
     found = play(alive(*live), topic("t", (0, 1, 2)))
     return Cluster(
@@ -133,7 +135,12 @@ def in_sync(isr: tuple[int, ...], leader: int, live: tuple[int, ...]) -> Cluster
         topics=found.cluster.topics,
         states={
             TopicPartition("t", 0): PartitionState(
-                leader=leader, leader_epoch=5, isr=isr, controller_epoch=1, version=8
+                leader=leader,
+                leader_epoch=5,
+                isr=isr,
+                controller_epoch=1,
+                version=8,
+                written_zxid=written_zxid,
             )
         },
     )
@@ -168,6 +175,36 @@ def test_a_reign_begins_by_electing_where_the_old_leader_died_meanwhile() -> Non
     state = decision.cluster.states[TopicPartition("t", 0)]
     assert (state.leader, state.isr) == (1, (1,))
     assert decision.introduced == {1, 2}
+
+
+def test_a_reign_begins_without_a_leader_that_came_back_while_nobody_looked() -> None:
+    """Broker 0, leader and controller, may have another disk now."""
+    inherited = in_sync((0, 1, 2), 0, (), written_zxid=7)
+    live = {0: broker(0, epoch=9), 1: broker(1, epoch=8), 2: broker(2, epoch=3)}
+    decision = decide(inherited, BrokersChanged(live=live))
+    state = decision.cluster.states[TopicPartition("t", 0)]
+    assert (state.leader, state.leader_epoch, state.isr) == (2, 6, (0, 1, 2))
+    assert decision.writes == {TopicPartition("t", 0): state}
+
+
+def test_who_seemed_to_have_stayed_does_not_cost_those_who_came_back_the_lead() -> None:
+    """All were killed. The registrations of two still stand, and one of these comes never back."""
+    inherited = in_sync((0, 1, 2), 0, (), written_zxid=7)
+    live = {0: broker(0, epoch=9), 1: broker(1, epoch=3), 2: broker(2, epoch=3)}
+    begun = decide(inherited, BrokersChanged(live=live))
+    reborn = decide(begun.cluster, BrokersChanged(live={**live, 1: broker(1, epoch=10)}))
+    del live[2]
+    left = decide(reborn.cluster, BrokersChanged(live={**live, 1: broker(1, epoch=10)}))
+    state = left.cluster.states[TopicPartition("t", 0)]
+    assert (state.leader, state.isr) == (0, (0,))
+
+
+def test_where_all_came_back_while_nobody_looked_all_is_as_it_was() -> None:
+    inherited = in_sync((0, 1), 0, (), written_zxid=7)
+    live = {0: broker(0, epoch=9), 1: broker(1, epoch=8)}
+    decision = decide(inherited, BrokersChanged(live=live))
+    assert decision.cluster.states == inherited.states
+    assert not decision.writes
 
 
 def test_deletion_waits_for_a_copy_on_a_dead_broker() -> None:

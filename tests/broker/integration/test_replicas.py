@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, TypeVar
 
 import pytest
@@ -184,6 +185,24 @@ def test_a_controller_that_dies_during_a_move_leaves_it_to_the_next(
     assert read_all(cluster.bootstrap, "inherited", 1, 100) == sent
     cluster.start_broker(controller)
     until(lambda: not folder(cluster, stays, "inherited-0").exists())
+
+
+def test_a_controller_that_comes_back_with_an_empty_disk_takes_nobodys_records_along(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    """Its registration is renewed at once, before the next controller has looked."""
+    controller = controller_of(admin)
+    others = [broker for broker in range(3) if broker != controller]
+    create(admin, "kept", [controller, *others])
+    until(lambda: in_sync_counts(admin, "kept") == [3])
+    sent = [b"%d" % number for number in range(100)]
+    assert len(produce_all(cluster.bootstrap, "kept", sent)) == 100
+    stop(cluster, controller, signal.SIGKILL)
+    rmtree(folder(cluster, controller, "kept-0").parent)
+    cluster.start_broker(controller)
+    until(lambda: controller_of(admin) in others)
+    until(lambda: in_sync_counts(admin, "kept") == [3])
+    assert read_all(cluster.bootstrap, "kept", 1, 100) == sent
 
 
 def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywhere(

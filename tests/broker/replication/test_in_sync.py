@@ -214,3 +214,14 @@ def test_replicas_come_and_go_with_a_reassignment(leader: InSync) -> None:
     assert set(leader.followers) == {1, 7}
     assert leader.followers[1].log_end_offset == 12
     assert leader.high_watermark(12, 1002, 1) == 12, "7 is new and not in sync"
+
+
+def test_who_is_in_sync_and_asks_for_what_is_committed_is_left_out_at_once(leader: InSync) -> None:
+    fetched(leader, 1, 12, leader_end=12, now_ms=1001)
+    fetched(leader, 2, 12, leader_end=12, now_ms=1001)
+    assert leader.heard_of(1, 12) is None
+    fetched(leader, 1, 0, leader_end=12, now_ms=1002)
+    change = leader.heard_of(1, 12)
+    assert change is not None
+    assert change.isr == (0, 2)
+    assert leader.heard_of(1, 12) is None, "one is under way"

@@ -100,6 +100,19 @@ async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: s
             await store.write({}, [(("t", 0), states[2])], {})
 
 
+async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
+        store = ControllerStore(one, await reign(one, 0))
+        await store.create_topic("t", TOPIC, {})
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        await store.write({}, [(("t", 0), state)], {})
+        before = (await store.read_states([("t", 0)]))["t", 0].written_zxid
+        registered = await ClusterStore(one).register(0, [HERE], None, now_ms=1)
+        await store.write({}, [(("t", 0), replace(state, version=1))], {})
+        after = (await store.read_states([("t", 0)]))["t", 0].written_zxid
+        assert 0 < before < registered.epoch < after
+
+
 async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await reign(one, 0))
