@@ -15,6 +15,7 @@ from mirror.admin import (
 )
 from mirror.flow_state import FlowState
 from mirror.gone_topics import GoneTopics, exists
+from mirror.leaders import follow_leaders, is_positioning
 from mirror.links import Links
 from mirror.map_log import MapLog
 from mirror.missing import LeftBehind, MissingPartitions, doubt_maps
@@ -39,9 +40,8 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
-from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
-from wire.net.metadata import ClusterView, PartitionView, TopicView
+from wire.net.metadata import ClusterView, TopicView
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,9 +51,6 @@ HAS_OWN: Final = "it holds records of its own, and the source is not asked for t
 MADE_AGAIN: Final = "the target topic was made again"
 COPY_IS_ITS_OWN: Final = "the target topic is the new one's copy by now"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
-UNAUTHORISED: Final = frozenset(
-    {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-)
 CONFIG_INTERVAL_MS: Final = 30_000
 
 
@@ -365,36 +362,8 @@ class Discovery:
             ):
                 partition.retry(COPY_IS_ITS_OWN, now)
             there = target.partitions.get(index) if target is not None else None
-            self._lead(partition, view, there.leader if there is not None else -1)
-            is_new = target is not None and partition.meet_target(target.topic_id)
-            if is_new and (partition.is_flowing or _is_positioning(partition)):
-                flow.interrupt(partition, MADE_AGAIN, now, at_once=True)
-
-    def _lead(self, partition: MirroredPartition, source: PartitionView, target: int) -> None:
-        """Follow moved leaders; what is on its way to an old one must be settled first.
-
-        Who leads again may have cut its log to that of another who did meanwhile.
-        """
-        now = now_ms()
-        moved = partition.target_leader not in {-1, target}
-        before = partition.source_leader, partition.source_epoch
-        partition.source_leader, partition.source_epoch = source.leader, source.leader_epoch
-        is_same_source = before == (source.leader, source.leader_epoch)
-        partition.is_anchored &= is_same_source
-        partition.target_leader = target
-        if partition.is_flowing and moved:
-            self._flow.interrupt(partition, "the target leader moved", now, at_once=True)
-        elif not is_same_source and (partition.is_flowing or _is_positioning(partition)):
-            self._flow.interrupt(partition, "the source leader moved", now, at_once=True)
-        if partition.state is PartitionState.DISCOVERING and target < 0:
             refused = self._complaints.get(partition.target_topic)
-            reason = "no leader on the target yet" if refused is None else str(refused)
-            if refused is not None and refused.code in UNAUTHORISED:
-                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
-            else:
-                partition.move(PartitionState.DISCOVERING, now, reason)
-
-
-def _is_positioning(partition: MirroredPartition) -> bool:
-    """Whether its place is being found, of what the clusters were before this look."""
-    return partition.state is PartitionState.POSITIONING
+            follow_leaders(flow, partition, view, there.leader if there else -1, refused)
+            is_new = target is not None and partition.meet_target(target.topic_id)
+            if is_new and (partition.is_flowing or is_positioning(partition)):
+                flow.interrupt(partition, MADE_AGAIN, now, at_once=True)

@@ -24,6 +24,7 @@ from mirror.topic_plan import DYNAMIC_TOPIC_CONFIG
 from mirror.topics import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.test_policies import CONFIG
@@ -368,3 +369,26 @@ async def test_what_changes_while_a_place_is_found_has_it_found_again(
         assert partition.is_target_new is (moved == "target")
         due = Positioning(flow, looking._links, map_log)._due()
         assert len(list(due)) == (moved != "neither")
+
+
+@pytest.mark.parametrize("moved", ["source", "source epoch", "target", "neither"])
+async def test_who_waits_for_a_leader_goes_on_once_there_is_another(moved: str) -> None:
+    """Its pauses have become long while the broker that led was dead and nobody else led yet."""
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        flow.share = frozenset({("orders", 0)})
+        await looking.look()
+        partition = flow.partitions["orders", 0]
+        for _ in range(10):
+            partition.move(PartitionState.POSITIONING, now_ms())
+            partition.postpone("its leader is away", now_ms())
+        assert not list(Positioning(flow, looking._links, map_log)._due())
+        if moved == "source epoch":
+            orders.partitions[0].leader_epoch += 1
+        elif moved != "neither":
+            (orders if moved == "source" else copy).partitions[0].leader = 1
+        await looking.look()
+        due = list(Positioning(flow, looking._links, map_log)._due())
+        assert due == ([] if moved == "neither" else [[partition]])

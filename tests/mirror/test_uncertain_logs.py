@@ -5,6 +5,7 @@ from copy import deepcopy
 import pytest
 import trio
 
+from mirror.leaders import follow_leaders
 from mirror.log_ends import read_quiet_target_ends
 from mirror.partition_state import PartitionState
 from mirror.start_position import LogEnds
@@ -63,7 +64,7 @@ class HungFollower:
 async def discover(whole: WholeFlow) -> None:
     """Learn who leads the source."""
     view = await whole.discovery._links.source_admin.metadata(refresh=True)
-    whole.discovery._lead(whole.partition, view.partition("t", 0), 0)
+    follow_leaders(whole.flow, whole.partition, view.partition("t", 0), 0, None)
     whole.flow.fetch_anew()
 
 
