@@ -106,12 +106,12 @@ def test_no_record_is_lost_or_repeated_when_ours_replaces_mirror_maker(
             write(dc1, "orders", 2_500, 500)
             for index in range(PARTITIONS):
                 mirror.wait_mirrored("orders", end_of(dc1, "orders", index), index)
-            wait_until("group", lambda: committed(dc2, "ahead", topic) >= 0)
-            wait_until("group", lambda: committed(dc2, "behind", topic) >= 0)
+            # What is not mirrored yet holds a position back, and may have been when it was applied.
+            ahead = committed(dc1, "ahead", "orders")
+            wait_until("group", lambda: committed(dc2, "ahead", topic) == ahead)
+            wait_until("group", lambda: committed(dc2, "behind", topic) == 30)
             assert mirror.log.count("ERROR") == 0
         for index in range(PARTITIONS):
             ours = [(key, value) for _, key, value in read_committed(dc2, topic, index)]
             original = [(key, value) for _, key, value in read_committed(dc1, "orders", index)]
             assert ours == original
-        assert committed(dc2, "ahead", topic) == committed(dc1, "ahead", "orders")
-        assert committed(dc2, "behind", topic) == 30
