@@ -20,11 +20,19 @@ def hold_hangups(arguments: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its status."""
-    hold_hangups(sys.argv[1:])
-    try:
-        from mirror.cli import main as run  # noqa: PLC0415 - what takes a second
+    """Run the command line and exit with its status.
 
+    At a Ctrl-C while modules are imported the process just ends: a KeyboardInterrupt may be raised
+    where Python ignores it, as in what an import lock calls back.
+    """
+    hold_hangups(sys.argv[1:])
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # else it is ignored, in the background of a shell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mirror.cli import main as run  # noqa: PLC0415 - what takes a second
+
+    signal.signal(signal.SIGINT, before)
+    try:
         run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
