@@ -86,12 +86,12 @@ class Sites:
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Two clusters of one broker each, with the topics `equal`, `planted` and `moved`."""
+    """Two clusters of one broker each, with the topics that are audited."""
     folder = tmp_path_factory.mktemp("sites")
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
         for cluster in (source, target):
-            _create_topics(cluster, "equal", "planted", "moved")
+            _create_topics(cluster, "equal", "planted", "moved", "turns")
         yield Sites(source=source, target=target, folder=folder)
 
 
@@ -228,7 +228,9 @@ def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_th
     """No map names a mirror here: each site's records are its own, and wait for one."""
     flows = "{source: dc1, target: dc2}, {source: dc2, target: dc1}"
     file = sites.file(path="/both", flows=flows)
-    arguments = ("run", file, "--topic", "equal", "--output", str(tmp_path))
+    arguments = ("run", file, "--topic", "turns", "--output", str(tmp_path))
+    for cluster in (sites.source, sites.target):
+        _produce(cluster, "turns", range(BULK))
     assert sites.audit(*arguments).returncode == 0
     assert [flow["flow"] for flow in _verdict(tmp_path)["flows"]] == ["dc1->dc2"]
     _write_witness(
