@@ -26,7 +26,7 @@ from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.config import FlowConfig, PatternSet
-from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.fake_cluster import FakeCluster, FakeTopic
 from tests.mirror.test_policies import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
@@ -343,6 +343,17 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
         assert deleted == ["orders"]
 
 
+async def one_partition(
+    looking: Discovery, dc1: FakeCluster, dc2: FakeCluster
+) -> tuple[FakeTopic, FakeTopic, MirroredPartition]:
+    """Return a topic of one partition, on both sides, as it is known."""
+    orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
+    dc2.create_topic("dc1.offset-map.internal", 0)
+    looking._flow.share = frozenset({("orders", 0)})
+    await looking.look()
+    return orders, copy, looking._flow.partitions["orders", 0]
+
+
 @pytest.mark.parametrize(
     ("moved", "reason"),
     [("target", MADE_AGAIN), ("source", "the source leader moved"), ("neither", "")],
@@ -352,11 +363,7 @@ async def test_what_changes_while_a_place_is_found_has_it_found_again(
 ) -> None:
     async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
         flow = looking._flow
-        orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
-        dc2.create_topic("dc1.offset-map.internal", 0)
-        flow.share = frozenset({("orders", 0)})
-        await looking.look()
-        partition = flow.partitions["orders", 0]
+        orders, copy, partition = await one_partition(looking, dc1, dc2)
         partition.move(PartitionState.POSITIONING, 0)
         attempt = partition.attempt
         if moved == "target":
@@ -376,11 +383,7 @@ async def test_who_waits_for_a_leader_goes_on_once_there_is_another(moved: str) 
     """Its pauses have become long while the broker that led was dead and nobody else led yet."""
     async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
         flow = looking._flow
-        orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
-        dc2.create_topic("dc1.offset-map.internal", 0)
-        flow.share = frozenset({("orders", 0)})
-        await looking.look()
-        partition = flow.partitions["orders", 0]
+        orders, copy, partition = await one_partition(looking, dc1, dc2)
         for _ in range(10):
             partition.move(PartitionState.POSITIONING, now_ms())
             partition.postpone("its leader is away", now_ms())
