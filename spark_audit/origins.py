@@ -58,7 +58,10 @@ class Part:
 
 @dataclass(slots=True)
 class Arrivals:
-    """What a cluster's map of what came from the other site says of who wrote what."""
+    """What a cluster's map of what came from the other site says of who wrote what.
+
+    `MapState` makes maps of all this, of which nothing is needed here, and forgets the first seal.
+    """
 
     producer_ids: set[int] = field(default_factory=set)
     _starts: dict[TopicPartition, int] = field(default_factory=dict)
