@@ -9,7 +9,6 @@ from broker.controller.cluster import (
     Decision,
     IsrChange,
     IsrProposed,
-    TopicPartition,
 )
 from wire.errors import ErrorCode
 from wire.messages.alter_partition import (
@@ -20,6 +19,7 @@ from wire.messages.alter_partition import (
     AlterPartitionTopic,
     AlterPartitionTopicResult,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(request: AlterPartitionRequest, call: Call) -> AlterPartitionResponse:

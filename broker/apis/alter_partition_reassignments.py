@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from broker.context import Call
-from broker.controller.cluster import MoveRequested, Outcome, TopicPartition
+from broker.controller.cluster import MoveRequested, Outcome
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -11,6 +11,7 @@ from wire.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from broker.context import Call
 from broker.log.log_manager import LogFolder
 from broker.log.partition_log import PartitionLog
-from broker.log.results import TopicPartition
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -15,6 +14,7 @@ from wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:

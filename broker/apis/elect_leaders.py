@@ -8,13 +8,7 @@ import trio
 from broker.apis.patience import patience_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
-from broker.controller.cluster import (
-    Decision,
-    Election,
-    ElectionRequested,
-    Outcome,
-    TopicPartition,
-)
+from broker.controller.cluster import Decision, Election, ElectionRequested, Outcome
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -22,6 +16,7 @@ from wire.messages.elect_leaders import (
     ElectLeadersResponse,
     ReplicaElectionResult,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from broker.context import Call
-from broker.groups.offsets import Committing, Position, TopicPartition
+from broker.groups.offsets import Committing, Position
 from wire.errors import ErrorCode
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -11,6 +11,7 @@ from wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
@@ -30,7 +31,7 @@ async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitRespon
         request.group_id, lambda shard, turn: shard.commit(committing, turn)
     )
     if isinstance(outcome, ErrorCode):
-        outcome = dict.fromkeys(((p.topic, p.partition) for p in positions), outcome)
+        outcome = dict.fromkeys((TopicPartition(p.topic, p.partition) for p in positions), outcome)
     return _response(request, {**missing, **outcome})
 
 
@@ -43,11 +44,11 @@ def _sorted_out(
     for topic in request.topics:
         known = call.node.metadata.topic(topic.name)
         for partition in topic.partitions:
-            place = topic.name, partition.partition_index
+            name = TopicPartition(topic.name, partition.partition_index)
             if known is None or partition.partition_index not in known.partitions:
-                missing[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            positions[place] = Position(  # one that is named again and again counts by the last
+            positions[name] = Position(  # one that is named again and again counts by the last
                 topic=topic.name,
                 partition=partition.partition_index,
                 offset=partition.committed_offset,
@@ -67,7 +68,7 @@ def _response(
                 partitions=tuple(
                     OffsetCommitResponsePartition(
                         partition_index=partition.partition_index,
-                        error_code=outcomes[topic.name, partition.partition_index],
+                        error_code=outcomes[TopicPartition(topic.name, partition.partition_index)],
                     )
                     for partition in topic.partitions
                 ),

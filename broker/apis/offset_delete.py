@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from broker.context import Call
-from broker.groups.offsets import TopicPartition
 from wire.errors import ErrorCode
 from wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -11,6 +10,7 @@ from wire.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
@@ -22,11 +22,11 @@ async def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteRespon
     for topic in request.topics:
         view = call.node.metadata.topic(topic.name)
         for partition in topic.partitions:
-            place = topic.name, partition.partition_index
+            name = TopicPartition(topic.name, partition.partition_index)
             if view is None or partition.partition_index not in view.partitions:
-                missing[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                known.append(place)
+                known.append(name)
     outcome = await call.node.groups.ask(
         request.group_id, lambda shard, turn: shard.delete_offsets(request.group_id, known, turn)
     )
@@ -46,7 +46,7 @@ def _response(
                 partitions=tuple(
                     OffsetDeleteResponsePartition(
                         partition_index=partition.partition_index,
-                        error_code=outcomes[topic.name, partition.partition_index],
+                        error_code=outcomes[TopicPartition(topic.name, partition.partition_index)],
                     )
                     for partition in topic.partitions
                 ),

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 
 from broker.context import Call
 from broker.fairness import Turns
-from broker.groups.offsets import TopicPartition
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.offset_fetch import (
@@ -23,6 +22,7 @@ from wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from wire.topic_partition import TopicPartition
 
 SEVERAL_GROUPS_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
@@ -43,7 +43,7 @@ async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse
         return _refused(request, committed, call.api_version)
     topics: list[OffsetFetchResponseTopic] = []
     for topic, indexes in _wanted(request.topics, committed):
-        values = [(index, committed.get((topic, index), NOTHING_COMMITTED)) for index in indexes]
+        values = _values(topic, indexes, committed)
         partitions = await turns.each(values, _partition)
         topics.append(OffsetFetchResponseTopic(name=topic, partitions=partitions))
     return OffsetFetchResponse(topics=tuple(topics))
@@ -66,6 +66,14 @@ def _wanted(
     for topic, index in committed:
         by_topic.setdefault(topic, []).append(index)
     return [(topic, sorted(indexes)) for topic, indexes in by_topic.items()]
+
+
+def _values(
+    topic: str, indexes: Iterable[int], committed: Mapping[TopicPartition, OffsetValue]
+) -> list[tuple[int, OffsetValue]]:
+    return [
+        (index, committed.get(TopicPartition(topic, index), NOTHING_COMMITTED)) for index in indexes
+    ]
 
 
 def _partition(found: tuple[int, OffsetValue]) -> OffsetFetchResponsePartition:
@@ -98,7 +106,7 @@ async def _answer_group(
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=committed)
     topics = []
     for topic, indexes in _wanted(group.topics, committed):
-        values = [(index, committed.get((topic, index), NOTHING_COMMITTED)) for index in indexes]
+        values = _values(topic, indexes, committed)
         partitions = await turns.each(values, _partition_of_group)
         topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))

@@ -8,13 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from broker.controller.cluster import (
-    LEADER_DURING_DELETE,
-    Cluster,
-    Decision,
-    Replica,
-    TopicPartition,
-)
+from broker.controller.cluster import LEADER_DURING_DELETE, Cluster, Decision, Replica
 from broker.zookeeper.tree import PartitionState
 from wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -34,6 +28,7 @@ from wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from wire.topic_partition import TopicPartition
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
 UNKNOWN_BROKER_EPOCH: Final = -1
@@ -16,13 +17,6 @@ RECOVERING: Final = 1
 """`PartitionState.recovery` (KIP-704)."""
 LEADER_DURING_DELETE: Final = -2
 """Kafka's sign in UpdateMetadata that a partition is going away: brokers forget it."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition's name."""
-
-    topic: str
-    partition: int
 
 
 class Replica(NamedTuple):

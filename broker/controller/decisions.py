@@ -26,12 +26,12 @@ from broker.controller.cluster import (
     ReplicasFailed,
     ShutdownRequested,
     TopicFound,
-    TopicPartition,
     UncleanAllowed,
 )
 from broker.controller.elections import changes, settle, with_states
 from broker.controller.moves import request_moves, resume_moves
 from broker.controller.requests import elect_on_request, propose_isr, shut_down
+from wire.topic_partition import TopicPartition
 
 
 def decide(cluster: Cluster, event: Event) -> Decision:  # noqa: C901, PLR0911 - one line per event

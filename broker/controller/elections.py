@@ -8,8 +8,9 @@ controller makes raises the leader epoch, so that what was said before it is ref
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from broker.controller.cluster import NO_LEADER, RECOVERING, Cluster, TopicPartition
+from broker.controller.cluster import NO_LEADER, RECOVERING, Cluster
 from broker.zookeeper.tree import PartitionState
+from wire.topic_partition import TopicPartition
 
 States = Mapping[TopicPartition, PartitionState]
 

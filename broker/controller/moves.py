@@ -13,17 +13,11 @@ and the one that finishes it after the state, so that a controller that dies in 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from broker.controller.cluster import (
-    NO_LEADER,
-    Cluster,
-    Decision,
-    Outcome,
-    Replica,
-    TopicPartition,
-)
+from broker.controller.cluster import NO_LEADER, Cluster, Decision, Outcome, Replica
 from broker.controller.elections import changes, first_state, successor, with_states
 from broker.zookeeper.tree import PartitionState, TopicAssignment
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 
 def request_moves(

@@ -30,7 +30,6 @@ from broker.controller.cluster import (
     ReplicasDeleted,
     ReplicasFailed,
     TopicFound,
-    TopicPartition,
     UncleanAllowed,
 )
 from broker.controller.decisions import decide
@@ -42,6 +41,7 @@ from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
 from runtime.zookeeper import NodeExists
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,13 +88,15 @@ class Reign:
         """Read the whole tree and bring every broker up to it."""
         topics = await self._writes.read_topics(await self._store.topic_names())
         states = await self._writes.read_states(
-            (name, index) for name, topic in topics.items() for index in topic.replicas
+            TopicPartition(name, index)
+            for name, topic in topics.items()
+            for index in topic.replicas
         )
         deleting = frozenset(await self._writes.read_deletions())
         self._cluster = Cluster(
             controller_epoch=self._cluster.controller_epoch,
             topics=topics,
-            states={TopicPartition(*name): state for name, state in states.items()},
+            states=states,
             unclean=self._unclean(topics),
             deleting=deleting & topics.keys(),
         )

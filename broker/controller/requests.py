@@ -20,12 +20,12 @@ from broker.controller.cluster import (
     IsrProposed,
     Outcome,
     Replica,
-    TopicPartition,
 )
 from broker.controller.elections import changes, move_away, prefer, settle, with_states
 from broker.controller.moves import finish_moves
 from broker.zookeeper.tree import PartitionState
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 
 def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
@@ -187,8 +187,7 @@ def _elect(
         return Outcome(ErrorCode.ELECTION_NOT_NEEDED)
     if elected is not None and elected.leader != NO_LEADER:
         return elected
-    name = f"{partition.topic}-{partition.partition}"
-    return Outcome(error, f"Failed to elect leader for partition {name}: {reason}")
+    return Outcome(error, f"Failed to elect leader for partition {partition}: {reason}")
 
 
 def imbalanced(cluster: Cluster, percentage: int) -> frozenset[TopicPartition]:

@@ -13,8 +13,8 @@ from broker.groups.states import GroupState
 from broker.groups.turn import GroupRecord, Turn
 from wire.consumer_offsets import NO_TIMESTAMP, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
-TopicPartition: TypeAlias = tuple[str, int]
 NO_RETENTION: Final = -1
 LAST_MS: Final = 2**63 - 1
 """The latest time that a record can hold."""
@@ -40,12 +40,13 @@ class Offsets:
     def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
         """Apply one record; a tombstone forgets the offset."""
         if value is not None:
-            self._groups.setdefault(key.group, {})[key.topic, key.partition] = value
+            name = TopicPartition(key.topic, key.partition)
+            self._groups.setdefault(key.group, {})[name] = value
             return
         offsets = self._groups.get(key.group)
         if offsets is None:
             return
-        offsets.pop((key.topic, key.partition), None)
+        offsets.pop(TopicPartition(key.topic, key.partition), None)
         if not offsets:
             del self._groups[key.group]
 
@@ -91,7 +92,7 @@ def commit(group: Group | None, committing: Committing, turn: Turn) -> CommitOut
     outcomes: dict[TopicPartition, ErrorCode] = {}
     for position in committing.positions:
         accepted = _fits(position.metadata or "", turn.settings)
-        outcomes[position.topic, position.partition] = (
+        outcomes[TopicPartition(position.topic, position.partition)] = (
             ErrorCode.NONE if accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
         )
         if accepted:
@@ -145,13 +146,13 @@ def delete(
         return ErrorCode.NON_EMPTY_GROUP
     known = offsets.of(group.group_id)
     outcomes: dict[TopicPartition, ErrorCode] = {}
-    for topic, partition in partitions:
-        if group.is_subscribed_to(topic):
-            outcomes[topic, partition] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    for name in partitions:
+        if group.is_subscribed_to(name.topic):
+            outcomes[name] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             continue
-        outcomes[topic, partition] = ErrorCode.NONE
-        if (topic, partition) in known:
-            turn.records.append(tombstone(group.group_id, topic, partition))
+        outcomes[name] = ErrorCode.NONE
+        if name in known:
+            turn.records.append(tombstone(group.group_id, *name))
     return outcomes
 
 
@@ -177,9 +178,10 @@ def expired(
         return []
     left_wall_ms = NO_TIMESTAMP if is_stable else group.state_wall_ms
     return [
-        (topic, partition)
-        for (topic, partition), value in offsets.of(group.group_id).items()
-        if not group.is_subscribed_to(topic) and _is_over(value, left_wall_ms, settings, age_ms)
+        name
+        for name, value in offsets.of(group.group_id).items()
+        if not group.is_subscribed_to(name.topic)
+        and _is_over(value, left_wall_ms, settings, age_ms)
     ]
 
 

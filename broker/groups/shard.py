@@ -19,6 +19,7 @@ from broker.groups.turn import GroupRecord, Turn
 from wire.consumer_offsets import GroupMetadataValue, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
+from wire.topic_partition import TopicPartition
 
 
 class Shard:
@@ -96,12 +97,12 @@ class Shard:
             self._watch_session(group, committing.member_id)
         return outcome
 
-    def committed(self, group_id: str) -> Mapping[offsets.TopicPartition, OffsetValue]:
+    def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetValue]:
         """Return the offsets a group has committed; none for a group that does not exist."""
         return self.offsets.of(group_id)
 
     def delete_offsets(
-        self, group_id: str, partitions: Iterable[offsets.TopicPartition], turn: Turn
+        self, group_id: str, partitions: Iterable[TopicPartition], turn: Turn
     ) -> offsets.CommitOutcome:
         """Decide on an OffsetDelete."""
         return offsets.delete(self.groups.get(group_id), self.offsets, partitions, turn)

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.log.results import FolderRefused, StorageError, TopicPartition
+from broker.log.results import FolderRefused, StorageError
+from wire.topic_partition import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"

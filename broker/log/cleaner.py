@@ -19,8 +19,9 @@ from broker.log.cleaning_plan import Cleanable
 from broker.log.log_manager import HighWatermarkOf, LogManager
 from broker.log.offset_map import slots_within
 from broker.log.partition_log import PartitionLog
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import StorageError
 from wire.record_batch import CorruptBatch
+from wire.topic_partition import TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 

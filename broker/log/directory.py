@@ -12,7 +12,8 @@ from typing import Final
 
 from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
-from broker.log.results import FolderRefused, StorageError, TopicPartition
+from broker.log.results import FolderRefused, StorageError
+from wire.topic_partition import TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ def folder_name(topic: str, partition: int) -> str:
     """Return a partition's folder name. Raises ValueError for a topic name that is none."""
     if not is_topic_name(topic):
         raise ValueError(f"{topic!r} is not a topic name")
-    return f"{topic}-{partition}"
+    return str(TopicPartition(topic, partition))
 
 
 def is_topic_name(name: str) -> bool:

@@ -15,7 +15,8 @@ from broker.log.flushing import PendingFlush
 from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
 from broker.log.removal import GoneLogs, PendingRemoval
-from broker.log.results import FolderRefused, RecoveryReport, StorageError, TopicPartition
+from broker.log.results import FolderRefused, RecoveryReport, StorageError
+from wire.topic_partition import TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class LogManager:
         folders = sorted(directory.partitions().items())
         for name, folder in folders:
             if name in self._home:
-                raise FolderRefused(folder, f"{name.topic}-{name.partition} is in two log folders")
+                raise FolderRefused(folder, f"{name} is in two log folders")
             self._home[name] = directory
         for name, folder in folders:
             opening = Opening(

@@ -14,19 +14,12 @@ from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load, recall_earlier, tail_of, writers_from
 from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
-from broker.log.results import (
-    Appended,
-    AppendResult,
-    Duplicate,
-    Origin,
-    Refused,
-    StorageError,
-    TopicPartition,
-)
+from broker.log.results import Appended, AppendResult, Duplicate, Origin, Refused, StorageError
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.swapping import swap_in
 from broker.log.validation import KeyCheck, check_keys, check_produced
 from wire.record_batch import BatchHeader, Buffer
+from wire.topic_partition import TopicPartition
 
 
 class PartitionLog(ReadableLog):

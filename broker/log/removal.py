@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from broker.log.directory import LogDirectory
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import StorageError
+from wire.topic_partition import TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -4,17 +4,10 @@ import os
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from broker.log.open_file import OpenFile
 from wire.errors import ErrorCode
-
-
-class TopicPartition(NamedTuple):
-    """A partition's name; equal to, and hashed like, the plain tuple `(topic, partition)`."""
-
-    topic: str
-    partition: int
 
 
 class StorageError(Exception):

@@ -233,7 +233,7 @@ class ReplicaFetcher:
             try:
                 self._take_one(place, followed, data, out_of_range)
             except StorageError as fault:
-                _LOG.error("%s: not replicated any more: %s", _name(followed.partition), fault)
+                _LOG.error("%s: not replicated any more: %s", followed.partition.log.name, fault)
                 self.leave(followed.partition)
             taken_bytes += len(data.records or b"")
             if taken_bytes >= TURN_BYTES:
@@ -268,7 +268,7 @@ class ReplicaFetcher:
         elif data.error_code != ErrorCode.NONE:
             error = ErrorCode(data.error_code)
             level = logging.DEBUG if error in QUIET_ERRORS else logging.WARNING
-            _LOG.log(level, "%s: leader %s: %s", _name(partition), self.leader_id, error.name)
+            _LOG.log(level, "%s: leader %s: %s", partition.log.name, self.leader_id, error.name)
             self._rest(place, followed)
         elif data.diverging_epoch.epoch != UNKNOWN:
             self._truncate(
@@ -292,7 +292,9 @@ class ReplicaFetcher:
             now_ms=self._clock.now_ms(),
         )
         if isinstance(appended, Refused):
-            _LOG.error("%s: leader %s sent: %s", _name(partition), self.leader_id, appended.reason)
+            _LOG.error(
+                "%s: leader %s sent: %s", partition.log.name, self.leader_id, appended.reason
+            )
             self._rest(place, followed)
             return
         if followed.backoff.failures:
@@ -308,7 +310,7 @@ class ReplicaFetcher:
         offset = truncation_offset(partition.log, divergence)
         _LOG.info(
             "%s: cut from %s to %s: leader %s says that epoch %s ended at %s",
-            _name(partition),
+            partition.log.name,
             partition.log_end_offset,
             offset,
             self.leader_id,
@@ -339,7 +341,7 @@ class ReplicaFetcher:
             try:
                 self._move_into(partition, bounds)
             except StorageError as fault:
-                _LOG.error("%s: not replicated any more: %s", _name(partition), fault)
+                _LOG.error("%s: not replicated any more: %s", partition.log.name, fault)
                 self.leave(partition)
             else:
                 self._ask_from_end(place, partition)
@@ -351,7 +353,7 @@ class ReplicaFetcher:
         if bounds.log_end_offset < end:
             _LOG.warning(
                 "%s: cut from %s to %s, where leader %s ends",
-                _name(partition),
+                partition.log.name,
                 end,
                 bounds.log_end_offset,
                 self.leader_id,
@@ -360,7 +362,7 @@ class ReplicaFetcher:
         elif bounds.log_start_offset > end:
             _LOG.info(
                 "%s: begins anew at %s, where leader %s starts; it ended at %s",
-                _name(partition),
+                partition.log.name,
                 bounds.log_start_offset,
                 self.leader_id,
                 end,
@@ -371,10 +373,6 @@ class ReplicaFetcher:
 def place_of(partition: Partition) -> Place:
     """Return the partition's name in Fetch."""
     return Place(partition.leadership.topic_id, partition.index)
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition.topic}-{partition.index}"
 
 
 def _answers(response: FetchResponse) -> Iterable[tuple[Place, FetchPartitionData]]:

@@ -11,7 +11,8 @@ from typing import Final
 
 from broker.log import checkpoints
 from broker.log.partition_log import PartitionLog
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import StorageError
+from wire.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -176,7 +176,7 @@ class IsrChanges:
             self._confirm(partition, answer)
             return True
         error = ErrorCode(answer.error_code)
-        self._news.note_refused(f"{partition.topic}-{partition.index}", error)
+        self._news.note_refused(str(partition.log.name), error)
         if error in NOT_MADE:
             partition.isr_refused(change)
         elif error is ErrorCode.INVALID_UPDATE_VERSION:
@@ -197,7 +197,7 @@ class IsrChanges:
         if after != before:
             self.counts.shrinks += bool(before - after)
             self.counts.expands += bool(after - before)
-            self._news.note_changed(f"{partition.topic}-{partition.index}", before, after)
+            self._news.note_changed(str(partition.log.name), before, after)
 
 
 def _request(broker_id: int, broker_epoch: int, asked: Sequence[_Asked]) -> AlterPartitionRequest:

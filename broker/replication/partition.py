@@ -210,7 +210,7 @@ class Partition(Replica):
         Raises NotLeader, StorageError, and OwnBatchRefused when the log does not take it.
         """
         if not self.is_led_here:
-            raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")
+            raise NotLeader(f"{self.log.name} is led by {self.leadership.leader}")
         appended = self.log.append(
             batch,
             leader_epoch=self.leadership.leader_epoch,
@@ -219,7 +219,7 @@ class Partition(Replica):
             origin=Origin.COORDINATOR,
         )
         if isinstance(appended, Refused):
-            raise OwnBatchRefused(f"{self.topic}-{self.index}: {appended.reason}")
+            raise OwnBatchRefused(f"{self.log.name}: {appended.reason}")
         self._grown()
         return appended.base_offset
 
@@ -378,7 +378,7 @@ class Partition(Replica):
                     return
                 self.log.refuse_if_offline()
                 await wakeup.wait()
-        raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")
+        raise NotLeader(f"{self.log.name} is led by {self.leadership.leader}")
 
     async def wait_low_watermark(self, offset: int) -> None:
         """Wait until every living replica's log starts at `offset` or behind.
@@ -396,4 +396,4 @@ class Partition(Replica):
                     await wakeup.wait()
         finally:
             self._low_watermark_waits.discard(wakeup)
-        raise NotLeader(f"{self.topic}-{self.index} is led by {self.leadership.leader}")
+        raise NotLeader(f"{self.log.name} is led by {self.leadership.leader}")

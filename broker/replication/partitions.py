@@ -11,7 +11,6 @@ from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.partition_log import PartitionLog
 from broker.log.results import StorageError
-from broker.log.results import TopicPartition as LogName
 from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.fetchers import Following
 from broker.replication.high_watermarks import HighWatermarks
@@ -20,6 +19,7 @@ from broker.replication.partition import Partition, Surroundings
 from broker.replication.quotas import ReplicationQuotas
 from wire.errors import ErrorCode
 from wire.net.transport import Address
+from wire.topic_partition import TopicPartition as LogName
 
 _LOG = logging.getLogger(__name__)
 

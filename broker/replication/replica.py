@@ -69,9 +69,8 @@ class Replica:
         """Drop what the leader does not have, from `offset` on. Raises StorageError."""
         if offset < self._high_watermark:
             _LOG.warning(
-                "%s-%s: truncated to %s, below its high watermark %s",
-                self.log.name.topic,
-                self.log.name.partition,
+                "%s: truncated to %s, below its high watermark %s",
+                self.log.name,
                 offset,
                 self._high_watermark,
             )

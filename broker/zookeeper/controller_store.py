@@ -24,6 +24,7 @@ from runtime.zookeeper import (
     SetData,
     ZooKeeper,
 )
+from wire.topic_partition import TopicPartition
 
 PER_TRANSACTION: Final = 250
 """Operations; ZooKeeper takes a megabyte (`jute.maxbuffer`)."""
@@ -88,11 +89,11 @@ class ControllerStore:
         return await all_of(names, read)
 
     async def read_states(
-        self, partitions: Iterable[tuple[str, int]]
-    ) -> dict[tuple[str, int], PartitionState]:
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionState]:
         """Return the states of the partitions that have one."""
 
-        async def read(partition: tuple[str, int]) -> PartitionState | None:
+        async def read(partition: TopicPartition) -> PartitionState | None:
             path = tree.state_path(*partition)
             node = await self._zookeeper.get(path)
             if node is None:
@@ -108,7 +109,7 @@ class ControllerStore:
     async def write(
         self,
         begun: Mapping[str, TopicAssignment],
-        states: Iterable[tuple[tuple[str, int], PartitionState]],
+        states: Iterable[tuple[TopicPartition, PartitionState]],
         finished: Mapping[str, TopicAssignment],
     ) -> None:
         """Write assignments, then states, then assignments, in as few transactions as may be.
@@ -207,7 +208,7 @@ def _assign(name: str, assignment: TopicAssignment) -> SetData:
     return SetData(path=tree.topic_path(name), data=tree.encode_topic(assignment))
 
 
-def _write_state(partition: tuple[str, int], state: PartitionState) -> list[Operation]:
+def _write_state(partition: TopicPartition, state: PartitionState) -> list[Operation]:
     path, data = tree.state_path(*partition), tree.encode_state(state)
     if state.version == 0:
         return [Create(path=tree.partition_path(*partition)), Create(path=path, data=data)]

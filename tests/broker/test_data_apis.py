@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from broker.apis.table import APIS
-from broker.log.results import TopicPartition
 from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -36,6 +35,7 @@ from wire.messages.offset_for_leader_epoch import (
 )
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.record_batch import iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 
 def only(response: object) -> FetchPartitionData:

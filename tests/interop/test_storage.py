@@ -21,7 +21,6 @@ from broker.log.checkpoints import (
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.partition_log import PartitionLog
-from broker.log.results import TopicPartition as LogName
 from tests.broker.log.cleaning import add, batches_left, clean, records_of
 from tests.broker.log.logs import NOW_MS, batch, marker
 from tests.broker.log.test_transactions import scanned
@@ -38,6 +37,7 @@ from tests.interop.peers.kafka import SETTINGS, KafkaCluster
 from tests.interop.peers.tools import dump_log_segments, run_tool
 from wire.compression import Compression
 from wire.record_batch import Record, iterate_records
+from wire.topic_partition import TopicPartition as LogName
 
 pytestmark = pytest.mark.matrix(
     subject="The bundled broker and Apache Kafka on one data folder",

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from broker.controller.cluster import Cluster, TopicPartition
+from broker.controller.cluster import Cluster
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from wire.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 EPOCH = 3

@@ -20,13 +20,13 @@ from broker.controller.cluster import (
     IsrProposed,
     Replica,
     ReplicasDeleted,
-    TopicPartition,
 )
 from broker.controller.decisions import decide
 from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.topic_partition import TopicPartition
 
 CONTROLLER = 0
 

@@ -19,11 +19,11 @@ from broker.controller.cluster import (
     MoveRequested,
     ShutdownRequested,
     TopicFound,
-    TopicPartition,
     UncleanAllowed,
 )
 from broker.zookeeper.tree import TopicAssignment
 from tests.broker.controller.model import Model
+from wire.topic_partition import TopicPartition
 
 BROKERS = range(4)
 REPLICAS = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple)

@@ -18,7 +18,6 @@ from broker.controller.cluster import (
     ReplicasDeleted,
     ReplicasFailed,
     TopicFound,
-    TopicPartition,
     UncleanAllowed,
 )
 from broker.controller.decisions import decide
@@ -26,6 +25,7 @@ from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssig
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.topic_partition import TopicPartition
 
 CONTROLLER = 0
 

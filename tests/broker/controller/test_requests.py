@@ -13,12 +13,12 @@ from broker.controller.cluster import (
     Outcome,
     Replica,
     ShutdownRequested,
-    TopicPartition,
 )
 from broker.controller.decisions import decide
 from broker.controller.requests import imbalanced, still_led
 from tests.broker.controller.clusters import EPOCH, T0, cluster, state
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 IN_SYNC = cluster({0: state(0, (0, 1, 2))})
 

@@ -6,7 +6,7 @@ from typing import Any
 from broker.groups.joining import Joining
 from broker.groups.member import Protocols
 from broker.groups.membership import Leaver, Syncing
-from broker.groups.offsets import CommitOutcome, Committing, Position, TopicPartition
+from broker.groups.offsets import CommitOutcome, Committing, Position
 from broker.groups.records import Damage, LatestRecords, batches
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
@@ -16,6 +16,7 @@ from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse
 from wire.primitives import pack_int16, pack_int32, pack_string
 from wire.record_batch import iterate_batches
+from wire.topic_partition import TopicPartition
 
 GROUP = "readers"
 SESSION_MS = 10_000
@@ -145,7 +146,7 @@ class Driver:
 
     def commit(
         self,
-        offsets: Mapping[TopicPartition, int],
+        offsets: Mapping[tuple[str, int], int],
         *,
         member_id: str = "",
         generation: int = -1,
@@ -173,10 +174,12 @@ class Driver:
         self._conclude(turn)
         return outcome
 
-    def delete_offsets(self, *partitions: TopicPartition) -> CommitOutcome:
+    def delete_offsets(self, *partitions: tuple[str, int]) -> CommitOutcome:
         """Send an OffsetDelete; return its outcome."""
         turn = self._turn()
-        outcome = self.shard.delete_offsets(GROUP, partitions, turn)
+        outcome = self.shard.delete_offsets(
+            GROUP, [TopicPartition(*name) for name in partitions], turn
+        )
         self._conclude(turn)
         return outcome
 
@@ -221,13 +224,14 @@ class Driver:
         """Return whether none of these requests has been answered."""
         return not any(ticket in self.answers for ticket in tickets)
 
-    def committed(self, group_id: str = GROUP) -> dict[TopicPartition, int]:
+    def committed(self, group_id: str = GROUP) -> dict[tuple[str, int], int]:
         """Return the committed offsets of a group."""
         return {place: value.offset for place, value in self.committed_values(group_id).items()}
 
-    def committed_values(self, group_id: str = GROUP) -> dict[TopicPartition, OffsetValue]:
+    def committed_values(self, group_id: str = GROUP) -> dict[tuple[str, int], OffsetValue]:
         """Return the committed offsets with all that was stored beside them."""
-        return dict(self.shard.committed(group_id))
+        committed = self.shard.committed(group_id)
+        return {(name.topic, name.partition): value for name, value in committed.items()}
 
     # Whole stories
 

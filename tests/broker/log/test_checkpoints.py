@@ -6,7 +6,8 @@ import pytest
 
 from broker.log import checkpoints
 from broker.log.checkpoints import MetaProperties
-from broker.log.results import StorageError, TopicPartition
+from broker.log.results import StorageError
+from wire.topic_partition import TopicPartition
 
 
 def test_offset_checkpoints_are_kafkas_text(tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.offset_map import ENTRY_BYTES
 from broker.log.partition_log import PartitionLog
-from broker.log.results import TopicPartition
 from broker.log.segment import Segment
 from broker.log.swapping import sync_cleaned
 from tests.broker.log.cleaning import COMPACTED, add, records_of
 from tests.broker.log.logs import NOW_MS, SMALL, batch
 from wire.record_batch import BatchHeader
+from wire.topic_partition import TopicPartition
 
 RATIO = replace(COMPACTED, segment_bytes=10_000, min_cleanable_dirty_ratio=0.5)
 

@@ -9,9 +9,10 @@ import pytest
 from broker.log.checkpoints import META_PROPERTIES, read_meta_properties
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
-from broker.log.results import AppendResult, TopicPartition
+from broker.log.results import AppendResult
 from tests.broker.log.logs import NOW_MS, batch, batches_of, record_at, values_of
 from wire.record_batch import BatchHeader
+from wire.topic_partition import TopicPartition
 
 GOLDEN = Path(__file__).parent / "golden"
 CONFIG = LogConfig().with_overrides(

@@ -14,8 +14,9 @@ import pytest
 from broker.log.config import LogConfig
 from broker.log.directory import DELETED, STRAY, folder_name, name_aside, parse_folder_name
 from broker.log.log_manager import LogManager
-from broker.log.results import AppendResult, StorageError, TopicPartition
+from broker.log.results import AppendResult, StorageError
 from tests.broker.log.logs import NOW_MS, SMALL, batch, opened, partition_of, values_of
+from wire.topic_partition import TopicPartition
 
 TOPIC_ID = bytes(range(16))
 MINUTE_MS = 60_000

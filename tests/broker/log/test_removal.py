@@ -10,7 +10,6 @@ import pytest
 from broker.apis import stop_replica
 from broker.context import Call, Node
 from broker.log import checkpoints, removal
-from broker.log.results import TopicPartition
 from tests.broker.log.logs import opened, partition_of
 from tests.broker.rig import NOW_MS, LoneNode, batch, config
 from wire.errors import ErrorCode
@@ -19,6 +18,7 @@ from wire.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
+from wire.topic_partition import TopicPartition
 
 COUNT = 30
 MINUTE_MS = 60_000

@@ -11,12 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker.log.checkpoints import RECOVERY_POINTS
 from broker.log.partition_log import PartitionLog
-from broker.log.results import FileSlice, Origin, Refused, TopicPartition
+from broker.log.results import FileSlice, Origin, Refused
 from broker.log.transaction_index import TransactionIndex
 from broker.log.transactions import AbortedTransaction, read_marker
 from tests.broker.log.logs import NOW_MS, batch, batches_of, marker, one_log, opened, partition_of
 from tests.broker.log.test_kafkas_folders import opened as kafkas_opened
 from tests.broker.log.test_kafkas_folders import unpack, unpacked
+from wire.topic_partition import TopicPartition
 
 ABORT, COMMIT = True, False
 

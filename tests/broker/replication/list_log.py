@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
-from broker.log.results import AppendResult, Duplicate, Origin, TopicPartition
+from broker.log.results import AppendResult, Duplicate, Origin
 from broker.log.validation import KeyCheck
 from wire.record_batch import BatchHeader
+from wire.topic_partition import TopicPartition
 
 
 class Entry(NamedTuple):
@@ -31,9 +32,9 @@ class UnsavedEpochs(LeaderEpochs):
 class ListLog:
     """What `Partition` uses of a PartitionLog; survives what it calls a crash."""
 
-    def __init__(self, config: LogConfig) -> None:
-        self.name = TopicPartition("t", 0)
-        self.folder = Path("t-0")
+    def __init__(self, config: LogConfig, partition: int = 0) -> None:
+        self.name = TopicPartition("t", partition)
+        self.folder = Path(str(self.name))
         self.config = config
         self.log_start_offset = 0
         self.entries: list[Entry] = []

@@ -105,7 +105,7 @@ def led(changes: IsrChanges, known: Leadership = ALONE) -> Partition:
     rules = IsrRules(lag_time_max_ms=1_000, is_alive=lambda _: True)
     partition = Partition(
         0,
-        ListLog(LogConfig()),  # type: ignore[arg-type]
+        ListLog(LogConfig(), known.index),  # type: ignore[arg-type]
         known,
         HandClock(),
         surroundings=Surroundings(rules=rules, ask_for_isr=changes.ask),

@@ -18,11 +18,13 @@ from broker.zookeeper.controller_store import (
 from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
 from broker.zookeeper.tree import PartitionState, TopicAssignment
 from runtime.zookeeper import BadVersion, ZooKeeper, open_zookeeper
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
 HERE = Listener(name="PLAINTEXT", host="here", port=1)
 ELSEWHERE = Listener(name="PLAINTEXT", host="elsewhere", port=1)
+T0, T1, T2 = (TopicPartition("t", index) for index in range(3))
 TOPIC = TopicAssignment(topic_id=UUID(int=9), replicas={0: (0,), 1: (0,)})
 
 
@@ -68,14 +70,14 @@ async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> Non
         writes: tuple[Callable[[], Awaitable[None]], ...] = (
             lambda: deposed.create_topic("u", TOPIC, {}),
             lambda: deposed.grow_topic("t", TOPIC),
-            lambda: deposed.write({}, [(("t", 0), state)], {}),
+            lambda: deposed.write({}, [(T0, state)], {}),
             lambda: deposed.request_deletion("t"),
             lambda: deposed.remove_topic("t"),
         )
         for write in writes:
             with pytest.raises(BadVersion, match=tree.CONTROLLER_EPOCH):
                 await write()
-        assert await new.read_states([("t", 0)]) == {}
+        assert await new.read_states([T0]) == {}
         assert await new.read_topics(["t", "u"]) == {"t": TOPIC}
         assert await new.read_deletions() == []
 
@@ -90,14 +92,14 @@ async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: s
             )
             for epoch, version in ((0, 0), (1, 1), (5, 5))
         ]
-        await store.write({}, [(("t", 0), states[0]), (("t", 1), states[0])], {})
-        await store.write({}, [(("t", 0), states[1])], {})
-        assert await store.read_states([("t", 0), ("t", 1), ("t", 2)]) == {
-            ("t", 0): states[1],
-            ("t", 1): states[0],
+        await store.write({}, [(T0, states[0]), (T1, states[0])], {})
+        await store.write({}, [(T0, states[1])], {})
+        assert await store.read_states([T0, T1, T2]) == {
+            T0: states[1],
+            T1: states[0],
         }
         with pytest.raises(BadVersion):
-            await store.write({}, [(("t", 0), states[2])], {})
+            await store.write({}, [(T0, states[2])], {})
 
 
 async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zookeeper: str) -> None:
@@ -105,11 +107,11 @@ async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zooke
         store = ControllerStore(one, await reign(one, 0))
         await store.create_topic("t", TOPIC, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
-        await store.write({}, [(("t", 0), state)], {})
-        before = (await store.read_states([("t", 0)]))["t", 0].written_zxid
+        await store.write({}, [(T0, state)], {})
+        before = (await store.read_states([T0]))[T0].written_zxid
         registered = await ClusterStore(one).register(0, [HERE], None, now_ms=1)
-        await store.write({}, [(("t", 0), replace(state, version=1))], {})
-        after = (await store.read_states([("t", 0)]))["t", 0].written_zxid
+        await store.write({}, [(T0, replace(state, version=1))], {})
+        after = (await store.read_states([T0]))[T0].written_zxid
         assert 0 < before < registered.epoch < after
 
 
@@ -119,7 +121,7 @@ async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
         big = TopicAssignment(topic_id=UUID(int=9), replicas=dict.fromkeys(range(250), (0,)))
         await store.create_topic("t", big, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
-        partitions = [("t", index) for index in big.replicas]
+        partitions = [TopicPartition("t", index) for index in big.replicas]
         await store.write({}, [(partition, state) for partition in partitions], {})
         assert list(await store.read_states(partitions)) == partitions
 
@@ -226,8 +228,8 @@ async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) 
         await store.create_topic("t", TOPIC, {})
         await one.create(tree.partition_path("t", 0))
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
-        await store.write({}, [(("t", 0), state), (("t", 1), state)], {})
-        assert set(await store.read_states([("t", 0), ("t", 1)])) == {("t", 0), ("t", 1)}
+        await store.write({}, [(T0, state), (T1, state)], {})
+        assert set(await store.read_states([T0, T1])) == {T0, T1}
 
 
 async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper: str) -> None:
@@ -237,9 +239,9 @@ async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper
         moving = replace(TOPIC, adding={0: (3,)}, replicas={0: (3, 0), 1: (0,)})
         done = replace(TOPIC, replicas={0: (3,), 1: (0,)})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
-        await store.write({"t": moving}, [(("t", 0), state)], {})
+        await store.write({"t": moving}, [(T0, state)], {})
         assert await store.read_topics(["t"]) == {"t": moving}
         later = replace(state, version=1, leader=3)
-        await store.write({"t": moving}, [(("t", 0), later)], {"t": done})
+        await store.write({"t": moving}, [(T0, later)], {"t": done})
         assert await store.read_topics(["t"]) == {"t": done}
-        assert await store.read_states([("t", 0)]) == {("t", 0): later}
+        assert await store.read_states([T0]) == {T0: later}
