@@ -10,21 +10,21 @@ from typing import Final
 
 import trio
 
-from mirror.check import CheckFailed, check
+from mirror.commands.check import CheckFailed, check
+from mirror.commands.import_mm2 import import_mm2
+from mirror.commands.orders import OrderFailed, pause, restart, resume
+from mirror.commands.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
+from mirror.commands.positions import Asked, LookFailed, offsets, translate
+from mirror.commands.rebuild_map import rebuild_map
+from mirror.commands.refill import refill
+from mirror.commands.status import collect, not_seen
+from mirror.commands.status_table import render
+from mirror.commands.take_over import take_over
+from mirror.commands.topics import topics
 from mirror.daemon import run_daemon
-from mirror.import_mm2 import import_mm2
-from mirror.order_commands import OrderFailed, pause, restart, resume
-from mirror.orders import How, OrderRefused, Scope
-from mirror.position_commands import Asked, LookFailed, offsets, translate
-from mirror.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
-from mirror.rebuild_map import rebuild_map
-from mirror.refill import refill
-from mirror.status import StatusReport
-from mirror.status_command import collect, not_seen
-from mirror.status_table import render
+from mirror.report.status import StatusReport
+from mirror.state.orders import How, OrderRefused, Scope
 from mirror.supervisor import as_worker, supervise
-from mirror.take_over import take_over
-from mirror.topics_command import topics
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse

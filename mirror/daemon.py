@@ -12,13 +12,13 @@ import trio
 from prometheus_client import generate_latest
 from prometheus_client.registry import REGISTRY
 
-from mirror.duty import Role
-from mirror.exporter import FlowCollector
-from mirror.flow import FlowRunner
-from mirror.measurements import FlowMeasurements
-from mirror.pages import many_gauges, status_page
-from mirror.partition_state import PartitionState
+from mirror.flow.run_decision import Role
+from mirror.flow.runner import FlowRunner
 from mirror.reload import reloaded
+from mirror.report.exporter import FlowCollector
+from mirror.report.pages import many_gauges, status_page
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
 from runtime.config import Configuration, ConfigurationError, load
 from runtime.metrics import METRICS_TYPE, serve_metrics

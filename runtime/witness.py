@@ -2,11 +2,11 @@
 
 <path>/active                                ActiveSite: who may write, and its epoch
 <path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that leads the flow
-<path>/mirror/<source>-<target>/workers/<id> of mirror.handover: Member, ephemeral: one at work
-<path>/mirror/<source>-<target>/assignment   of mirror.handover: who mirrors which partition
+<path>/mirror/<source>-<target>/workers/<id> mirror.workers.handover.Member, ephemeral: one at work
+<path>/mirror/<source>-<target>/assignment   mirror.workers.handover: who mirrors which partition
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
-<path>/mirror/<source>-<target>/orders       of mirror.orders: what is paused, what to restart
+<path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/groups/<group>/<member>               ephemeral, of failover.client.handover

@@ -15,11 +15,11 @@ from runtime.config import ConfigurationError, load
 from runtime.logs import configure
 from runtime.metrics import AddressInUse
 from runtime.output import PIPE_CLOSED, print_nowhere
-from spark_audit.exporter import serve
-from spark_audit.report import long_report, short_report
+from spark_audit.result.exporter import serve
+from spark_audit.result.report import long_report, short_report
+from spark_audit.result.store import Result, ResultUnusable
+from spark_audit.result.verdict import Answer, Verdict, decode
 from spark_audit.run import run_audit
-from spark_audit.store import Result, ResultUnusable
-from spark_audit.verdict import Answer, Verdict, decode
 
 BAD_INPUT: Final = Answer.UNKNOWN.exit_status
 

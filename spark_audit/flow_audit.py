@@ -11,9 +11,7 @@ from typing import Final, TypeAlias
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from spark_audit.bounds import Snapshot
-from spark_audit.committed import HoleReason
-from spark_audit.compare import (
+from spark_audit.compare.compare import (
     BOUNDS,
     PARTITION,
     WINDOWS,
@@ -24,7 +22,7 @@ from spark_audit.compare import (
     originals,
     strangers,
 )
-from spark_audit.explain import (
+from spark_audit.compare.explain import (
     explain_by_holes,
     holes_before_start,
     judge,
@@ -32,15 +30,18 @@ from spark_audit.explain import (
     judge_holes,
     recognise_rewritten,
 )
-from spark_audit.frames import local_frame
-from spark_audit.outcomes import Kind
-from spark_audit.reading import scanned
-from spark_audit.scan_plan import Planner, ScanTask
-from spark_audit.scan_rows import RowKind, Side
-from spark_audit.seals import CannotTell, TopicPartition
-from spark_audit.summary import findings, partition_summary
-from spark_audit.superseded import mark_superseded, mirrored_ends, questioned, stretches
-from spark_audit.windows import Window
+from spark_audit.compare.outcomes import Kind
+from spark_audit.compare.summary import findings, partition_summary
+from spark_audit.compare.superseded import mark_superseded, mirrored_ends, questioned, stretches
+from spark_audit.scan.committed import HoleReason
+from spark_audit.scan.frames import local_frame
+from spark_audit.scan.reading import scanned
+from spark_audit.scan.scan_plan import Planner, ScanTask
+from spark_audit.scan.scan_rows import RowKind
+from spark_audit.scan.windows import Window
+from spark_audit.snapshot.bounds import Snapshot
+from spark_audit.snapshot.seals import CannotTell, TopicPartition
+from spark_audit.snapshot.side import Side
 
 BACKLOG_RECORDS: Final = 100_000
 """More than these at a source's end are not looked at if what the target has of them is the first:

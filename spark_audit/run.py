@@ -8,18 +8,29 @@ import trio
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.java import JavaMissing
-from spark_audit import earlier
-from spark_audit.bounds import Snapshot
-from spark_audit.directions import comparable_flows, has_ways_back, require_still_comparable
+from spark_audit.compare.outcomes import Kind
 from spark_audit.flow_audit import audit_flow
-from spark_audit.outcomes import Kind
-from spark_audit.prometheus import textfile
-from spark_audit.scan_plan import Planner
-from spark_audit.seals import CannotTell, TopicPartition
+from spark_audit.result.prometheus import textfile
+from spark_audit.result.store import (
+    EARLIER,
+    PROMETHEUS,
+    VERDICT,
+    Result,
+    ResultUnusable,
+    replace_result,
+)
+from spark_audit.result.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
+from spark_audit.scan.scan_plan import Planner
 from spark_audit.session import SparkFailed, open_session
-from spark_audit.snapshot import TopicFilter, active_site, take_snapshot
-from spark_audit.store import EARLIER, PROMETHEUS, VERDICT, Result, ResultUnusable, replace_result
-from spark_audit.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
+from spark_audit.snapshot import earlier
+from spark_audit.snapshot.bounds import Snapshot
+from spark_audit.snapshot.directions import (
+    comparable_flows,
+    has_ways_back,
+    require_still_comparable,
+)
+from spark_audit.snapshot.seals import CannotTell, TopicPartition
+from spark_audit.snapshot.snapshot import TopicFilter, active_site, take_snapshot
 from wire.net.security import PLAINTEXT
 
 

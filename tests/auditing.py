@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark_audit.outcomes import Kind
+from spark_audit.compare.outcomes import Kind
 from tests.commands import TIMEOUT_S
 
 

@@ -23,7 +23,7 @@ from failover.lease import Lease, LeaseLost
 from failover.steps import PromotionKind, PromotionState
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
-from spark_audit.seals import CannotTell, promotion_of
+from spark_audit.snapshot.seals import CannotTell, promotion_of
 
 T = TypeVar("T")
 PATHS = WitnessPaths(root="/r")

@@ -11,7 +11,7 @@ from failover.journal import Facts, Journal, begin_step
 from failover.promote import Controller
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
-from mirror.handover import Assignment, Leaving
+from mirror.workers.handover import Assignment, Leaving
 from runtime.config import load
 from runtime.witness import WitnessGarbled, WitnessPaths, assigned_places
 from runtime.zookeeper import Node, ZooKeeper

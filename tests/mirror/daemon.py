@@ -15,7 +15,7 @@ from time import monotonic
 import trio
 from kazoo.client import KazooClient
 
-from mirror.status import FlowReport, GroupReport, PartitionReport, StatusReport
+from mirror.report.status import FlowReport, GroupReport, PartitionReport, StatusReport
 from runtime.witness import WitnessPaths
 from tests.clusters import RunningCluster
 from tests.failover.sites import Sites, pause

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from mirror.status import PartitionReport
+from mirror.report.status import PartitionReport
 from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from failover.plan import Refusal, decide
-from mirror.topic_choice import choices
+from mirror.topics.choice import choices
 from tests.commands import run_mirror_command
 from tests.failover.sites import (
     Sites,
@@ -21,8 +21,8 @@ from tests.failover.sites import (
 )
 from tests.failover.test_plan import ALL_WELL, PLANNED
 from tests.mirror.daemon import configure, run_mirror, wait_until
-from tests.mirror.test_groups_and_duty import checkpoints
-from tests.mirror.test_topic_choice import FLOW, topic
+from tests.mirror.flow.test_groups_and_duty import checkpoints
+from tests.mirror.topics.test_choice import FLOW, topic
 from wire.net.metadata import ClusterView
 
 

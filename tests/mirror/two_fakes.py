@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from mirror.links import Links
+from mirror.clusters.links import Links
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from wire.net import open_cluster
 

@@ -8,20 +8,20 @@ from uuid import UUID
 
 import trio
 
-from mirror.flow_state import FlowState
-from mirror.map_log import MapLog
-from mirror.measurements import FlowMeasurements
-from mirror.partition import MirroredPartition
-from mirror.positioning import Positioning
-from mirror.routing import Routed
-from mirror.source import SourceFetcher
-from mirror.target import TargetWriter
-from mirror.topics import Discovery
+from mirror.forward.routing import Routed
+from mirror.forward.source import SourceFetcher
+from mirror.forward.target import TargetWriter
+from mirror.map.map_log import MapLog
+from mirror.start.positioning import Positioning
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.topics.discovery import Discovery
 from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, FakePartition
-from tests.mirror.test_policies import CONFIG
+from tests.mirror.state.test_policies import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.net import open_cluster
 from wire.record_batch import Record, assign_offsets, build_batch, iterate_records

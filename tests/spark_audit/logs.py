@@ -11,13 +11,14 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_audit.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
-from spark_audit.committed import HoleReason
-from spark_audit.origins import Brought
-from spark_audit.scan import begin
-from spark_audit.scan_plan import ScanTask
-from spark_audit.scan_rows import ARROW_SCAN, SCAN, ScanRow, Side, arrow_batches, failure_row
-from spark_audit.seals import Seal
+from spark_audit.scan.committed import HoleReason
+from spark_audit.scan.scan import begin
+from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_rows import ARROW_SCAN, SCAN, ScanRow, arrow_batches, failure_row
+from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
+from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.seals import Seal
+from spark_audit.snapshot.side import Side
 from wire.record_batch import Record, build_batch
 
 Batch: TypeAlias = tuple[int, bytes]

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit import flow_audit
 from spark_audit.flow_audit import audit_flow
-from spark_audit.scan_plan import Planner, ScanTask
-from spark_audit.scan_rows import Side
+from spark_audit.scan.scan_plan import Planner, ScanTask
+from spark_audit.snapshot.side import Side
 from tests.spark_audit.logs import Pair, scan_of, snapshot_of
 
 pytestmark = [

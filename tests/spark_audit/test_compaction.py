@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.flow_audit import Scan, audit_flow
-from spark_audit.origins import Brought
-from spark_audit.scan_plan import Planner, ScanTask
-from spark_audit.seals import Seal
+from spark_audit.scan.scan_plan import Planner, ScanTask
+from spark_audit.scan.sinks import KEY_BYTES
 from spark_audit.session import PANDAS_COMPLAINT
-from spark_audit.sinks import KEY_BYTES
+from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.seals import Seal
 from tests.spark_audit.logs import Log, Pair, Pairs, scan_of, snapshot_of
 
 pytestmark = [

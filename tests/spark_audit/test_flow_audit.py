@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.bounds import SeenEnd
 from spark_audit.flow_audit import audit_flow
-from spark_audit.scan_plan import Address, Planner
-from spark_audit.seals import CannotTell, Seal
+from spark_audit.scan.scan_plan import Address, Planner
 from spark_audit.session import PANDAS_COMPLAINT
+from spark_audit.snapshot.bounds import SeenEnd
+from spark_audit.snapshot.seals import CannotTell, Seal
 from tests.spark_audit.logs import Log, Pair, Pairs, scan_of, snapshot_of
 from wire.record_batch import Record, build_batch
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.flow_audit import audit_flow
-from spark_audit.scan_plan import Planner, ScanTask
+from spark_audit.scan.scan_plan import Planner, ScanTask
 from tests.spark_audit.logs import Log, Pair, scan_of, snapshot_of
 
 pytestmark = [

@@ -19,9 +19,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from offset_translation import map_topic_name
-from spark_audit.scan import scan
-from spark_audit.scan_plan import ScanTask
-from spark_audit.scan_rows import RowKind, ScanPlace, Side
+from spark_audit.scan.scan import scan
+from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_rows import RowKind, ScanPlace
+from spark_audit.snapshot.side import Side
 from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.mirror.daemon import wait_until
 from wire.net import open_cluster
@@ -346,7 +347,7 @@ async def _topic_id(sites: Sites) -> UUID:
 def test_a_site_that_goes_down_during_the_scan_is_told(
     sites: Sites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_audit.scan.PATIENCE_S", 0.5)
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.5)
     host, _, port = _unused_address().partition(":")
     ((failure,),) = scan([_task(sites, bootstrap=((host, int(port)),))])
     assert failure.detail is not None

@@ -1,0 +1,291 @@
+"""What the mirror asks of a cluster about topics: to create, grow, configure and describe them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from wire.errors import ErrorCode
+from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault
+from wire.net.retries import code_of
+
+DYNAMIC_TOPIC_CONFIG: Final = 1
+"""DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
+
+
+STATIC_BROKER_CONFIG: Final = 4
+"""DescribeConfigs: from a broker's own file; MirrorMaker 2 never copies these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """The target lacks the topic."""
+
+    topic: str
+    partition_count: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowTopic:
+    """The target has fewer partitions; keys are hashed by count, so it must grow first."""
+
+    topic: str
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetConfigs:
+    """The target's settings differ from what the source has set."""
+
+    topic: str
+    configs: Mapping[str, str]
+
+
+TopicAction = CreateTopic | GrowTopic | SetConfigs
+
+
+TOPIC_RESOURCE: Final = 2
+SET: Final = 0
+RESET: Final = 1
+"""AlterConfigOp, as it travels: to give a value, and to take it back."""
+TIMEOUT_MS: Final = 15_000
+LEADERS_TIMEOUT_S: Final = 15.0
+TOPIC_STATES_SINCE: Final = 6
+"""The version of DeleteTopics that names topics in structs of their own."""
+
+
+class TopicRefused(NetworkFault):
+    """A cluster would not create or change a topic; the message names topic and error."""
+
+    def __init__(self, topic: str, code: int, message: str | None) -> None:
+        """Name what was refused."""
+        self.topic = topic
+        self.code = code_of(code)
+        self.reason = message or self.code.name
+        super().__init__(f"topic {topic}: {self.code.name}{': ' + message if message else ''}")
+
+
+async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset[str]:
+    """Return those of the topics that are not listed because we may not see them; NetworkFault.
+
+    A broker leaves them out when it is asked for all; asked by name it says why.
+    """
+    if not missing:
+        return frozenset()
+    view = await cluster.metadata(sorted(missing), refresh=True)
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return frozenset(name for name, seen in view.topics.items() if seen.error_code == refused)
+
+
+async def ensure_topic(
+    cluster: Cluster,
+    topic: str,
+    *,
+    replication_factor: int | None,
+    configs: Mapping[str, str],
+) -> None:
+    """Return when the topic of one partition exists and has a leader."""
+    with trio.move_on_after(LEADERS_TIMEOUT_S):
+        while True:
+            view = await cluster.metadata([topic], refresh=True)
+            found = view.topics.get(topic)
+            if found is not None and found.error_code == ErrorCode.NONE:
+                if all(partition.leader >= 0 for partition in found.partitions.values()):
+                    return
+            else:
+                factor = max(1, min(replication_factor or 3, len(view.brokers)))
+                await apply(
+                    cluster,
+                    CreateTopic(
+                        topic=topic,
+                        partition_count=1,
+                        replication_factor=factor,
+                        configs=configs,
+                    ),
+                )
+            await trio.sleep(0.05)
+    raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")
+
+
+async def apply(cluster: Cluster, action: TopicAction, *, validate_only: bool = False) -> bool:
+    """Do one thing to a topic, or only ask whether it may be done. Raises TopicRefused.
+
+    Return False if it was done already.
+    """
+    match action:
+        case CreateTopic():
+            return await _create(cluster, action, validate_only=validate_only)
+        case GrowTopic():
+            return await _grow(cluster, action, validate_only=validate_only)
+        case SetConfigs():
+            return await _set_configs(cluster, action, validate_only=validate_only)
+
+
+async def _create(cluster: Cluster, action: CreateTopic, *, validate_only: bool) -> bool:
+    answer = await cluster.request_controller(
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(
+                    name=action.topic,
+                    num_partitions=action.partition_count,
+                    replication_factor=action.replication_factor,
+                    assignments=(),
+                    configs=tuple(
+                        CreatableTopicConfig(name=name, value=value)
+                        for name, value in sorted(action.configs.items())
+                    ),
+                ),
+            ),
+            timeout_ms=TIMEOUT_MS,
+            validate_only=validate_only,
+        )
+    )
+    result = answer.topics[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
+        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+    return result.error_code == ErrorCode.NONE
+
+
+async def _grow(cluster: Cluster, action: GrowTopic, *, validate_only: bool) -> bool:
+    answer = await cluster.request_controller(
+        CreatePartitionsRequest(
+            topics=(
+                CreatePartitionsTopic(
+                    name=action.topic, count=action.partition_count, assignments=None
+                ),
+            ),
+            timeout_ms=TIMEOUT_MS,
+            validate_only=validate_only,
+        )
+    )
+    result = answer.results[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS}:
+        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
+    return result.error_code == ErrorCode.NONE
+
+
+async def _set_configs(cluster: Cluster, action: SetConfigs, *, validate_only: bool) -> bool:
+    changes = [
+        IncrementalAlterConfigsAlterableConfig(name=name, config_operation=SET, value=value)
+        for name, value in sorted(action.configs.items())
+    ]
+    await _alter(cluster, action.topic, changes, validate_only=validate_only)
+    return True
+
+
+async def reset_configs(cluster: Cluster, topic: str, names: Iterable[str]) -> None:
+    """Let the cluster's defaults hold for a topic again; raises TopicRefused."""
+    changes = [
+        IncrementalAlterConfigsAlterableConfig(name=name, config_operation=RESET, value=None)
+        for name in names
+    ]
+    await _alter(cluster, topic, changes, validate_only=False)
+
+
+async def _alter(
+    cluster: Cluster,
+    topic: str,
+    changes: Sequence[IncrementalAlterConfigsAlterableConfig],
+    *,
+    validate_only: bool,
+) -> None:
+    answer = await cluster.request(
+        IncrementalAlterConfigsRequest(
+            resources=(
+                IncrementalAlterConfigsResource(
+                    resource_type=TOPIC_RESOURCE, resource_name=topic, configs=tuple(changes)
+                ),
+            ),
+            validate_only=validate_only,
+        )
+    )
+    result = answer.responses[0]
+    if result.error_code != ErrorCode.NONE:
+        raise await _refused(cluster, topic, result.error_code, result.error_message)
+
+
+async def _refused(cluster: Cluster, topic: str, code: int, message: str | None) -> TopicRefused:
+    """Return the refusal; another controller is looked up for the next try."""
+    if code == ErrorCode.NOT_CONTROLLER:
+        await cluster.metadata(refresh=True)
+    return TopicRefused(topic, code, message)
+
+
+async def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Return when the topic is gone; raises TopicRefused."""
+    controller = await cluster.controller()
+    request = DeleteTopicsRequest(topic_names=(topic,), timeout_ms=TIMEOUT_MS)
+    if controller.version_of(DeleteTopicsRequest) >= TOPIC_STATES_SINCE:
+        state = DeleteTopicState(name=topic, topic_id=UUID(int=0))
+        request = DeleteTopicsRequest(topics=(state,), timeout_ms=TIMEOUT_MS)
+    result = (await controller.request(request)).responses[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+        raise await _refused(cluster, topic, result.error_code, result.error_message)
+    gone_from = 0
+    with trio.move_on_after(LEADERS_TIMEOUT_S):
+        while True:
+            # Brokers forget it one after the other, and in the meantime it cannot be made anew.
+            # Each look asks another one: none may show it again, as if it were not deleted yet.
+            view = await cluster.metadata([topic], refresh=True)
+            seen = view.topics.get(topic)
+            if seen is None or seen.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                gone_from += 1
+                if gone_from >= len(view.brokers):
+                    return
+            else:
+                gone_from = 0
+                await trio.sleep(0.1)
+    raise TopicRefused(topic, ErrorCode.REQUEST_TIMED_OUT, "is deleted, but still there")
+
+
+async def topic_configs(
+    cluster: Cluster, topics: Collection[str], *, with_defaults: bool = False
+) -> dict[str, dict[str, str]]:
+    """Return what was set for each topic itself; topics that would not say are left out.
+
+    With defaults also what holds for it because nothing was set, but for brokers' own files.
+    """
+    if not topics:
+        return {}
+    answer = await cluster.request(
+        DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsResource(
+                    resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
+                )
+                for topic in sorted(topics)
+            )
+        )
+    )
+    return {
+        result.resource_name: {
+            config.name: config.value
+            for config in result.configs
+            if config.value is not None
+            and not config.read_only
+            and (
+                config.config_source == DYNAMIC_TOPIC_CONFIG
+                or (with_defaults and config.config_source != STATIC_BROKER_CONFIG)
+            )
+        }
+        for result in answer.results
+        if result.error_code == ErrorCode.NONE
+    }

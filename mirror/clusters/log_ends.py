@@ -1,0 +1,91 @@
+"""Both ends of logs, as their leaders tell them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import trio
+
+from offset_translation.map_records import (
+    TopicPartition,
+)
+from runtime.topic_names import TopicNames
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.operations import list_offsets, log_ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnds:
+    """Where a log begins and ends."""
+
+    start: int
+    end: int
+
+
+COMMITS_S: Final = 0.5
+"""So long what a log holds may take to be committed, while followers do their work."""
+LOOK_S: Final = 0.02
+
+Ends: TypeAlias = dict[TopicPartition, LogEnds | ErrorCode]
+
+
+async def read_ends(cluster: Cluster, where: Iterable[TopicPartition]) -> Ends:
+    """Return both ends of each log, or why a leader would not say; raises NetworkFault."""
+    wanted = set(where)
+    starts = await list_offsets(cluster, wanted, -2)
+    ends = await list_offsets(cluster, wanted, -1)
+    answer: Ends = {}
+    for key in wanted:
+        start, end = starts[key], ends[key]
+        if isinstance(start, ErrorCode):
+            answer[key] = start
+        elif isinstance(end, ErrorCode):
+            answer[key] = end
+        else:
+            answer[key] = LogEnds(start=start, end=end)
+    for topic in {topic for (topic, _), ends in answer.items() if isinstance(ends, ErrorCode)}:
+        cluster.forget(topic)
+    return answer
+
+
+async def read_target_ends(
+    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
+) -> Ends:
+    """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
+    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
+
+
+async def read_quiet_target_ends(
+    cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
+) -> Ends:
+    """Return the same; OFFSET_NOT_AVAILABLE of a log that holds what may be committed yet.
+
+    Behind the high watermark may lie batches of ours whose answers were lost. Whoever goes on
+    before it is known what becomes of them takes back what the map says of them. What is committed
+    is asked last, and again for a moment: a log that others write to as well is never as quiet as
+    that, and what it holds now is committed soon.
+    """
+    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    whole = await log_ends(cluster, there)
+    found = await read_target_ends(cluster, names, there.values())
+    needed: dict[TopicPartition, int] = {}
+    for place, key in there.items():
+        end = whole[place]
+        if isinstance(end, ErrorCode):
+            cluster.forget(place[0])
+            found[key] = end
+        else:
+            needed[key] = end
+    give_up_s = trio.current_time() + COMMITS_S
+    while waiting := [key for key in needed if _is_before(found[key], needed[key])]:
+        if trio.current_time() >= give_up_s:
+            return found | dict.fromkeys(waiting, ErrorCode.OFFSET_NOT_AVAILABLE)
+        await trio.sleep(LOOK_S)
+        found |= await read_target_ends(cluster, names, waiting)
+    return found
+
+
+def _is_before(ends: LogEnds | ErrorCode, end: int) -> bool:
+    return isinstance(ends, LogEnds) and ends.end < end

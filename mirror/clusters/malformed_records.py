@@ -1,0 +1,25 @@
+"""Records of internal topics that make no sense: counted, said once, left out."""
+
+import logging
+from typing import Final
+
+from mirror.state.measurements import FlowMeasurements
+
+_LOG = logging.getLogger(__name__)
+
+
+class OddRecords:
+    """Of one topic. The metric `mirror_malformed_records` says how many there were."""
+
+    def __init__(self, measurements: FlowMeasurements, topic: str) -> None:
+        """Begin with none said."""
+        self._measurements = measurements
+        self._topic: Final = topic
+        self._is_said = False
+
+    def note(self, what: str) -> None:
+        """Count one; only the first is logged, for a foreign writer may write millions."""
+        self._measurements.malformed[self._topic] += 1
+        level = logging.DEBUG if self._is_said else logging.WARNING
+        self._is_said = True
+        _LOG.log(level, "%s: %s: left out; further ones are counted only", self._topic, what)

@@ -1,0 +1,164 @@
+"""What can be seen of a flow from outside, when no daemon runs it: logs, map and groups."""
+
+from collections.abc import Iterable, Mapping
+
+from mirror.clusters.links import Links
+from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
+from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.clusters.target_side import positions_on_target
+from mirror.groups.checkpoint_log import Place
+from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
+from offset_translation.map_records import MapState, TopicPartition, map_topic_name
+from runtime.config import FlowConfig
+from wire.errors import ErrorCode
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups
+
+
+async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -> FlowReport:
+    """Return a report of the flow without its daemon; a site that does not answer is a fault."""
+    faults: list[str] = []
+    source: Ends = {}
+    target: Ends = {}
+    state = MapState()
+    try:
+        source = await source_ends(flow, links)
+    except NetworkFault as fault:
+        faults.append(f"{flow.source}: {fault}")
+    try:
+        state = await read_map(flow, links)
+        target = await read_target_ends(
+            links.target_admin, flow.names, set(source) | set(state.maps)
+        )
+        state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
+    except NetworkFault as fault:
+        faults.append(f"{flow.target}: {fault}")
+    mirrored = {place for place in state.maps if flow.mirrors(place[0])}
+    partitions = [
+        _partition(place, source.get(place), state, now_ms)
+        for place in sorted(set(source) | mirrored)
+    ]
+    groups: list[GroupReport] = []
+    try:
+        groups, untold = await _groups(flow, links, partitions)
+        faults += untold
+    except NetworkFault as fault:
+        faults.append(f"groups: {fault}")
+    return {
+        "flow": flow.name,
+        "role": NOT_RUNNING,
+        "since_ms": now_ms,
+        "reason": reason,
+        "faults": faults,
+        "refused_settings": [],
+        "speed": None,
+        "groups_by": "",
+        "partitions": partitions,
+        "groups": groups,
+    }
+
+
+async def source_ends(flow: FlowConfig, links: Links) -> Ends:
+    """Return the log ends of the source's partitions that the flow mirrors; raises NetworkFault."""
+    view = await links.source_admin.metadata(refresh=True)
+    return await read_ends(
+        links.source_admin,
+        {
+            (topic.name, index)
+            for topic in view.topics.values()
+            if flow.mirrors(topic.name)
+            and not topic.is_internal
+            and topic.error_code == ErrorCode.NONE
+            for index in topic.partitions
+        },
+    )
+
+
+async def read_map(flow: FlowConfig, links: Links) -> MapState:
+    """Return what the map topic says, nothing while there is none; raises NetworkFault."""
+    return await read_map_of(flow.source, links.target_admin)
+
+
+async def read_map_of(source_name: str, target: Cluster) -> MapState:
+    """Return what a cluster's map of all that came from there says; raises NetworkFault."""
+    state = MapState()
+    topic = map_topic_name(source_name)
+    if await topic_exists(target, topic):
+        async for _, record in TailReader(target, topic).read_new():
+            state.replay(record.key, record.value)
+    return state
+
+
+def _partition(
+    place: TopicPartition, source: LogEnds | ErrorCode | None, state: MapState, now_ms: int
+) -> PartitionReport:
+    offset_map = state.maps.get(place)
+    mirrored = None if offset_map is None else offset_map.mirrored_source_end
+    end = source.end if isinstance(source, LogEnds) else None
+    lag = None if end is None or mirrored is None else max(0, end - mirrored)
+    return {
+        "topic": place[0],
+        "partition": place[1],
+        "state": "no daemon",
+        "since_ms": now_ms,
+        "reason": source.name if isinstance(source, ErrorCode) else "",
+        "advice": "",
+        "source_end": end,
+        "mirrored_source_end": mirrored,
+        "mirrored_target_end": None if offset_map is None else offset_map.mirrored_target_end,
+        "lag_records": lag,
+        "lag_seconds": 0.0 if lag == 0 else None,
+        "in_flight_bytes": 0,
+        "lost_records": 0,
+        "skipped_records": 0,
+    }
+
+
+async def _groups(
+    flow: FlowConfig, links: Links, partitions: Iterable[PartitionReport]
+) -> tuple[list[GroupReport], list[str]]:
+    """Return the groups' lines, and what kept how many from being told; raises NetworkFault."""
+    ends = {
+        (one["topic"], one["partition"]): (one["source_end"], one["mirrored_target_end"])
+        for one in partitions
+    }
+    names = [
+        group
+        for group in sorted(await list_groups(links.source_admin))
+        if flow.groups.matches(group)
+    ]
+    source = await fetch_offsets_of(links.source_admin, names)
+    target = await positions_on_target(links.target_admin, flow.names, names)
+    reports: list[GroupReport] = []
+    untold: list[str] = []
+    for group in names:
+        here, there = source[group], target[group]
+        if isinstance(here, NetworkFault):
+            untold.append(f"{flow.source}: {here}")
+        elif isinstance(there, NetworkFault):
+            untold.append(f"{flow.target}: {there}")
+        else:
+            reports += _group(group, here, there, ends)
+    if not untold:
+        return reports, []
+    others = f", and {len(untold) - 1} groups more" if len(untold) > 1 else ""
+    return reports, [f"groups: {untold[0]}{others}"]
+
+
+def _group(
+    group: str,
+    source: Mapping[TopicPartition, GroupOffset],
+    target: Mapping[TopicPartition, GroupOffset],
+    ends: Mapping[TopicPartition, tuple[int | None, int | None]],
+) -> Iterable[GroupReport]:
+    for (topic, partition), position in sorted(source.items()):
+        there = target.get((topic, partition))
+        if (topic, partition) in ends:
+            place: Place = (group, topic, partition)
+            yield group_report(
+                place,
+                state="no daemon",
+                source_offset=position.offset,
+                target_offset=None if there is None else there.offset,
+                ends=ends[topic, partition],
+            )

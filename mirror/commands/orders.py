@@ -1,0 +1,124 @@
+"""`mirror pause`, `resume` and `restart`: leave an order in the witness for the flow's daemon.
+
+An order lasts: a daemon that is down obeys when it is started, one that is restarted goes on to.
+"""
+
+import getpass
+import os
+import socket
+from collections.abc import Callable
+
+from mirror.state.orders import How, OrderRefused, Orders, Pause, Restart, Scope
+from mirror.workers.handover import Assignment
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.zookeeper import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    ZooKeeper,
+    ZooKeeperFault,
+    open_zookeeper,
+)
+
+
+class OrderFailed(Exception):
+    """The order was not left: no such flow, or the witness does not answer."""
+
+
+def flow_named(configuration: Configuration, name: str) -> FlowConfig:
+    """Return the flow called ``dc1->dc2`` or, as shells like it better, ``dc1-dc2``."""
+    for flow in configuration.flows:
+        if name in {flow.name, f"{flow.source}-{flow.target}"}:
+            return flow
+    known = ", ".join(f"{flow.source}-{flow.target}" for flow in configuration.flows)
+    raise OrderFailed(f"no flow is called {name!r}; there are {known}")
+
+
+async def pause(configuration: Configuration, flow: str, scope: Scope) -> str:
+    """Pause a scope until it is resumed; return what to tell."""
+    order = Pause(scope=scope, by=_who(), since_ms=now_ms())
+    told = f"{scope} is paused"
+    return await _order(configuration, flow, scope, told, lambda old: old.paused(order))
+
+
+async def resume(configuration: Configuration, flow: str, scope: Scope) -> str:
+    """Take back what was paused; return what to tell."""
+    told = f"{scope} is resumed"
+    return await _order(configuration, flow, scope, told, lambda old: old.resumed(scope))
+
+
+async def restart(configuration: Configuration, flow: str, scope: Scope, how: How) -> str:
+    """Have a scope started again; return what to tell."""
+    if how is How.ANEW and (scope.topic is None or scope.partition is not None):
+        raise OrderRefused("--from-earliest deletes the target's copy: it needs one TOPIC, whole")
+    order = Restart(scope=scope, how=how, by=_who(), at_ms=now_ms())
+    told = f"{scope} is to be restarted"
+    return await _order(
+        configuration,
+        flow,
+        scope,
+        told,
+        lambda old: Orders(pauses=old.pauses, restarts=(*old.restarts, order)),
+    )
+
+
+async def _order(
+    configuration: Configuration,
+    name: str,
+    scope: Scope,
+    told: str,
+    change: Callable[[Orders], Orders],
+) -> str:
+    flow = flow_named(configuration, name)
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            await _change(zookeeper, paths.orders(flow.source, flow.target), change)
+            worker = await zookeeper.get(paths.worker(flow.source, flow.target))
+            workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()
+            assignment = await zookeeper.get(paths.assignment(flow.source, flow.target))
+            if assignment is not None and not _is_mirrored(scope, assignment.data):
+                told += " (nothing by that name is mirrored now)"
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        raise OrderFailed(str(fault)) from fault
+    if worker is None:
+        return f"{flow.name}: {told}; no daemon runs the flow, the next one will obey"
+    running = WorkerInfo.decode(worker.data)
+    obeys = f"process {running.pid} on {running.host} obeys"
+    if len(workers) > 1:
+        obeys = f"the {len(workers)} workers obey, of which process {running.pid} leads"
+    return f"{flow.name}: {told}; {obeys}"
+
+
+def _is_mirrored(scope: Scope, assignment: bytes) -> bool:
+    """Whether some partition is in the scope; an order for one that comes later holds too."""
+    places = Assignment.decode(assignment).mirrored_by
+    return scope.topic is None or any(scope.covers(*place) for place in places)
+
+
+async def _change(zookeeper: ZooKeeper, path: str, change: Callable[[Orders], Orders]) -> None:
+    """Write the changed orders over those that were read, again if somebody was quicker."""
+    while True:
+        node = await zookeeper.get(path)
+        try:
+            if node is None:
+                await zookeeper.create(path, change(Orders()).encode(), make_parents=True)
+            else:
+                changed = change(Orders.decode(node.data))
+                await zookeeper.set(path, changed.encode(), version=node.version)
+        except (NodeExists, BadVersion, NoNode):
+            continue
+        return
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user often has a number only
+        user = f"user {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,142 @@
+"""Look at both clusters from outside the daemon: log ends, the map, groups, checkpoints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mirror.clusters.links import Links
+from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
+from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.clusters.target_side import target_positions
+from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
+from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
+from offset_translation import checkpoint
+from offset_translation.binary import MalformedRecord
+from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.offset_map import OffsetMap
+from runtime.config import FlowConfig
+from wire.net import NetworkFault
+from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look has found; raises nothing for the source, which may be gone."""
+
+    sight: Sight
+    source_fault: str | None
+    """Why the source did not answer, None if it did."""
+    checkpoints: Mapping[str, Mapping[TopicPartition, KnownCheckpoint]]
+    """By group."""
+    on_target: Mapping[str, Mapping[TopicPartition, GroupOffset]]
+    """By group, of the one that was named; of others they are asked for when they are needed."""
+
+
+async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look:
+    """Read all that does not belong to a single group. Raises NetworkFault for the target.
+
+    The target's ends are read before the map, so that no piece is missing for what they tell; and
+    a group's positions there before the ends: the mirror applies none beyond what is mirrored.
+    """
+    on_target: dict[str, Mapping[TopicPartition, GroupOffset]] = {}
+    if group is not None:
+        on_target[group] = await target_positions(links.target_admin, flow.names, group)
+    source: Ends = {}
+    arrived = MapState()
+    source_fault = None
+    try:
+        source = await source_ends(flow, links)
+        arrived = await read_map_of(flow.target, links.source_admin)
+    except NetworkFault as fault:
+        source_fault = f"{flow.source}: {fault}"
+    places = set((await read_map(flow, links)).maps)
+    target = await read_target_ends(links.target_admin, flow.names, places)
+    state = await read_map(flow, links)
+    there = {place: ends for place, ends in target.items() if isinstance(ends, LogEnds)}
+    state.advance({place: ends.end for place, ends in there.items()})
+    here = {place: ends.end for place, ends in source.items() if isinstance(ends, LogEnds)}
+    arrived.advance(here)
+    maps = {place: state.maps[place] for place in there if place in state.maps}
+    return Look(
+        sight=Sight(
+            maps=maps,
+            source_ends=here,
+            target_starts={place: ends.start for place, ends in there.items()},
+            backward={
+                place: found
+                for place in maps.keys() & here.keys()
+                if flow.names.on_target(place[0]) == place[0]
+                and (found := known_to_its_end(arrived, place, maps[place])) is not None
+            },
+        ),
+        source_fault=source_fault,
+        checkpoints=await _checkpoints(flow, links),
+        on_target=on_target,
+    )
+
+
+def known_to_its_end(
+    arrived: MapState, place: TopicPartition, forward: OffsetMap
+) -> OffsetMap | None:
+    """Return the map of what came back into the source, if its mirrored end is known.
+
+    Behind a seal of ``forward`` the target is written to, so the source by its mirror alone.
+    """
+    found = arrived.maps.get(place)
+    if found is None or not (forward.is_sealed or arrived.bounded(place)):
+        return None
+    return found if found.mirrored_source_end is not None else None
+
+
+async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str) -> list[GroupRow]:
+    """Return a group's rows; without the source, by what was mirrored last. Raises NetworkFault."""
+    source = None
+    if found.source_fault is None:
+        source = {
+            place: one.offset
+            for place, one in (await fetch_group_offsets(links.source_admin, group)).items()
+            if flow.mirrors(place[0])
+        }
+    target = found.on_target.get(group)
+    if target is None:
+        target = await target_positions(links.target_admin, flow.names, group)
+    return group_rows(
+        group,
+        source=source,
+        target={place: one.offset for place, one in target.items()},
+        checkpoints=found.checkpoints.get(group, {}),
+        sight=found.sight,
+    )
+
+
+async def known_groups(flow: FlowConfig, links: Links, found: Look) -> list[str]:
+    """Return the groups that the flow mirrors, of which anything is known. Raises NetworkFault."""
+    groups = set(found.checkpoints)
+    if found.source_fault is None:
+        groups |= set(await list_groups(links.source_admin))
+    return sorted(group for group in groups if flow.groups.matches(group))
+
+
+async def _checkpoints(
+    flow: FlowConfig, links: Links
+) -> dict[str, dict[TopicPartition, KnownCheckpoint]]:
+    found: dict[str, dict[TopicPartition, KnownCheckpoint]] = {}
+    names = flow.names
+    topic = names.checkpoints_topic
+    if not await topic_exists(links.target_admin, topic):
+        return found
+    # The daemon counts what makes no sense; here it only has nothing to say.
+    reader = TailReader(links.target_admin, topic, damaged=lambda _: None)
+    async for _, record in reader.read_new():
+        if record.key is None or record.value is None:
+            continue
+        try:
+            one = checkpoint.decode(record.key, record.value)
+        except MalformedRecord:
+            continue
+        source = names.on_source(one.topic)
+        if source is None:
+            continue  # of a time when the flow had other names
+        found.setdefault(one.group, {})[source, one.partition] = KnownCheckpoint(
+            checkpoint=one, written_ms=record.timestamp_ms
+        )
+    return found

@@ -1,0 +1,262 @@
+"""`mirror offsets` and `mirror translate`: positions of groups and single offsets on both sides.
+
+They ask the clusters, not the daemon, so they answer while it is down and while a site is lost.
+"""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from enum import Enum
+from itertools import groupby
+from typing import Final
+
+import trio
+
+from mirror.clusters.links import Links, open_links
+from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
+from mirror.commands.outside_view import Look, known_groups, look, look_at_group
+from mirror.commands.position_table import render_rows
+from mirror.commands.position_words import (
+    FILE_LIMIT_BYTES,
+    Export,
+    GroupName,
+    Import,
+    Line,
+    OffsetsWords,
+    Place,
+    PositionsUnreadable,
+    Show,
+    read_lines,
+    write_lines,
+)
+from offset_translation.map_records import TopicPartition
+from offset_translation.translation import NotYet, translate_back
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from wire.errors import ErrorCode
+from wire.net import NetworkFault
+from wire.net.operations import commit_group_offsets
+
+STEP_TIMEOUT_S: Final = 60.0
+"""Of each step: what all groups take together grows with their number."""
+DONE: Final = 0
+NOT_ALL: Final = 1
+
+
+class LookFailed(Exception):
+    """The target did not answer, or what was asked for is not there; says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options that both commands have."""
+
+    flow: str | None
+    as_json: bool
+    is_reverse: bool = False
+
+
+async def offsets(configuration: Configuration, words: OffsetsWords, asked: Asked) -> int:
+    """Show, export or import positions; return the exit status.
+
+    Raises LookFailed, PositionsUnreadable.
+    """
+    shown = words.group if isinstance(words, Show) else None
+    async with _looking(configuration, asked, shown) as (flow, links, found):
+        match words:
+            case Show(group=group):
+                rows = await _rows_of(flow, links, found, group)
+                _print_rows(flow, found, rows, asked)
+                return DONE
+            case Export(groups=groups):
+                return await _export(flow, links, found, groups)
+            case Import(file=file):
+                try:
+                    if file.stat().st_size > FILE_LIMIT_BYTES:
+                        raise PositionsUnreadable(f"{file}: has more than {FILE_LIMIT_BYTES} bytes")
+                    text = file.read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError) as fault:
+                    raise PositionsUnreadable(f"{file}: {fault}") from fault
+                lines = read_lines(str(file), text)
+                return await _import(flow, links, found.sight, str(file), lines)
+
+
+async def translate(configuration: Configuration, what: GroupName | Place, asked: Asked) -> int:
+    """Print where a position lies on the other side; return the exit status.
+
+    1: a position has no exact counterpart. Raises LookFailed.
+    """
+    shown = what.group if isinstance(what, GroupName) else None
+    async with _looking(configuration, asked, shown) as (flow, links, found):
+        if isinstance(what, Place):
+            line = translate_place(found.sight, what, flow, is_reverse=asked.is_reverse)
+            sys.stdout.write(f"{json.dumps(line) if asked.as_json else line['told']}\n")
+            return DONE if line["exact"] else NOT_ALL
+        if asked.is_reverse:
+            raise LookFailed("--reverse translates a single TOPIC:PARTITION:OFFSET")
+        rows = await _rows_of(flow, links, found, what.group)
+        _print_rows(flow, found, rows, asked)
+        return DONE
+
+
+def translate_place(
+    sight: Sight, place: Place, flow: FlowConfig, *, is_reverse: bool
+) -> dict[str, object]:
+    """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
+    names = flow.names
+    topic = (names.on_source(place.topic) if is_reverse else None) or place.topic
+    forward = sight.maps.get((topic, place.partition))
+    backward = sight.backward.get((topic, place.partition))
+    here, there = (flow.target, flow.source) if is_reverse else (flow.source, flow.target)
+    to: int | None = None
+    if is_reverse and backward is None:
+        back = NotYet.UNMIRRORED if forward is None else translate_back(forward, place.offset)
+        is_exact = not isinstance(back, NotYet)
+        why = "the partition has not been mirrored"
+        if not isinstance(back, NotYet):
+            to = back
+        elif forward is not None:
+            why = back.value
+    else:
+        maps = (backward, forward) if is_reverse else (forward, backward)
+        to, exactness = where_it_belongs(*maps, place.offset)
+        is_exact = exactness is Exactness.EXACT
+        why = exactness.value
+    name = f"{place.topic}:{place.partition}"
+    counterpart = f"{topic if is_reverse else names.on_target(topic)}:{place.partition}"
+    goal = "nowhere" if to is None else f"{there} {counterpart}:{to}"
+    told = f"{here} {name}:{place.offset} -> {goal} ({'exact' if is_exact else why})"
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "from": place.offset,
+        "to": to,
+        "exact": is_exact,
+        "told": told,
+    }
+
+
+async def _rows_of(
+    flow: FlowConfig, links: Links, found: Look, group: str, *, is_named: bool = True
+) -> list[GroupRow]:
+    """Return a group's rows; raises LookFailed if one that was named has none."""
+    with trio.fail_after(STEP_TIMEOUT_S):
+        rows = await look_at_group(flow, links, found, group)
+    if is_named and not rows:
+        raise LookFailed(f"flow {flow.name}: group {group} has no position here")
+    return rows
+
+
+async def _export(flow: FlowConfig, links: Links, found: Look, named: Sequence[str]) -> int:
+    """Print where each group goes on at the target, as lines that `import` takes."""
+    is_whole = True
+    groups = named
+    if not named:
+        with trio.fail_after(STEP_TIMEOUT_S):
+            groups = await known_groups(flow, links, found)
+    for group in groups:
+        rows = await _rows_of(flow, links, found, group, is_named=bool(named))
+        known = [(r.group, r.topic, r.partition, r.translated) for r in rows]
+        there = flow.names.on_target
+        lines = [(g, there(t), p, to) for g, t, p, to in known if to is not None]
+        sys.stdout.write(write_lines(lines))
+        is_whole = is_whole and all(to is not None for *_, to in known)
+    return DONE if is_whole else NOT_ALL
+
+
+async def _import(
+    flow: FlowConfig, links: Links, sight: Sight, name: str, lines: Sequence[Line]
+) -> int:
+    """Commit a file's positions; nothing of it if one lies outside its log."""
+    for line in lines:
+        check_within(flow, sight, name, line)
+    status = DONE
+    in_order = sorted(lines, key=lambda line: line.group)
+    for group, of_group in groupby(in_order, key=lambda line: line.group):
+        positions = {(line.topic, line.partition): (line.offset, "") for line in of_group}
+        with trio.fail_after(STEP_TIMEOUT_S):
+            codes = await commit_group_offsets(links.target_admin, group, positions)
+        refused = {code for code in codes.values() if code is not ErrorCode.NONE}
+        told = f"{len(positions)} positions committed"
+        if refused:
+            status = NOT_ALL
+            reasons = ", ".join(sorted(_reason(code) for code in refused))
+            told = f"refused for {sum(c is not ErrorCode.NONE for c in codes.values())}: {reasons}"
+        sys.stdout.write(f"group {group}: {told}\n")
+    return status
+
+
+def _reason(code: ErrorCode) -> str:
+    if code in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS}:
+        return "the group has members on the target"
+    return code.name
+
+
+def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
+    """Raise PositionsUnreadable for a position that the target's log does not have."""
+    source = flow.names.on_source(line.topic)
+    place: TopicPartition = ("" if source is None else source, line.partition)
+    offset_map, start = sight.maps.get(place), sight.target_starts.get(place)
+    if offset_map is None or start is None:
+        raise PositionsUnreadable(
+            f"{name}:{line.number}: {line.topic}-{line.partition} is not mirrored by this flow"
+        )
+    if not start <= line.offset <= offset_map.target_end:
+        raise PositionsUnreadable(
+            f"{name}:{line.number}: offset {line.offset} lies outside the target's log of "
+            f"{line.topic}-{line.partition}, {start} to {offset_map.target_end}"
+        )
+
+
+def _print_rows(flow: FlowConfig, found: Look, rows: Sequence[GroupRow], asked: Asked) -> None:
+    if asked.as_json:
+        body = {
+            "flow": flow.name,
+            "source_fault": found.source_fault,
+            "positions": [asdict(row) for row in rows],
+        }
+        sys.stdout.write(json.dumps(body, default=_plain) + "\n")
+        return
+    sys.stdout.write(f"flow {flow.name}: group {rows[0].group}: {summary(rows)}\n")
+    if found.source_fault is not None:
+        sys.stdout.write(f"  by what was mirrored last: {found.source_fault}\n")
+    sys.stdout.write(render_rows(rows, now_ms()))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{value!r} does not go into JSON")
+
+
+@asynccontextmanager
+async def _looking(
+    configuration: Configuration, asked: Asked, group: str | None
+) -> AsyncIterator[tuple[FlowConfig, Links, Look]]:
+    """Give the flow that is meant, connections of it, and what a first look has found."""
+    flow = pick_flow(configuration, asked.flow)
+    clusters = configuration.clusters
+    try:
+        async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+            with trio.fail_after(STEP_TIMEOUT_S):
+                found = await look(flow, links, group)
+            yield flow, links, found
+    except NetworkFault as fault:
+        raise LookFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault
+    except trio.TooSlowError as fault:
+        raise LookFailed(f"flow {flow.name}: no answer within {STEP_TIMEOUT_S:g} s") from fault
+
+
+def pick_flow(configuration: Configuration, name: str | None) -> FlowConfig:
+    """Return the flow of that name, the only one without a name; raises LookFailed."""
+    names = ", ".join(flow.name for flow in configuration.flows)
+    if name is None:
+        if len(configuration.flows) == 1:
+            return configuration.flows[0]
+        raise LookFailed(f"the file has several flows: choose one with --flow: {names}")
+    for flow in configuration.flows:
+        if flow.name == name:
+            return flow
+    raise LookFailed(f"--flow {name}: there is no such flow; there are: {names or 'none'}")

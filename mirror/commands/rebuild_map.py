@@ -1,0 +1,357 @@
+"""`mirror rebuild-map`: the offset map found again from both logs, when its topic is lost.
+
+A mirror's batches are known by their sequence, which is their target offset where nobody else
+writes; so the producer id is found again as well, and the mirror goes on where it was. Where
+records flow both ways, the map of the other direction knows which of the target's are its own.
+"""
+
+import sys
+from array import array
+from collections import Counter
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from mirror.clusters.admin import ensure_topic
+from mirror.clusters.links import Links, open_links
+from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
+from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
+from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
+from mirror.commands.status import workers_of
+from mirror.forward.committed import Aborted, CommittedFilter
+from mirror.map.map_log import MAP_SETTINGS
+from mirror.state.batches import SEQUENCES
+from offset_translation import map_records
+from offset_translation.map_records import (
+    MapState,
+    MirrorProducer,
+    Reached,
+    TopicPartition,
+    map_topic_name,
+)
+from offset_translation.offset_map import OffsetMap
+from offset_translation.rebuilding import (
+    CannotAlign,
+    LogDigest,
+    rebuild_starts,
+    run_starts,
+)
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessGarbled
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from wire.errors import ErrorCode, describe
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import append, list_offsets, read_partition
+from wire.record_batch import (
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    build_batch,
+    crc_is_valid,
+    iterate_record_heads,
+)
+
+RECORDS_A_BATCH: Final = 1_000
+LEFT: Final = "is in the map already and stays as it is"
+MapRecord: TypeAlias = tuple[bytes, bytes | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Written:
+    """What a target partition holds of a mirror's records; ``log`` has their places."""
+
+    log: LogDigest
+    targets: "array[int]" = field(default_factory=lambda: array("q"))
+    """The target offset of each."""
+    producers: "Counter[MirrorProducer]"
+    foreign_from: int | None = None
+    """The first offset behind them that no mirror has written; None: there is none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What the logs of all partitions say."""
+
+    records: list[MapRecord]
+    producers: "Counter[MirrorProducer]"
+    flow: FlowConfig
+    arrived: MapState
+    """What the other direction has brought into the source."""
+    readable: Mapping[TopicPartition, int | ErrorCode]
+    """Where the source ends for the mirror: before transactions that are under way."""
+
+
+async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
+    """Print what the logs say of each partition that the map lacks, and with `write` keep it.
+
+    Returns 0, or 1 if a partition could not be rebuilt. Raises LookFailed.
+    """
+    flow = pick_flow(configuration, flow_name)
+    await refuse_beside_a_daemon(configuration, flow)
+    clusters = configuration.clusters
+    async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+        try:
+            return await _rebuild(flow, links, write=write)
+        except NetworkFault as fault:
+            raise LookFailed(f"flow {flow.name}: {fault}") from fault
+
+
+async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
+    """Raise LookFailed if somebody runs the flow, or if that cannot be known."""
+    coordination = configuration.coordination
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            workers = await workers_of(zookeeper, configuration, flow)
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        raise LookFailed(f"who runs flow {flow.name} is not known: {fault}") from fault
+    if not isinstance(workers, str):
+        who = f"process {workers[0].pid} on {workers[0].host}"
+        raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")
+
+
+async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
+    source = await source_ends(flow, links)
+    arrived = await read_map_of(flow.target, links.source_admin)
+    arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
+    known = (await read_map(flow, links)).maps
+    target = await read_target_ends(links.target_admin, flow.names, set(source))
+    topics = (await links.source_admin.metadata(refresh=True)).topics
+    readable = await list_offsets(links.source_admin, source, isolation_level=flow.isolation_level)
+    found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable)
+    status = DONE
+    for place, ends in sorted(source.items()):
+        name = f"{place[0]}-{place[1]}"
+        if len(known.get(place, ())):
+            sys.stdout.write(f"{name}: {LEFT}\n")
+            continue
+        try:
+            there = flow.names.on_target(place[0]), place[1]
+            told = await _rebuild_one(links, (place, there), ends, target, found)
+            sys.stdout.write(f"{name}: {told}\n")
+        except (CannotAlign, CorruptBatch) as fault:
+            status = NOT_ALL
+            sys.stdout.write(f"{name}: cannot be rebuilt: {fault}\n")
+    if not found.producers:
+        return status
+    for name in sorted({topic for topic, _ in source}):
+        found.records.append(map_records.source_topic(name, topics[name].topic_id))
+    # The one announced last is the one that writes on.
+    by_use = reversed(found.producers.most_common())
+    found.records += [map_records.mirror_producer(producer) for producer, _ in by_use]
+    if write:
+        await write_records(flow, links, found.records)
+        sys.stdout.write(f"{len(found.records)} records: {map_topic_name(flow.source)}\n")
+    else:
+        sys.stdout.write("nothing was written: --write does\n")
+    return status
+
+
+async def _rebuild_one(
+    links: Links,
+    places: tuple[TopicPartition, TopicPartition],
+    source: LogEnds | ErrorCode,
+    ends: Ends,
+    found: Found,
+) -> str:
+    """Add one partition's records to what was found and say what they are.
+
+    ``places`` are its names on source and target.
+    Raises CannotAlign, CorruptBatch.
+    """
+    place, there = places
+    target = ends[place]
+    if isinstance(source, ErrorCode) or isinstance(target, ErrorCode):
+        raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
+    if target.end == 0:
+        return "the target is empty: nothing to rebuild"
+    backward = found.arrived.maps.get(place) if place == there else None
+    if backward is None or backward.mirrored_source_end is None:
+        written = await _read_target(links, there, target)
+    else:
+        written = await _read_shared(links, there, target, backward)
+    records = await _starts(links, place, source, written, found)
+    found.records += records
+    found.producers += written.producers
+    return f"{len(written.log)} mirrored records, {len(records)} boundaries"
+
+
+async def _read_target(links: Links, place: TopicPartition, ends: LogEnds) -> Written:
+    """Return a mirror's records, and where those of others begin; raises CannotAlign."""
+    written = Written(log=LogDigest(), producers=Counter())
+    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+        if not _is_mirrored(header):
+            if written.foreign_from is None:
+                written.foreign_from = header.base_offset
+            continue
+        if written.foreign_from is not None:
+            raise CannotAlign(
+                f"mirrored records at target offset {header.base_offset} lie behind others at "
+                f"{written.foreign_from}, and no map of the other direction tells whose those are: "
+                "`mirror refill` has a site that rests filled anew"
+            )
+        written.producers[
+            MirrorProducer(producer_id=header.producer_id, producer_epoch=header.producer_epoch)
+        ] += 1
+        _digest(written.log, header, batch)
+    written.targets = written.log.offsets
+    return written
+
+
+async def _read_shared(
+    links: Links, place: TopicPartition, ends: LogEnds, backward: OffsetMap
+) -> Written:
+    """Return a mirror's records among the target's own, each with its place; raises CannotAlign."""
+    written = Written(log=LogDigest(), producers=Counter())
+    known: set[int] = set()
+    following = 0
+    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+        if not is_copy(header, backward, known):
+            if written.foreign_from is None:
+                written.foreign_from = header.base_offset
+            continue
+        first = following if known else header.base_sequence
+        if first % SEQUENCES != header.base_sequence:
+            raise CannotAlign(
+                f"the mirror's batch at target offset {header.base_offset} has sequence "
+                f"{header.base_sequence}, not {first % SEQUENCES}"
+            )
+        written.foreign_from = None
+        known.add(header.producer_id)
+        written.producers[
+            MirrorProducer(producer_id=header.producer_id, producer_epoch=header.producer_epoch)
+        ] += 1
+        here = LogDigest()
+        _digest(here, header, batch)
+        written.targets.extend(here.offsets)
+        following = first + len(here)
+        for at, digest in zip(range(first, following), here.digests, strict=True):
+            written.log.add(at, digest)
+    return written
+
+
+def is_copy(header: BatchHeader, backward: OffsetMap, known: Container[int]) -> bool:
+    """Whether a target's batch came from the source.
+
+    ``backward`` maps the target's own records to the source; behind its end only ``known``
+    producer ids of mirrors tell.
+    """
+    if header.is_control or header.is_transactional or header.producer_id < 0:
+        return False
+    at, end = header.base_offset, backward.mirrored_source_end
+    if end is None or at >= end:
+        return header.producer_id in known
+    place = backward.place_of_source(at)
+    return place is None or backward.source_of_place(place) != at
+
+
+def _is_mirrored(header: BatchHeader) -> bool:
+    return (
+        header.producer_id >= 0
+        and not header.is_control
+        and header.base_sequence == header.base_offset % SEQUENCES
+    )
+
+
+async def _starts(
+    links: Links, place: TopicPartition, source: LogEnds, written: Written, found: Found
+) -> list[MapRecord]:
+    """Return the map's records for one partition; raises CannotAlign."""
+    readable_end = found.readable[place]
+    if isinstance(readable_end, ErrorCode):
+        raise CannotAlign(f"last stable offset of the source: {readable_end.name}")
+    log = await read_records(
+        links.source_data,
+        place,
+        replace(source, end=readable_end),
+        found.flow.isolation_level,
+        left_out=found.arrived.producer_ids,
+    )
+    starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
+    runs = run_starts(written.log.offsets, written.targets)
+    records: list[MapRecord] = [
+        map_records.piece_start(*place, source_start=source_start, target_start=first)
+        for source_start, first in starts
+    ]
+    records += [map_records.run_start(*place, place=at, target_start=to) for at, to in runs]
+    last_source, last_place = starts[-1]
+    end = Reached(place=written.log.offsets[-1] + 1, target_end=written.targets[-1] + 1)
+    if found.flow.is_active_active:
+        records.append(map_records.reached(*place, end))
+    elif written.foreign_from is not None:
+        source_end = last_source + end.place - last_place
+        records.append(map_records.seal(*place, source_end=source_end, target_end=end.target_end))
+    return records
+
+
+async def read_records(
+    cluster: Cluster,
+    place: TopicPartition,
+    ends: LogEnds,
+    isolation_level: int,
+    *,
+    left_out: Container[int] = (),
+) -> LogDigest:
+    """Return the records in a range of a log; raises CorruptBatch and NetworkFault.
+
+    Of the first and the last batch also those outside of the range. What producers have written
+    that are ``left_out`` is.
+    """
+    log = LogDigest()
+    async for header, batch in data_batches(cluster, place, ends, isolation_level):
+        if header.producer_id not in left_out:
+            _digest(log, header, batch)
+    return log
+
+
+async def data_batches(
+    cluster: Cluster, place: TopicPartition, ends: LogEnds, isolation_level: int
+) -> AsyncIterator[tuple[BatchHeader, memoryview]]:
+    """Yield what a range of a log holds, without control batches and aborted transactions.
+
+    Read uncommitted, those are left in.
+    """
+    reader = read_partition(cluster, *place, ends.start, ends.end, isolation_level=isolation_level)
+    aborted: object = None
+    committed = CommittedFilter(())
+    async for header, batch in reader:
+        if reader.aborted is not aborted:
+            aborted = reader.aborted
+            committed = CommittedFilter(
+                [
+                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in reader.aborted
+                ]
+            )
+        if not committed.is_left_out(header):
+            yield header, batch
+
+
+def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
+    """Add a batch's records: their times, keys, values and headers are what a mirror keeps."""
+    if not crc_is_valid(batch):
+        raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
+    for head in iterate_record_heads(batch):
+        log.add(head.offset, hash((head.timestamp_ms, head.tail)))
+
+
+async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRecord]) -> None:
+    """Append records to the flow's map; raises LookFailed."""
+    topic = map_topic_name(flow.source)
+    await ensure_topic(
+        links.target_admin,
+        topic,
+        replication_factor=flow.replication_factor,
+        configs=MAP_SETTINGS,
+    )
+    stamp = now_ms()
+    for first in range(0, len(records), RECORDS_A_BATCH):
+        batch = build_batch(
+            Record(place, stamp, key, value)
+            for place, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+        )
+        answer = await append(links.target_admin, topic, 0, batch)
+        if answer.error_code != ErrorCode.NONE:
+            raise LookFailed(f"{flow.target}: {topic}: {describe(answer.error_code)}")

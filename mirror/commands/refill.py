@@ -1,0 +1,123 @@
+"""`mirror refill SITE`: fill a site that came back without its records from the other one.
+
+The other site's map of what once came from there speaks of logs that are gone, so the way back
+stops before them. Without that map all that lies on the other site counts as its own: the flow back
+brings everything, and its own map translates each position exactly.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from mirror.clusters.admin import delete_topic
+from mirror.clusters.links import Links, open_links
+from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
+from mirror.clusters.tail_reader import topic_exists
+from mirror.commands.flow_without_daemon import read_map, source_ends
+from mirror.commands.positions import DONE, LookFailed
+from mirror.commands.rebuild_map import refuse_beside_a_daemon
+from offset_translation.map_records import MapState, TopicPartition, map_topic_name
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from wire.net import NetworkFault
+
+NAMED_AT_MOST: Final = 3
+
+
+async def refill(configuration: Configuration, site: str, *, write: bool) -> int:
+    """Say what is to be forgotten so that everything comes to ``site``; with ``write`` forget it.
+
+    Returns 0; raises LookFailed.
+    """
+    away, back = flows_of(configuration.flows, site)
+    if not back.is_active_active:
+        await _refuse_unless_active(configuration, back.source)
+    for flow in (away, back):
+        await refuse_beside_a_daemon(configuration, flow)
+    clusters = configuration.clusters
+    async with open_links(away, clusters[site], clusters[back.source]) as links:
+        try:
+            return await _refill(away, links, write=write)
+        except NetworkFault as fault:
+            raise LookFailed(f"refill {site}: {fault}") from fault
+
+
+def flows_of(flows: Sequence[FlowConfig], site: str) -> tuple[FlowConfig, FlowConfig]:
+    """Return the flow that leaves a site and the one back to it; raises LookFailed."""
+    for back in flows:
+        for away in flows:
+            is_pair = (away.source, away.target) == (back.target, back.source)
+            if back.target == site and is_pair and not (away.is_prefixed or back.is_prefixed):
+                return away, back
+    raise LookFailed(
+        f"refill {site}: a flow to it and one away from it are needed, with the same topic names"
+    )
+
+
+async def _refuse_unless_active(configuration: Configuration, site: str) -> None:
+    """Raise LookFailed unless this site is active and is to stay so."""
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            node = await zookeeper.get(paths.active)
+            active = None if node is None else ActiveSite.decode(node.data)
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        raise LookFailed(f"which site is active is not known: {fault}") from fault
+    if active is None or active.site != site or active.moving_to is not None:
+        told = "no site is" if active is None else f"{active.site} is"
+        moving = "" if active is None or active.moving_to is None else ", and about to move"
+        raise LookFailed(
+            f"only the active site refills the other, and {told} active{moving}:"
+            f" `failover promote {site} --source-lost` first"
+        )
+
+
+async def _refill(away: FlowConfig, links: Links, *, write: bool) -> int:
+    here = await source_ends(away, links)
+    places = set((await read_map(away, links)).maps)
+    ends = await read_target_ends(links.target_admin, away.names, places)
+    state = await read_map(away, links)
+    state.advance({place: one.end for place, one in ends.items() if isinstance(one, LogEnds)})
+    standing = list(still_there(here, state))
+    if standing:
+        named = ", ".join(f"{topic}-{index}" for topic, index in standing[:NAMED_AT_MOST])
+        more = f" and {len(standing) - NAMED_AT_MOST} more" if standing[NAMED_AT_MOST:] else ""
+        raise LookFailed(
+            f"{away.source} still holds records of {named}{more}: delete these topics there if"
+            f" all of it is to come from {away.target}"
+        )
+    # The map last: while it is there, a second run does what the first one has left.
+    topics = [
+        topic
+        for topic in (away.names.checkpoints_topic, map_topic_name(away.source))
+        if await topic_exists(links.target_admin, topic)
+    ]
+    for topic in topics:
+        if write:
+            await delete_topic(links.target_admin, topic)
+        told = "deleted" if write else "to be deleted"
+        sys.stdout.write(f"{away.target}: {topic}: {told}\n")
+    sys.stdout.write(
+        f"{len(state.maps)} partitions: everything that {away.target} holds "
+        f"{'is' if write else 'would be'} brought to {away.source} by the next `mirror run`\n"
+    )
+    if not write:
+        sys.stdout.write("nothing was changed: --write does\n")
+    return DONE
+
+
+def still_there(here: Ends, state: MapState) -> Iterable[TopicPartition]:
+    """Yield the partitions of which the site has records, and the other site its earlier ones.
+
+    What the site has got anew, of partitions that nothing came from before, may stay. A log whose
+    leader does not answer is taken for one with records.
+    """
+    for place, ends in sorted(here.items()):
+        known = state.maps.get(place)
+        is_empty = isinstance(ends, LogEnds) and ends.end == 0
+        if not is_empty and known is not None and known.mirrored_source_end:
+            yield place

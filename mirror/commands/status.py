@@ -1,0 +1,141 @@
+"""`mirror status`: ask the running daemons; where there is none, look at both clusters."""
+
+import http.client
+import json
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import trio
+
+from mirror.clusters.links import open_links
+from mirror.commands.flow_without_daemon import observe
+from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
+from mirror.report.worker_statuses import merged
+from mirror.workers.handover import Member
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+
+ASK_TIMEOUT_S: Final = 5.0
+OBSERVE_TIMEOUT_S: Final = 20.0
+
+
+class NobodyAnswers(Exception):
+    """No daemon runs the flow, or the one that should does not answer; says which."""
+
+
+async def collect(configuration: Configuration) -> StatusReport:
+    """Return the state of all flows of the file, each from its daemon if there is one."""
+    now = now_ms()
+    flows: list[FlowReport] = []
+    workers: list[list[WorkerInfo] | str]
+    witness_fault: list[str] = []
+    coordination = configuration.coordination
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            workers = [
+                await workers_of(zookeeper, configuration, flow) for flow in configuration.flows
+            ]
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        reason = f"who runs it is not known: {fault}"
+        workers = [reason for _ in configuration.flows]
+        witness_fault = [f"witness: {fault}"]
+    for flow, of_flow in zip(configuration.flows, workers, strict=True):
+        found = await _flow(configuration, flow, of_flow)
+        flows.append({**found, "faults": [*witness_fault, *found["faults"]]})
+    return {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": now, "flows": flows}
+
+
+def not_seen(report: StatusReport) -> list[str]:
+    """Return what kept us from seeing all there is; a daemon's faults are what it has seen."""
+    flows = [flow for flow in report["flows"] if flow["role"] == NOT_RUNNING]
+    return [f"flow {flow['flow']}: {fault}" for flow in flows for fault in flow["faults"]]
+
+
+async def workers_of(
+    zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig
+) -> list[WorkerInfo] | str:
+    """Return who runs the flow, the one that leads first, or why nobody does.
+
+    Raises ZooKeeperFault, WitnessGarbled.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    node = await zookeeper.get(paths.worker(flow.source, flow.target))
+    found = [] if node is None else [WorkerInfo.decode(node.data)]
+    members = paths.workers(flow.source, flow.target)
+    for name in await zookeeper.children(members) or ():
+        node = await zookeeper.get(f"{members}/{name}")
+        info = None if node is None else Member.decode(node.data).info
+        if info is not None and info not in found:
+            found.append(info)
+    return found or "no daemon runs this flow"
+
+
+async def _flow(
+    configuration: Configuration, flow: FlowConfig, workers: list[WorkerInfo] | str
+) -> FlowReport:
+    """Return what the workers say together; one that does not answer is a fault of the flow."""
+    reports: list[tuple[str, FlowReport]] = []
+    silent = [workers] if isinstance(workers, str) else []
+    for worker in () if isinstance(workers, str) else workers:
+        try:
+            reports.append((f"{worker.host}:{worker.pid}", await _ask(worker, flow)))
+        except NobodyAnswers as nobody:
+            silent.append(str(nobody))
+    if reports:
+        found = merged(reports)
+        return {**found, "faults": [*silent, *found["faults"]]}
+    reason = "; ".join(silent)
+    clusters = configuration.clusters
+    with trio.move_on_after(OBSERVE_TIMEOUT_S):
+        async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+            return await observe(flow, links, reason=reason, now_ms=now_ms())
+    return {
+        "flow": flow.name,
+        "role": NOT_RUNNING,
+        "since_ms": now_ms(),
+        "reason": reason,
+        "faults": [f"the clusters did not answer within {OBSERVE_TIMEOUT_S:g} s"],
+        "refused_settings": [],
+        "speed": None,
+        "groups_by": "",
+        "partitions": [],
+        "groups": [],
+    }
+
+
+async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
+    """Return the flow as its daemon reports it; raises NobodyAnswers."""
+    who = f"process {worker.pid} on {worker.host}"
+    try:
+        found = await trio.to_thread.run_sync(_get_status, worker.metrics_url)
+        is_asked = (found["pid"], found["started_ms"]) == (worker.pid, worker.started_ms)
+        report: FlowReport
+        for report in found["flows"] if is_asked else ():
+            if report["flow"] == flow.name:
+                return report
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as fault:
+        raise NobodyAnswers(f"{who} should run this flow, but {fault!r}") from fault
+    if not is_asked:
+        raise NobodyAnswers(
+            f"{who} should run this flow, but process {found['pid']} answers at "
+            f"{worker.metrics_url}: give its machine a metrics.host that is reached from here"
+        )
+    raise NobodyAnswers(f"{who} holds the flow, but does not report it")
+
+
+def _get_status(metrics_url: str) -> Any:  # noqa: ANN401 - JSON of another process
+    parts = urlsplit(metrics_url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", "/status")
+        response = connection.getresponse()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise http.client.HTTPException(f"/status answered {response.status}")
+    return json.loads(body)

@@ -1,0 +1,72 @@
+"""`mirror topics`: what is to be mirrored, daemon or not, and why the rest is left out."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from mirror.commands.check import CheckFailed
+from mirror.commands.orders import flow_named
+from mirror.topics.choice import Choice, choices
+from runtime.config import Configuration, FlowConfig
+from wire.net import NetworkFault, open_cluster
+
+TIMEOUT_S: Final = 20.0
+
+
+async def topics(configuration: Configuration, name: str | None, *, as_json: bool) -> str:
+    """Return the page for one flow or all; raises CheckFailed and OrderFailed."""
+    flows = configuration.flows if name is None else (flow_named(configuration, name),)
+    found = [(flow, await _choices(configuration, flow)) for flow in flows]
+    if as_json:
+        return json.dumps([_as_json(flow, chosen) for flow, chosen in found]) + "\n"
+    return "\n".join(_page(flow, chosen) for flow, chosen in found)
+
+
+async def _choices(configuration: Configuration, flow: FlowConfig) -> list[Choice]:
+    source = configuration.clusters[flow.source]
+    try:
+        with trio.fail_after(TIMEOUT_S):
+            async with open_cluster(
+                source.bootstrap,
+                client_id=flow.client_id,
+                name=source.name,
+                security=source.security,
+            ) as cluster:
+                return choices(flow, await cluster.metadata(refresh=True))
+    except NetworkFault as fault:
+        raise CheckFailed(f"flow {flow.name}: source {fault}") from fault
+    except trio.TooSlowError as fault:
+        late = f"{source.name}: no answer within {TIMEOUT_S:g} s"
+        raise CheckFailed(f"flow {flow.name}: source {late}") from fault
+
+
+def _as_json(flow: FlowConfig, chosen: Sequence[Choice]) -> dict[str, object]:
+    return {
+        "flow": flow.name,
+        "topics": [
+            {
+                "topic": one.topic,
+                "partitions": one.partition_count,
+                "is_mirrored": one.left_out is None,
+                "left_out": one.left_out,
+            }
+            for one in chosen
+        ],
+    }
+
+
+def _page(flow: FlowConfig, chosen: Sequence[Choice]) -> str:
+    count = sum(one.left_out is None for one in chosen)
+    width = max((len(one.topic) for one in chosen), default=0)
+    lines = [f"flow {flow.name}: {count} of {len(chosen)} topics are mirrored"]
+    lines += [
+        f"  {one.topic.ljust(width)}  {one.partition_count:>5} partitions  {_verdict(one)}"
+        for one in chosen
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _verdict(one: Choice) -> str:
+    return "mirrored" if one.left_out is None else f"left out: {one.left_out}"

@@ -1,0 +1,211 @@
+"""The orders of one flow in the witness, followed by the daemon that runs it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from mirror.state.flow_state import FlowState
+from mirror.state.orders import POLICY, How, Orders, Restart, Scope
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import STOPPED, PartitionState
+from runtime.clock import now_ms
+from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
+
+_LOG = logging.getLogger(__name__)
+
+UNKNOWN: Final = "nothing of that name is mirrored"
+ELSEWHERE: Final = "other workers have all of it"
+
+
+class Obedience:
+    """What is ordered now, and what of it has been done."""
+
+    def __init__(self, flow: str, path: str) -> None:
+        """Know nothing yet; ``path`` is the node of the orders."""
+        self.orders = Orders()
+        self._flow = flow
+        self._path = path
+        self._policy = f"{POLICY}{flow}"
+        self._applied: tuple[object, ...] = ()
+        """The flow, its settings and the orders that its partitions were brought in line with."""
+
+    def see(self, node: Node | None) -> None:
+        """Take the node over; raises WitnessGarbled."""
+        self.orders = Orders() if node is None else Orders.decode(node.data)
+
+    @property
+    def pause_of_flow(self) -> str | None:
+        """Why the whole flow must not run, None if it may."""
+        pause = self.orders.pause_of()
+        return None if pause is None else f"paused by {pause.by}"
+
+    async def obey(
+        self,
+        flow: FlowState,
+        zookeeper: ZooKeeper,
+        *,
+        is_placed: bool,
+        is_obeyed: Callable[[Restart], bool],
+    ) -> None:
+        """Pause and resume what is ordered; begin each restart once, if the topics are known.
+
+        A restart is taken out by who leads once every worker has said that it is done
+        (``is_obeyed``): a daemon that ends before leaves it to the next.
+        """
+        present = flow, flow.config, self.orders
+        if list(map(id, present)) != list(map(id, self._applied)):
+            apply_pauses(flow, self.orders)
+            self._applied = present
+        await self._forward(flow, zookeeper)
+        await self._pass_over_begun(flow, zookeeper)
+        if not self.orders.restarts or not is_placed:
+            return
+        for restart in self.orders.restarts:
+            if flow.leads or restart.how is not How.ANEW:
+                self._go_on_with(flow, restart)
+        if not flow.leads:
+            return
+        done = tuple(
+            one
+            for one in self.orders.restarts
+            if (
+                one.scope.topic not in flow.to_begin_anew if one.how is How.ANEW else is_obeyed(one)
+            )
+        )
+        if done:
+            self.orders = self.orders.without(done)
+            await self._take_out(zookeeper, done)
+
+    def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
+        """Do it to what it has not been done to: partitions may come from another worker."""
+        is_new = restart not in flow.restarts
+        done = flow.restarts.setdefault(restart, set())
+        if restart.how is How.ANEW:
+            count = begin_anew(flow, restart) if is_new else 0
+        else:
+            count = apply_restart(flow, restart, done)
+        if not is_new and not count:
+            return
+        is_known = any(restart.scope.covers(*place) for place in flow.places)
+        _LOG.info(
+            "%s: restart (%s) of %s ordered by %s: %s",
+            self._flow,
+            restart.how.value,
+            restart.scope,
+            restart.by,
+            f"{count} partitions" if count else ELSEWHERE if is_known else UNKNOWN,
+        )
+
+    async def _forward(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+        """Order of who leads what a policy wants here: a topic anew concerns all its partitions.
+
+        Once only, and not when it has been done and another has the partition: each such order
+        deletes the target's copy.
+        """
+        if flow.leads:
+            return
+        ordered = {one.scope.topic for one in self.orders.restarts if one.how is How.ANEW}
+        flow.to_begin_anew &= {topic for topic, _ in flow.partitions} - ordered
+        if not flow.to_begin_anew:
+            return
+        anew = tuple(
+            Restart(scope=Scope(topic=topic), how=How.ANEW, by=self._policy, at_ms=now_ms())
+            for topic in sorted(flow.to_begin_anew)
+        )
+        node = await zookeeper.get(self._path)
+        try:
+            if node is None:
+                await zookeeper.create(self._path, Orders(restarts=anew).encode())
+            else:
+                orders = Orders.decode(node.data)
+                orders = replace(orders, restarts=(*orders.restarts, *anew))
+                await zookeeper.set(self._path, orders.encode(), version=node.version)
+        except (BadVersion, NoNode, NodeExists):
+            return  # somebody was quicker: again at the next look
+        flow.to_begin_anew.clear()
+
+    async def _pass_over_begun(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+        """Let nobody's policy begin again what was begun anew just now.
+
+        Others had let go of the topic before its copy was deleted: what their policies ordered of
+        it is in the node by now, though we may not have seen it yet.
+        """
+        begun = flow.begun_anew.copy()
+        if not begun:
+            return
+        node = await zookeeper.get(self._path)
+        flow.begun_anew -= begun
+        for restart in () if node is None else Orders.decode(node.data).restarts:
+            if restart.by == self._policy and restart.scope.topic in begun:
+                flow.restarts.setdefault(restart, set())
+
+    async def _take_out(self, zookeeper: ZooKeeper, done: tuple[Restart, ...]) -> None:
+        """Remove what was done from the node, which others may be changing."""
+        while True:
+            node = await zookeeper.get(self._path)
+            if node is None:
+                return
+            left = Orders.decode(node.data).without(done)
+            try:
+                await zookeeper.set(self._path, left.encode(), version=node.version)
+            except (BadVersion, NoNode):
+                continue
+            return
+
+
+def apply_pauses(flow: FlowState, orders: Orders) -> None:
+    """Bring the partitions in line with the pauses; those to come, positioning does."""
+    flow.orders = orders
+    now = now_ms()
+    for (topic, index), partition in flow.partitions.items():
+        reason = flow.rests_because(topic, index)
+        if reason is None:
+            if partition.state is PartitionState.PAUSED:
+                partition.retry("resumed", now)
+        elif partition.state is not PartitionState.PAUSED and partition.state not in STOPPED:
+            with flow.accounting(partition):
+                partition.pause(reason, now)
+    flow.position_more.wake()
+
+
+def begin_anew(flow: FlowState, restart: Restart) -> int:
+    """Have a topic's copy deleted; return how many partitions are meant, whoever has them."""
+    places = [place for place in flow.places if restart.scope.covers(*place)]
+    flow.to_begin_anew.update(topic for topic, _ in places)
+    flow.refresh.wake()
+    return len(places)
+
+
+def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition]) -> int:
+    """Do what is ordered to partitions that are not among those done; return to how many."""
+    now = now_ms()
+    meant = [
+        one
+        for place, one in flow.partitions.items()
+        if one not in done and restart.scope.covers(*place)
+    ]
+    if not meant:
+        return 0
+    reason = f"restarted by {restart.by}"
+    for partition in meant:
+        _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
+    done.update(meant)
+    flow.refresh.wake()
+    flow.position_more.wake()
+    return len(meant)
+
+
+def _look_again(
+    flow: FlowState, partition: MirroredPartition, reason: str, now: int, *, may_skip: bool
+) -> None:
+    if partition.state in STOPPED:
+        partition.may_skip = may_skip
+        if may_skip and partition.refused_through is not None:
+            flow.skip(partition, partition.refused_through, now)
+        else:
+            partition.retry(reason, now)
+        return
+    partition.may_skip = may_skip and not partition.is_positioned
+    if partition.state is not PartitionState.PAUSED:  # else when it is resumed
+        flow.interrupt(partition, reason, now, at_once=True)

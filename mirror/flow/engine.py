@@ -1,0 +1,201 @@
+"""One flow at work: discovery, positioning, a fetcher per source and a writer per target broker.
+
+    discovery ─► positioning ─► SourceFetcher ─► route ─► MapLog (holes only) ─► TargetWriter
+                      ▲                                                               │
+                      └────────────── interrupted, once all is answered ◄─────────────┘
+
+An engine is made anew whenever the flow starts; everything it knows it reads off the two clusters.
+It mirrors the share of the partitions that the assignment gives to this worker. One worker leads:
+it alone shapes the target's topics and translates group positions.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.clusters.malformed_records import OddRecords
+from mirror.forward.routing import Routed
+from mirror.forward.source import fetch_from
+from mirror.forward.target import TargetWriter
+from mirror.groups.sync import GroupSync
+from mirror.map.loops import LoopWatch
+from mirror.map.map_log import MapLog
+from mirror.map.reached import ReachedKeeper
+from mirror.map.trimming import MapTrimmer
+from mirror.mirrormaker.internal_topics import MirrorMakerTopics
+from mirror.start.positioning import Positioning
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.topics.acl_sync import AclWatch
+from mirror.topics.discovery import Discovery
+from mirror.workers.peer_progress import Elsewhere
+from mirror.workers.share import Share
+from offset_translation.map_records import map_topic_name
+from runtime.clock import now_ms
+from runtime.config import FlowConfig
+from runtime.fault_note import FaultNote
+from wire.net.errors import AuthenticationFailed, NetworkFault
+
+RETRY_S: Final = 0.5
+LOOK_S: Final = 1.0
+"""Who moves a partition's leader wakes us before."""
+
+
+class Engine:
+    """The tasks of one flow and what they share."""
+
+    def __init__(self, config: FlowConfig, links: Links, measurements: FlowMeasurements) -> None:
+        """Make the parts; ``run`` starts them."""
+        self.flow = FlowState(config=config, measurements=measurements)
+        self.map_log = MapLog(
+            links.target_admin,
+            config.source,
+            config.replication_factor,
+            OddRecords(measurements, map_topic_name(config.source)),
+        )
+        self.groups = GroupSync(self.flow, links)
+        self.discovery = Discovery(self.flow, links, self.map_log)
+        self.acls = AclWatch(self.flow, links)
+        self.mirrormaker = MirrorMakerTopics(self.flow, links)
+        self.starting_fault = FaultNote(f"{config.name}: start")
+        """What keeps the flow from starting."""
+        self.is_started = False
+        self.share = Share(self.flow, self.map_log, self.discovery.take_share)
+        self.elsewhere = Elsewhere(self.flow, links, self.map_log)
+        self._loaded = trio.Event()
+        self._leading = trio.Event()
+        self._links = links
+        self._writers: dict[int, TargetWriter] = {}
+        self._fetched_from: set[int] = set()
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._load()
+        positioning = Positioning(self.flow, self._links, self.map_log)
+        loops = LoopWatch(self.flow, self._links)
+        self.flow.meet = loops.look
+        await self._retry(loops.look)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self.discovery.run)
+            nursery.start_soon(positioning.run)
+            nursery.start_soon(loops.run)
+            nursery.start_soon(self.share.run)
+            of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
+            for part in of_all:
+                nursery.start_soon(self._when_leading, part.run)
+            nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
+            nursery.start_soon(MapTrimmer(self.flow, self._links, self.map_log).run)
+            nursery.start_soon(self._follow_leaders)
+            self.is_started = True
+            self._loaded.set()
+
+    async def wait_loaded(self) -> None:
+        """Return when partitions can be taken."""
+        await self._loaded.wait()
+
+    async def wait_leading(self) -> None:
+        """Return when this worker leads; until its end it does."""
+        await self._leading.wait()
+
+    def lead(self) -> None:
+        """Do from now on what one worker does for all."""
+        self.flow.leads = True
+        self._leading.set()
+        self.flow.refresh.wake()
+
+    async def _when_leading(self, task: Callable[[], Awaitable[None]]) -> None:
+        await self._leading.wait()
+        await task()
+
+    async def drain(
+        self,
+        *,
+        settle_s: float,
+        apply_s: float,
+        others: Callable[[], Awaitable[None]] | None = None,
+    ) -> bool:
+        """Stop fetching, let what is under way be answered, apply group positions a last time.
+
+        ``others`` waits until the other workers have stopped as well, where the whole flow stops.
+        Return whether all was settled in time.
+        """
+        self.flow.is_fetching = False
+        with trio.move_on_after(settle_s) as limit:
+            await self.flow.wait_settled()
+            if others is not None and self.flow.leads:
+                await others()
+                await self.elsewhere.look()
+        is_settled = not limit.cancelled_caught
+        if self.is_started:
+            with trio.move_on_after(apply_s):
+                await self.groups.apply_now()
+        now = now_ms()
+        for partition in self.flow.partitions.values():
+            with self.flow.accounting(partition):
+                partition.pause("the flow is stopped", now)
+        return is_settled
+
+    def hold(self) -> None:
+        """Stop writing at once, without forgetting where we are: the witness is out of reach."""
+        self.flow.is_fetching = False
+        now = now_ms()
+        for partition in self.flow.partitions.values():
+            self.flow.interrupt(partition, "the witness is out of reach", now, at_once=True)
+
+    def let_go(self) -> None:
+        """Go on after ``hold``."""
+        self.flow.is_fetching = True
+        self.flow.position_more.wake()
+
+    async def _load(self) -> None:
+        """Read the map, however long the target stays away."""
+        await self._retry(self.map_log.load)
+
+    async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except NetworkFault as fault:
+                is_refusal = isinstance(fault, AuthenticationFailed)
+                self.starting_fault.note(str(fault), is_refusal=is_refusal)
+                await trio.sleep(RETRY_S)
+            else:
+                self.starting_fault.clear()
+                return
+
+    async def _follow_leaders(self) -> None:
+        """Have a fetcher for every broker that a source partition is fetched from."""
+        assert self._nursery is not None, "run has opened it"
+        while True:
+            for partition in self.flow.partitions.values():
+                if partition.ask_leader_again(now_ms()):
+                    self.flow.fetch_anew()
+                node = partition.fetched_from
+                if node >= 0 and node not in self._fetched_from:
+                    self._fetched_from.add(node)
+                    self._nursery.start_soon(
+                        fetch_from, node, self.flow, self._links, self.map_log, self._forward
+                    )
+            await self.flow.position_more.wait(LOOK_S)
+
+    def _forward(self, partition: MirroredPartition, routed: Routed) -> None:
+        """Hand routed batches to the writer of the partition's target leader.
+
+        While the flow drains, a fetch that was under way may still bring some: they come again.
+        """
+        if not routed.forwards or not partition.is_flowing or not self.flow.is_fetching:
+            return
+        with self.flow.accounting(partition):
+            partition.enqueue(routed.forwards)
+        node = partition.target_leader
+        writer = self._writers.get(node)
+        if writer is None:
+            assert self._nursery is not None, "fetchers run inside it"
+            writer = self._writers[node] = TargetWriter(node, self.flow, self._links)
+            self._nursery.start_soon(writer.run)
+        writer.put(partition)

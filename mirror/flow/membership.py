@@ -1,0 +1,353 @@
+"""One worker among those of a flow: its node in the witness, its share, and the leader's work.
+
+A worker's node lives as long as its engine runs on one session. Everybody follows the assignment;
+who holds the flow's worker node leads, and writes it (mirror.workers.handover says by what rules).
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+import trio
+
+from mirror.flow.engine import Engine
+from mirror.state.orders import Restart
+from mirror.state.throttle import portion_of
+from mirror.topics.gone_topics import gone_ends
+from mirror.workers.assignment import Loads
+from mirror.workers.balance import Balance
+from mirror.workers.handover import (
+    Assignment,
+    Member,
+    is_obeyed,
+    next_assignment,
+    to_fence,
+    vouched,
+)
+from offset_translation.map_records import MirrorProducer, TopicPartition
+from runtime.config import FlowConfig
+from runtime.tasks import background_tasks
+from runtime.witness import WitnessPaths, WorkerInfo
+from runtime.zookeeper import (
+    BadVersion,
+    Node,
+    NodeExists,
+    NoNode,
+    ZooKeeper,
+    ZooKeeperUnreachable,
+)
+from wire.net.errors import NetworkFault
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_S: Final = 1.0
+GATHER_S: Final = 0.02
+"""Between writes of our node: partitions come into place one by one."""
+HANDING_OVER_S: Final = 0.05
+"""How often the leader looks while somebody is to let go of something."""
+RETRY_S: Final = 0.2
+
+_incarnations = count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """The paths of one flow that its workers share."""
+
+    workers: str
+    assignment: str
+
+    @classmethod
+    def of(cls, paths: WitnessPaths, flow: FlowConfig) -> "Nodes":
+        """Return those of a flow."""
+        return cls(
+            workers=paths.workers(flow.source, flow.target),
+            assignment=paths.assignment(flow.source, flow.target),
+        )
+
+
+class NoMember(Exception):
+    """The worker's own node is gone: its partitions are somebody else's."""
+
+
+@dataclass(slots=True)
+class _Rates:
+    """Bytes per second of our own partitions, over the time since they were last looked at."""
+
+    at_s: float = 0.0
+    bytes: dict[TopicPartition, int] = field(default_factory=dict)
+    known: dict[TopicPartition, float] = field(default_factory=dict)
+
+    def look(self, engine: Engine, now_s: float) -> None:
+        elapsed = now_s - self.at_s
+        counted = {
+            place: partition.mirrored_bytes for place, partition in engine.flow.partitions.items()
+        }
+        if self.at_s:
+            self.known = {
+                place: _two_digits(max(0, size - self.bytes[place]) / elapsed)
+                for place, size in counted.items()
+                if place in self.bytes and elapsed > 0
+            }
+        self.at_s, self.bytes = now_s, counted
+
+
+def _two_digits(rate: float) -> float:
+    """Round, so that a node is not written again for a difference that changes nothing."""
+    return float(f"{rate:.1e}")
+
+
+class Membership:
+    """The part of one engine in its flow."""
+
+    def __init__(
+        self, zookeeper: ZooKeeper, nodes: Nodes, info: WorkerInfo, engine: Engine
+    ) -> None:
+        """Know everything that is needed to join."""
+        self.name: Final = f"{zookeeper.session_id:x}-{next(_incarnations)}"
+        self.assignment = Assignment()
+        """The version last seen."""
+        self.members: Mapping[str, Member] = {}
+        """All workers as the leader has last read them; empty elsewhere."""
+        self._zookeeper = zookeeper
+        self._nodes = nodes
+        self._info = info
+        self._engine = engine
+        self._path: Final = f"{nodes.workers}/{self.name}"
+        self._rates = _Rates()
+        self._fenced: set[str] = set()
+        self._looked_s = 0.0
+        self._seen_zxid = -1
+        self._decided: tuple[object, ...] = ()
+        """What was known when the present version was found good."""
+        self._balance = Balance()
+        self._has_left = False
+
+    @property
+    def has_share(self) -> bool:
+        """Whether the newest version is confirmed."""
+        return self._engine.share.confirmed == self.assignment.version > 0
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all that has been seen of the flow has a worker, and ours is taken over.
+
+        Who leads knows as well whether those workers are there.
+        """
+        now, leads = self.assignment, self._engine.flow.leads
+        return (
+            self._engine.discovery.has_looked
+            and self.has_share
+            and self._engine.flow.places <= now.owners.keys()
+            and (not leads or now.holders <= self.members.keys())
+        )
+
+    def is_obeyed(self, restart: Restart) -> bool:
+        """Whether every worker has done it to all that it has; who leads alone knows."""
+        return self.name in self.members and is_obeyed(self.assignment, self.members, restart)
+
+    async def run(self) -> None:
+        """Take part until cancelled; raises NoMember."""
+        await self._engine.wait_loaded()
+        await self._join()
+        async with background_tasks() as tasks:
+            tasks.start_soon(self._follow_assignment)
+            tasks.start_soon(self._tell)
+            tasks.start_soon(self._lead)
+            async with self._zookeeper.watch_data(self._path) as nodes:
+                async for node in nodes:
+                    if node is None:
+                        raise NoMember(f"worker {self.name} has been given up")
+
+    async def leave(self) -> None:
+        """Take our node away: nothing of ours is under way any more.
+
+        Raises ZooKeeperUnreachable: the session may outlive a lost answer, and the node with it.
+        Others would go on to count on a worker that is not there, so leave again.
+        """
+        if self._has_left:
+            return
+        with suppress(NoNode):
+            await self._zookeeper.delete(self._path)
+        self._has_left = True
+
+    def _member(self) -> Member:
+        return Member(
+            info=self._info,
+            writer=self._engine.map_log.writer,
+            confirmed=self._engine.share.confirmed,
+            bytes_per_s=self._rates.known,
+            gone=gone_ends(self._engine.flow),
+            doubted=frozenset(
+                place for place, one in self._engine.flow.partitions.items() if not one.has_true_map
+            ),
+            obeyed=self._engine.flow.obeyed,
+        )
+
+    async def _join(self) -> None:
+        while True:
+            try:
+                await self._zookeeper.create(
+                    self._path, self._member().encode(), ephemeral=True, make_parents=True
+                )
+            except ZooKeeperUnreachable:
+                await self._zookeeper.wait_connected()
+            except NodeExists:
+                return  # created by us, and the answer was lost
+            else:
+                return
+
+    async def _follow_assignment(self) -> None:
+        async with self._zookeeper.watch_data(self._nodes.assignment) as nodes:
+            async for node in nodes:
+                self._see(node)
+
+    def _see(self, node: Node | None) -> None:
+        if node is None or node.modified_zxid <= self._seen_zxid:
+            return
+        assignment, self._seen_zxid = Assignment.decode(node.data), node.modified_zxid
+        if assignment.version > self.assignment.version:
+            self.assignment = assignment
+            self._engine.flow.take_portion(portion_of(self.name, assignment.mirrored_by))
+            self._engine.share.show(assignment.version, assignment.of(self.name))
+
+    async def _tell(self) -> None:
+        """Write into our node what has been confirmed, at once, and the rates now and then."""
+        told = self._member()
+        while True:
+            changed = self._engine.share.changed
+            now_s = trio.current_time()
+            if now_s - self._rates.at_s >= self._look_after_s:
+                self._rates.look(self._engine, now_s)
+            if self._member() == told:
+                with trio.move_on_after(LOOK_S):
+                    await changed.wait()
+                continue
+            telling = self._member()
+            try:
+                await self._zookeeper.set(self._path, telling.encode())
+            except ZooKeeperUnreachable:
+                await self._zookeeper.wait_connected()
+            except NoNode:
+                raise NoMember(f"worker {self.name} has been given up") from None
+            else:
+                told = telling
+                await trio.sleep(GATHER_S)
+
+    async def _lead(self) -> None:
+        """When we lead, look whether the assignment is to change."""
+        await self._engine.wait_leading()
+        flow = self._engine.flow
+        async with self._zookeeper.watch_children(self._nodes.workers) as changes:
+            while True:
+                try:
+                    await self._step()
+                except (
+                    NetworkFault,
+                    BadVersion,
+                    NodeExists,
+                    NoNode,
+                    ZooKeeperUnreachable,
+                ) as fault:
+                    _LOG.debug("%s: assignment: %s", flow.config.name, fault)
+                    await trio.sleep(RETRY_S)
+                is_busy = bool(self.assignment.leaving) or not self.is_placed
+                with trio.move_on_after(HANDING_OVER_S if is_busy else LOOK_S):
+                    await changes.receive()
+
+    async def _step(self) -> None:
+        """Write the next version if there is to be one; raises what the witness or target say."""
+        engine = self._engine
+        members = await self._read_members()
+        if self.name not in members or not engine.discovery.has_looked:
+            return
+        node = await self._zookeeper.get(self._nodes.assignment)
+        self._see(node)
+        now = self.assignment
+        if not self._decided:
+            # What was mirrored before we led is not forgotten because its topic is gone.
+            owned = now.owners.items()
+            engine.flow.places |= {place for place, owner in owned if owner in members}
+        await engine.map_log.ensure_producer()
+        for name, writer in to_fence(now, members).items():
+            await self._fence(name, writer)
+        self._look_at_rates(members)
+        flow = engine.flow
+        pinned = frozenset(flow.to_begin_anew)
+        known = (
+            *(now.version, len(flow.places), self._looked_s),
+            *(tuple(sorted(self._fenced)), tuple(sorted(pinned))),
+            *((name, member.confirmed) for name, member in sorted(members.items())),
+        )
+        if known == self._decided:
+            return
+        step = next_assignment(
+            now,
+            members,
+            flow.places,
+            fenced=self._fenced,
+            loads=Loads(
+                bytes_per_s=self._balance.bytes_per_s,
+                at_rest=self._balance.at_rest(flow.places, members, pinned),
+            ),
+            pinned=dict.fromkeys(pinned, self.name),
+        )
+        if step is None:
+            self._decided = known
+            self._balance.decided(members, (), pinned)
+            return
+        if node is None:
+            await self._zookeeper.create(self._nodes.assignment, step.encode(), make_parents=True)
+        else:
+            await self._zookeeper.set(self._nodes.assignment, step.encode(), version=node.version)
+        moved = step.leaving.keys() - now.leaving.keys()
+        self._balance.decided(members, moved, pinned)
+        _LOG.info(
+            "%s: assignment %d: %d partitions of %d workers, %d being handed over",
+            engine.flow.config.name,
+            step.version,
+            len(step.owners),
+            len(members),
+            len(step.leaving),
+        )
+
+    async def _fence(self, name: str, writer: MirrorProducer) -> None:
+        if name not in self._fenced:
+            await self._engine.map_log.fence(writer)
+            self._fenced.add(name)
+            _LOG.info("%s: worker %s is gone and fenced", self._engine.flow.config.name, name)
+
+    async def _read_members(self) -> dict[str, Member]:
+        members: dict[str, Member] = {}
+        for name in await self._zookeeper.children(self._nodes.workers) or ():
+            node = await self._zookeeper.get(f"{self._nodes.workers}/{name}")
+            if node is not None:
+                members[name] = Member.decode(node.data)
+        self.members = members
+        self._engine.flow.gone_elsewhere = {
+            place: end
+            for name, member in members.items()
+            if name != self.name
+            for place, end in member.gone.items()
+        }
+        self._engine.flow.vouched = vouched(self._engine.flow.vouched, self.assignment, members)
+        return members
+
+    def _look_at_rates(self, members: Mapping[str, Member]) -> None:
+        """Take the rates over now and then only: each look at them may move something."""
+        now_s = trio.current_time()
+        if now_s - self._looked_s < self._look_after_s:
+            return
+        self._looked_s = now_s
+        told = {
+            place: rate for member in members.values() for place, rate in member.bytes_per_s.items()
+        }
+        self._balance.look(told, self.assignment.owners, members)
+
+    @property
+    def _look_after_s(self) -> float:
+        """How often rates are told, and the balance is looked at."""
+        return self._engine.flow.config.balance_interval_ms / 1_000

@@ -1,0 +1,397 @@
+"""One flow under the witness: its share of the work, its command is obeyed, its loss stops.
+
+One session with the witness serves one flow. Whoever holds the ephemeral worker node leads; all
+mirror what the assignment gives them (mirror.flow.membership).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.clusters.links import open_links
+from mirror.flow.command_execution import Obedience
+from mirror.flow.engine import Engine
+from mirror.flow.membership import Membership, Nodes, NoMember
+from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
+from mirror.state.flow_state import Request
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.progress import Progress, Sample
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.session_lease import SessionLease, SessionReplaced
+from runtime.tasks import background_tasks
+from runtime.witness import (
+    ActiveSite,
+    FlowCommand,
+    WitnessGarbled,
+    WitnessPaths,
+    WorkerInfo,
+    ensure_active_site,
+)
+from runtime.zookeeper import (
+    Node,
+    NodeExists,
+    NoNode,
+    SessionState,
+    ZooKeeper,
+    ZooKeeperFault,
+    ZooKeeperUnreachable,
+    open_zookeeper,
+)
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+STOP_SETTLE_S: Final = 4.0
+STOP_APPLY_S: Final = 2.0
+LEAVE_S: Final = 1.0
+
+See: TypeAlias = Callable[[ZooKeeper, Node | None], None]
+"""Takes a node of the witness over; raises WitnessGarbled."""
+
+
+class FlowRunner:
+    """Runs one flow for as long as the process lives."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        flow: FlowConfig,
+        worker: WorkerInfo,
+        measurements: FlowMeasurements,
+    ) -> None:
+        """Know what to run; ``run`` does it."""
+        self.config = flow
+        self.role = Role.STARTING
+        self.reason = ""
+        self.since_ms = now_ms()
+        self.engine: Engine | None = None
+        """The engine at work, or the last one that was."""
+        self.progress: Final = Progress()
+        self._configuration = configuration
+        self._worker = worker
+        self.measurements: Final = measurements
+        self._paths = WitnessPaths(root=configuration.coordination.path)
+        self._obedience = Obedience(flow.name, self._paths.orders(flow.source, flow.target))
+        self._changed = Request()
+        self._working: trio.CancelScope | None = None
+        self._ended = trio.Event()
+        self.membership: Membership | None = None
+        self._nodes = Nodes.of(self._paths, flow)
+        self._is_member = False
+        self._leads = False
+        self._active: ActiveSite | None = None
+        self._command: FlowCommand | None = None
+        self._acknowledged: FlowCommand | None = None
+        self._garbled: dict[See, str] = {}
+        """What is wrong with nodes that could not be understood, by who takes them over."""
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the engine is not one that has ended."""
+        return self._working is not None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a promotion has taken applications away from the source."""
+        return is_left(
+            self._active,
+            self._command,
+            source=self.config.source,
+            heeds_promotions=self.config.heeds_promotions,
+        )
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        coordination = self._configuration.coordination
+        while True:
+            try:
+                async with open_zookeeper(
+                    coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+                ) as zookeeper:
+                    await self._serve(zookeeper)
+            except (ZooKeeperFault, WitnessGarbled) as fault:
+                self._be(Role.NO_WITNESS, str(fault))
+                await trio.sleep(RETRY_S)
+
+    def take_config(self, config: FlowConfig) -> None:
+        """Go on with other settings, of those that may change at run time."""
+        self.config = config
+        if self.engine is not None:
+            self.engine.flow.take_config(config)
+        self._changed.wake()
+
+    async def stop(self) -> None:
+        """Drain what is under way; the caller cancels ``run`` afterwards."""
+        self._be(Role.STOPPING, "asked to stop")
+        await self._stop_engine(settle_s=STOP_SETTLE_S, apply_s=STOP_APPLY_S)
+
+    def _be(self, role: Role, reason: str = "") -> None:
+        if self.role is Role.STOPPING:
+            return
+        if (role, reason) != (self.role, self.reason):
+            _LOG.info("%s: %s%s", self.config.name, role.value, f": {reason}" if reason else "")
+        if role is not self.role:
+            self.since_ms = now_ms()
+        self.role, self.reason = role, reason
+
+    async def _serve(self, zookeeper: ZooKeeper) -> None:
+        """Work until the session is lost, again and again."""
+        initial = self._configuration.failover.initial_active
+        self.membership = None  # that of an earlier session ends with it
+        await ensure_active_site(zookeeper, self._paths, initial)
+        while True:
+            await zookeeper.wait_connected()
+            await self._work(zookeeper)
+            if zookeeper.state is SessionState.CONNECTED:
+                await trio.sleep(RETRY_S)  # a node of ours is gone, or one makes no sense
+
+    async def _contend(self, zookeeper: ZooKeeper) -> None:
+        """Lead as soon as nobody else does; a leader's node that is gone ends its work."""
+        path = self._paths.worker(self.config.source, self.config.target)
+        async with zookeeper.watch_data(path) as nodes:
+            async for node in nodes:
+                is_ours = node is not None and node.ephemeral_owner == zookeeper.session_id
+                if self._leads and not is_ours:
+                    self._is_member = False
+                    self._changed.wake()
+                    return
+                try:
+                    if is_ours:
+                        self._acknowledged = await self._read_acknowledged(zookeeper)
+                        self._leads = True
+                    elif node is None:
+                        data = self._worker.encode()
+                        await zookeeper.create(path, data, ephemeral=True, make_parents=True)
+                except (NodeExists, ZooKeeperUnreachable):
+                    continue  # what has become of it, the watch will say
+                self._changed.wake()
+
+    async def _work(self, zookeeper: ZooKeeper) -> None:
+        """Obey the witness until the session or a node of ours is lost."""
+        source, target = self.config.source, self.config.target
+        self._is_member = True
+        self._leads = False
+        watched = (
+            (self._paths.active, self._see_active),
+            (self._paths.command(source, target), self._see_command),
+            (self._paths.orders(source, target), self._see_orders),
+        )
+        async with background_tasks() as tasks, AsyncExitStack() as stack:
+            for path, see in watched:
+                nodes = await stack.enter_async_context(zookeeper.watch_data(path))
+                self._see(zookeeper, await nodes.receive(), see)
+                tasks.start_soon(self._follow, zookeeper, nodes, see)
+            states = await stack.enter_async_context(zookeeper.watch_state())
+            tasks.start_soon(self._follow_states, states)
+            tasks.start_soon(self._contend, zookeeper)
+            try:
+                while await self._obey(zookeeper, tasks):
+                    await self._changed.wait(RETRY_S)
+            finally:
+                self._cancel_engine()
+
+    async def _obey(self, zookeeper: ZooKeeper, tasks: trio.Nursery) -> bool:
+        """Do what the witness asks now; return False when the lock is lost."""
+        if self.role is Role.STOPPING:
+            return True
+        duty = decide_duty(
+            Witnessed(
+                session=zookeeper.state,
+                is_member=self._is_member,
+                active=self._active,
+                command=self._command,
+                garbled=next(iter(self._garbled.values()), None),
+                paused=self._obedience.pause_of_flow,
+            ),
+            source=self.config.source,
+            heeds_promotions=self.config.heeds_promotions,
+        )
+        was = self.role
+        self._be(duty.role, duty.reason)
+        engine = await self._at_work(duty.role)
+        match duty.role:
+            case Role.NO_WITNESS:
+                return False
+            case Role.HELD if engine is not None and was is not Role.HELD:
+                engine.hold()
+            case Role.PAUSED if engine is not None:
+                await self._stop_engine(others=partial(self._wait_others_gone, zookeeper))
+            case Role.RUNNING if engine is None:
+                await tasks.start(self._run_engine, zookeeper)
+            case Role.RUNNING if engine is not None and was is Role.HELD:
+                engine.let_go()
+        member = self.membership
+        if self.role is Role.RUNNING and self.engine is not None and member is not None:
+            if self._leads and not self.engine.flow.leads:
+                self.engine.lead()
+            self._note_progress(self.engine)
+            await self._obedience.obey(
+                self.engine.flow,
+                zookeeper,
+                is_placed=member.is_placed,
+                is_obeyed=member.is_obeyed,
+            )
+        if (
+            self._leads
+            and must_acknowledge(self._command, self._acknowledged, self.role)
+            and (self.role is Role.RUNNING or not await zookeeper.children(self._nodes.workers))
+        ):
+            await self._acknowledge(zookeeper)
+        return True
+
+    async def _wait_others_gone(self, zookeeper: ZooKeeper) -> None:
+        """Wait until nobody but us has anything under way: who stops takes its node away."""
+        own = "" if self.membership is None else self.membership.name
+        async with zookeeper.watch_children(self._nodes.workers) as members:
+            async for names in members:
+                if not set(names or ()) - {own}:
+                    return
+
+    def _note_progress(self, engine: Engine) -> None:
+        now = now_ms()
+        lags = [partition.lag_records(now) for partition in engine.flow.partitions.values()]
+        self.progress.note(
+            Sample(
+                at_ms=now,
+                records=self.measurements.records,
+                bytes=self.measurements.bytes,
+                lag_records=sum(lag for lag in lags if lag is not None),
+            )
+        )
+
+    async def _run_engine(
+        self,
+        zookeeper: ZooKeeper,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run a new engine until its scope is cancelled."""
+        clusters = self._configuration.clusters
+        source, target = clusters[self.config.source], clusters[self.config.target]
+        lease = SessionLease(zookeeper)
+        await lease.confirm()
+        self._ended = trio.Event()
+        try:
+            with trio.CancelScope() as scope:
+                async with open_links(
+                    self.config,
+                    source,
+                    target,
+                    may_write=lease.is_held,
+                    undelivered_ms=lease.undelivered_ms,
+                ) as links:
+                    engine = self.engine = Engine(self.config, links, self.measurements)
+                    member = Membership(zookeeper, self._nodes, self._worker, engine)
+                    self.membership = member
+                    self._working = scope
+                    task_status.started()
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(lease.keep)
+                        nursery.start_soon(engine.run)
+                        nursery.start_soon(member.run)
+        except* (NoMember, SessionReplaced, WitnessGarbled) as faults:
+            _LOG.warning("%s: %s", self.config.name, faults.exceptions[0])
+            self._is_member = False
+            self._changed.wake()
+        finally:
+            self._working = None
+            with trio.move_on_after(LEAVE_S, shield=True), suppress(ZooKeeperUnreachable):
+                await self._leave()
+            self._ended.set()
+
+    async def _at_work(self, role: Role) -> Engine | None:
+        """Return the engine that runs; without one, be no worker either."""
+        if self._working is not None:
+            return self.engine
+        if role in {Role.RUNNING, Role.PAUSED}:
+            await self._leave()
+        return None
+
+    async def _leave(self) -> None:
+        """See that the engine that has ended is no worker any more; raises ZooKeeperUnreachable."""
+        if self.membership is not None:
+            await self.membership.leave()
+
+    async def _stop_engine(
+        self,
+        *,
+        settle_s: float = 10.0,
+        apply_s: float = 5.0,
+        others: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Let what is under way settle, then end the engine."""
+        if self._working is None or self.engine is None:
+            return
+        if not await self.engine.drain(settle_s=settle_s, apply_s=apply_s, others=others):
+            _LOG.warning("%s: not all that was under way was answered", self.config.name)
+        self._cancel_engine()
+        await self._ended.wait()
+
+    def _cancel_engine(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+
+    async def _follow(
+        self,
+        zookeeper: ZooKeeper,
+        nodes: trio.MemoryReceiveChannel[Node | None],
+        see: See,
+    ) -> None:
+        async for node in nodes:
+            self._see(zookeeper, node, see)
+            self._changed.wake()
+
+    def _see(
+        self,
+        zookeeper: ZooKeeper,
+        node: Node | None,
+        see: See,
+    ) -> None:
+        """Take a node over; one that cannot be understood stops the flow until it can."""
+        try:
+            see(zookeeper, node)
+        except WitnessGarbled as fault:
+            self._garbled[see] = str(fault)
+        else:
+            self._garbled.pop(see, None)
+
+    async def _follow_states(self, states: trio.MemoryReceiveChannel[SessionState]) -> None:
+        async for state in states:
+            if state is SessionState.LOST:
+                self._is_member = False
+            self._changed.wake()
+
+    def _see_active(self, _: ZooKeeper, node: Node | None) -> None:
+        self._active = None if node is None else ActiveSite.decode(node.data)
+
+    def _see_command(self, _: ZooKeeper, node: Node | None) -> None:
+        self._command = None if node is None else FlowCommand.decode(node.data)
+
+    def _see_orders(self, _: ZooKeeper, node: Node | None) -> None:
+        self._obedience.see(node)
+
+    async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
+        """Return what was acknowledged last; what makes no sense is nothing, and written over."""
+        node = await zookeeper.get(self._paths.acknowledged(self.config.source, self.config.target))
+        try:
+            return None if node is None else FlowCommand.decode(node.data)
+        except WitnessGarbled as fault:
+            _LOG.warning("%s: %s", self.config.name, fault)
+            return None
+
+    async def _acknowledge(self, zookeeper: ZooKeeper) -> None:
+        command = self._command
+        if command is None:
+            return
+        path = self._paths.acknowledged(self.config.source, self.config.target)
+        try:
+            await zookeeper.set(path, command.encode())
+        except NoNode:
+            await zookeeper.create(path, command.encode(), make_parents=True)
+        self._acknowledged = command
+        _LOG.info("%s: command of epoch %d obeyed", self.config.name, command.epoch)

@@ -1,0 +1,64 @@
+"""What the target has acknowledged, taken over many answers at a time.
+
+One wake-up brings the answers of dozens of requests, each with a batch of the same partitions. How
+far a partition has come shows in its last batch, so each is looked at once, not once a batch.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Final
+
+from mirror.state.batches import Forward
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import SIZE_OF, MirroredPartition
+
+
+def _field(name: str) -> Callable[[Forward], int]:
+    return itemgetter(Forward._fields.index(name))
+
+
+_RECORDS: Final = _field("record_count")
+_ARRIVED_MS: Final = _field("arrived_ms")
+_NEWEST_MS: Final = _field("max_timestamp")
+
+
+class Settling:
+    """Batches known to be on the target that nobody has been told of yet.
+
+    Until they are taken over they count as under way, so a partition is not positioned meanwhile.
+    """
+
+    __slots__ = ("_flow", "batches")
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with none."""
+        self._flow = flow
+        self.batches: defaultdict[MirroredPartition, list[Forward]] = defaultdict(list)
+        """Of each partition those of its present attempt, in the order of its log."""
+
+    def take_over(self, now_ms: int) -> list[MirroredPartition]:
+        """Tell the partitions and the counters; return those that had nothing there before."""
+        if not self.batches:
+            return []
+        begun = []
+        arrivals, newest = Counter[int](), Counter[int]()
+        records = size = 0
+        for partition, forwards in self.batches.items():
+            if not partition.is_taken:
+                begun.append(partition)
+            size_here = sum(map(SIZE_OF, forwards))
+            partition.sent_count -= len(forwards)
+            partition.in_flight_bytes -= size_here
+            partition.acknowledged(forwards[-1], size_here, now_ms)
+            size += size_here
+            records += sum(map(_RECORDS, forwards))
+            arrivals.update(map(_ARRIVED_MS, forwards))
+            newest.update(map(_NEWEST_MS, forwards))
+        self.batches.clear()
+        self._flow.in_flight_bytes -= size
+        measurements = self._flow.measurements
+        measurements.records += records
+        measurements.bytes += size
+        measurements.note_acknowledged(now_ms, arrivals, newest)
+        return begun

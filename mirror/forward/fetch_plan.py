@@ -1,0 +1,168 @@
+"""What one fetcher asks for, kept up to date without looking at everything for each request.
+
+Of thousands of partitions a few move between two requests: those that something came of, and those
+that were held back. These are looked at; all are when somebody else has changed what is to be
+fetched (``FlowState.fetch_anew``), and every few seconds in any case.
+A partition that has stopped meanwhile is at worst asked for in vain until then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+import trio
+
+from mirror.forward.fetch_session import Place
+from mirror.forward.lanes import Lane
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from runtime.clock import now_ms
+from wire.hot.fetch import Fetched, Found, TopicKey
+
+LOOK_S: Final = 5.0
+
+
+class Asked(NamedTuple):
+    """A partition as it was when the request was made."""
+
+    partition: MirroredPartition
+    attempt: int
+    offset: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has interrupted it since."""
+        return self.partition.attempt == self.attempt
+
+
+Looked: TypeAlias = Mapping[Place, Asked | None]
+"""What was looked at, and how it is asked for now; None: it is not."""
+
+
+def place_of(partition: MirroredPartition) -> Place:
+    """Return where a request names the partition."""
+    return (partition.topic, partition.topic_id), partition.index
+
+
+class Asking:
+    """All that is asked of one broker over one lane."""
+
+    def __init__(self, flow: FlowState, node: int, lane: Lane) -> None:
+        """Begin with nothing looked at."""
+        self._flow = flow
+        self._node = node
+        self._lane = lane
+        self.asked: dict[Place, Asked] = {}
+        """In the order in which a broker is to serve them."""
+        self._held: dict[Place, MirroredPartition] = {}
+        """Mine, and not to be asked for just now."""
+        self._came: dict[Place, MirroredPartition] = {}
+        """Of which something came since the last look."""
+        self._behind: set[Place] = set()
+        self._keys: dict[str | UUID, TopicKey] = {}
+        self._changes = -1
+        self._look_all_s = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that flows is asked for."""
+        return not self._held
+
+    @property
+    def behind(self) -> int:
+        """Return how many partitions had more to be fetched when they were last looked at."""
+        return len(self._behind)
+
+    @property
+    def topic_ids(self) -> Iterable[UUID]:
+        """Return the ids of all topics that are asked for."""
+        return (topic_id for _, topic_id in self._keys.values())
+
+    def look(self) -> Looked | None:
+        """Bring `asked` up to date; return what was looked at, None for everything."""
+        changes, now_s = self._flow.changes, trio.current_time()
+        is_same = changes == self._changes and self._flow.throttle.is_idle
+        if is_same and now_s < self._look_all_s:
+            return self._look_at_some()
+        self._changes, self._look_all_s = changes, now_s + LOOK_S
+        self._look_at_all()
+        return None
+
+    def found(self, answer: Fetched) -> Iterator[tuple[Asked, Found]]:
+        """Yield what was found for each partition; since v13 topics travel by id."""
+        for name, partitions in answer.topics:
+            key = self._keys.get(name)
+            if key is None:
+                continue
+            for data in partitions:
+                place = key, data.partition
+                one = self.asked.get(place)
+                if one is not None:
+                    self._came[place] = one.partition
+                    yield one, data
+
+    def _look_at_all(self) -> None:
+        flow, now = self._flow, now_ms()
+        led = flow.fetched_from(self._node)
+        mine = led if self._lane.count == 1 else filter(self._lane.carries, led)
+        is_throttled = not flow.throttle.is_idle
+        asked: list[tuple[Place, Asked]] = []
+        self._held, self._came, self._keys = {}, {}, {}
+        self._behind.clear()
+        for partition in mine:
+            place = place_of(partition)
+            one = self._as_asked(place, partition)
+            if one is None or (is_throttled and flow.throttle.wait_ms(partition.topic, now) > 0):
+                self._held[place] = partition
+            else:
+                asked.append((place, one))
+                name, topic_id = key = place[0]
+                self._keys[name] = self._keys[topic_id] = key
+        self.asked = dict(_by_room(asked))
+
+    def _look_at_some(self) -> Looked:
+        some, looked = self._held | self._came, []
+        self._held, self._came = {}, {}
+        gone: dict[Place, Asked | None] = {}
+        for place, partition in some.items():
+            if not self._is_mine(partition):
+                gone[place] = None
+                self._behind.discard(place)
+            elif (one := self._as_asked(place, partition)) is None:
+                gone[place], self._held[place] = None, partition
+            else:
+                looked.append((place, one))
+                name, topic_id = key = place[0]
+                self._keys[name] = self._keys[topic_id] = key
+        for place in gone:
+            self.asked.pop(place, None)
+        now_asked = dict(_by_room(looked))
+        self.asked |= now_asked
+        return {**gone, **now_asked}
+
+    def _is_mine(self, partition: MirroredPartition) -> bool:
+        is_here = self._flow.partitions.get((partition.topic, partition.index)) is partition
+        is_led = partition.fetched_from == self._node and partition.is_flowing
+        return is_here and is_led and self._lane.carries(partition)
+
+    def _as_asked(self, place: Place, partition: MirroredPartition) -> Asked | None:
+        """Return how to ask for it, None while it is to be held back."""
+        cursor, limit = partition.cursor, self._flow.most_in_flight_bytes_each
+        if _is_behind(partition):
+            self._behind.add(place)
+        else:
+            self._behind.discard(place)
+        if cursor is None or partition.is_announcing or partition.in_flight_bytes >= limit:
+            return None
+        return Asked(partition, partition.attempt, cursor.source)
+
+
+def _is_behind(partition: MirroredPartition) -> bool:
+    """Tell whether more was readable than was fetched when the source was last heard."""
+    cursor, end = partition.cursor, partition.readable_end
+    return cursor is None or end is None or cursor.source < end
+
+
+def _by_room(asked: Iterable[tuple[Place, Asked]]) -> list[tuple[Place, Asked]]:
+    """A broker serves partitions in the order asked until the answer is full."""
+    return sorted(asked, key=lambda one: one[1].partition.in_flight_bytes)

@@ -1,0 +1,368 @@
+"""Fetch from one source broker, many partitions at a time, and route what comes."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.forward.committed import Aborted
+from mirror.forward.damage import behind_damage
+from mirror.forward.fetch_plan import Asked, Asking, Looked, place_of
+from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
+from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
+from mirror.forward.routing import Routed, join_limit, route
+from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
+from mirror.state.batches import PieceStart
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.map_records import TopicPartition, piece_start
+from runtime.clock import now_ms
+from runtime.flow_section import MOST_FETCH_BYTES
+from wire.errors import ErrorCode
+from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body, version_for
+from wire.messages.fetch import FetchRequest
+from wire.net.connection import Connection
+from wire.net.errors import NetworkFault
+from wire.net.retries import code_of
+
+_LOG = logging.getLogger(__name__)
+
+MAX_WAIT_MS: Final = 250
+"""How long a broker holds a Fetch while there is nothing new."""
+MAX_WAIT_WHEN_FULL_MS: Final = 10
+"""The same while some partition waits for room in flight, and is therefore not asked for."""
+NO_REPLICA: Final = -1
+GATHER_S: Final = 0.003
+"""The least time from one Fetch to the next while answers are small: a request costs the same
+however little it brings, so single records in quick succession gather for a moment."""
+FULL_BYTES: Final = 128 * 1024
+"""An answer of this size is worth its request; the next one is asked for at once."""
+FAULT_PAUSE_S: Final = 0.1
+UNWANTED_LOOK_S: Final = 1.0
+HEARD_EVERY_MS: Final = 1_000
+"""A session's answers leave out what has nothing new; so often that is noted as heard, too."""
+ONLY_LANE: Final = Lane()
+CORRUPT_TRIES: Final = 3
+"""A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
+
+
+Take: TypeAlias = Callable[[MirroredPartition, Routed], None]
+"""Takes what was routed of a partition."""
+
+
+async def fetch_from(
+    node: int, flow: FlowState, links: Links, map_log: MapLog, forward: Take
+) -> None:
+    """Fetch what one source broker leads or is named for, for ever.
+
+    Over as many connections as its distance wants, which is known once it has been reached.
+    """
+    while (count := await _lanes_to(node, flow, links)) is None:
+        await trio.sleep(FAULT_PAUSE_S)
+        while not any(flow.fetched_from(node)):
+            await flow.fetch_more.wait(UNWANTED_LOOK_S)
+    flow.is_far |= count > 1
+    async with trio.open_nursery() as nursery:
+        for lane in lanes_to_broker(count):
+            fetcher = SourceFetcher(node, flow, links, map_log, forward, lane)
+            nursery.start_soon(fetcher.run)
+
+
+async def _lanes_to(node: int, flow: FlowState, links: Links) -> int | None:
+    """Return how many; None if it cannot be reached, which is said of its partitions."""
+    try:
+        return await count_lanes(await links.source_data.connection(node))
+    except NetworkFault as fault:
+        fail_source(flow, node, list(flow.fetched_from(node)), fault)
+        return None
+
+
+def fail_source(
+    flow: FlowState, node: int, partitions: Iterable[MirroredPartition], fault: NetworkFault
+) -> None:
+    """Interrupt partitions of a source broker that does not answer."""
+    flow.measurements.fetch_errors[type(fault).__name__] += 1
+    now = now_ms()
+    for partition in partitions:
+        partition.is_anchored = False
+        flow.fail(partition, f"source broker {node}", fault, now)
+    flow.refresh.wake()
+
+
+class SourceFetcher:
+    """The loop of one connection to a source broker."""
+
+    def __init__(
+        self,
+        node: int,
+        flow: FlowState,
+        links: Links,
+        map_log: MapLog,
+        forward: Take,
+        lane: Lane = ONLY_LANE,
+    ) -> None:
+        """Fetch what ``node`` leads and the lane carries."""
+        self._node = node
+        self._lane = lane
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+        self._forward = forward
+        self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
+        self._session = FetchSession()
+        self._asking = Asking(flow, node, lane)
+        self._tells_all = False
+        """Of what was looked at since the last request, not all is known any more."""
+        self._named: set[int] = set()
+        """Replicas that the broker has sent us to."""
+        self._connection: Connection | None = None
+        """The one that the session goes over."""
+        self._answered_ms = 0
+        self._noted_ms = 0
+
+    async def run(self) -> None:
+        """Fetch for ever."""
+        while True:
+            may_ask = self._may_ask()
+            looked = self._asking.look() if may_ask else {}
+            if not may_ask or not self._asking.asked:
+                self._tells_all |= may_ask
+                await self._flow.fetch_more.wait(min(1.0, self._flow.throttled_s()))
+                continue
+            try:
+                sent_s = trio.current_time()
+                answer = await self._fetch(looked)
+                if await self._take(answer) < FULL_BYTES:
+                    await trio.sleep_until(sent_s + GATHER_S)
+            except NetworkFault as fault:
+                self._session.end()
+                self._fail(fault)
+                await trio.sleep(FAULT_PAUSE_S)
+
+    def _chunk_bytes(self) -> tuple[int, int]:
+        """Return what to ask for at once, in all and of each partition.
+
+        From afar its share of all that may be under way: the next chunk takes a round trip to come.
+        """
+        flow, config = self._flow, self._flow.config
+        if self._lane.count == 1:
+            return config.fetch_max_bytes, config.partition_fetch_bytes
+        whole, each = flow.most_in_flight_bytes, flow.most_in_flight_bytes_each
+        shares = self._lane.share(self._asking.behind, whole, each)
+        most, each = (
+            min(MOST_FETCH_BYTES, max(config.partition_fetch_bytes, share)) for share in shares
+        )
+        return most, each
+
+    def _may_ask(self) -> bool:
+        flow = self._flow
+        may_spend = flow.throttle.is_idle or flow.throttle.wait_ms(None, now_ms()) <= 0
+        return flow.is_fetching and flow.has_room and may_spend
+
+    async def _fetch(self, looked: Looked | None) -> Fetched:
+        """Ask for all, in words that say only what has changed; raises NetworkFault."""
+        connection = await self._links.source_data.connection(self._node, self._lane.number)
+        if connection is not self._connection:
+            self._session.end()
+            self._connection = connection
+        config, throttle = self._flow.config, self._flow.throttle
+        room = max(
+            self._flow.most_in_flight_bytes - self._flow.in_flight_bytes,
+            config.partition_fetch_bytes,
+        )
+        most, each = self._chunk_bytes()
+        limits = Limits(
+            MAX_WAIT_MS if self._asking.is_complete else MAX_WAIT_WHEN_FULL_MS,
+            1,
+            min(throttle.chunk_bytes(None, most), room),
+            config.isolation_level,
+        )
+        question = self._question(looked, each)
+        version = version_for(connection.version_of(FetchRequest), self._asking.topic_ids)
+        body = request_body(version, limits, *question, config.client_rack or "")
+        return await connection.ask(FetchRequest, version, [body], read_answer)
+
+    def _question(self, looked: Looked | None, each: int) -> Question:
+        """Say what was looked at, or everything: where the broker does not know the rest."""
+        throttle = self._flow.throttle
+
+        def wish(one: Asked) -> Wanted:
+            partition = one.partition
+            size = throttle.chunk_bytes(partition.topic, each)
+            return Wanted(partition.index, one.offset, size, partition.source_epoch)
+
+        if looked is None or self._tells_all or not self._session.is_open:
+            self._tells_all = False
+            asked = self._asking.asked
+            return self._session.ask({place: wish(one) for place, one in asked.items()})
+        return self._session.ask_some({place: one and wish(one) for place, one in looked.items()})
+
+    async def _take(self, answer: Fetched) -> int:
+        """Route every partition's chunk; those with holes wait until the map has them.
+
+        Return the bytes of records that came.
+        """
+        arrived_ms = now_ms()
+        if answer.error_code != ErrorCode.NONE:
+            self._session.end()
+            if answer.error_code not in SESSION_LOST:
+                self._refuse(self._asking.asked.values(), answer.error_code)
+            return 0
+        self._session.answered(answer.session_id)
+        waiting: list[tuple[Asked, Routed]] = []
+        size = 0
+        is_throttled = not self._flow.throttle.is_idle
+        limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
+        for one, data in self._asking.found(answer):
+            if not one.is_current or one.partition.is_announcing:
+                self._session.say_again(place_of(one.partition))
+                continue
+            records = self._accept(one, data, arrived_ms)
+            if not records:
+                continue
+            size += len(records)
+            if is_throttled:
+                self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
+            routed = self._route(one.partition, data, records, arrived_ms, limit)
+            if routed.starts:
+                one.partition.is_announcing = one.is_current
+                waiting.append((one, routed))
+            else:
+                self._forward(one.partition, routed)
+        if waiting:
+            await self._forward_behind_holes(waiting)
+        if self._flow.strangers:
+            await self._flow.meet()
+        self._note_heard(arrived_ms)
+        return size
+
+    async def _forward_behind_holes(self, waiting: Sequence[tuple[Asked, Routed]]) -> None:
+        starts = [(one, start) for one, routed in waiting for start in routed.starts]
+        for first in range(0, len(starts), RECORDS_A_WRITE):
+            some = starts[first : first + RECORDS_A_WRITE]
+            await self._map_log.write(partial(_announcements, some))
+        for one, routed in waiting:
+            if one.is_current:
+                one.partition.is_announcing = False
+                self._forward(one.partition, routed)
+                one.partition.note_progress(now_ms())
+
+    def _note_heard(self, arrived_ms: int) -> None:
+        """Take what a session's answers leave out for unchanged, every now and then."""
+        self._answered_ms = arrived_ms
+        if arrived_ms - self._noted_ms < HEARD_EVERY_MS:
+            return
+        self._noted_ms = arrived_ms
+        for one in self._asking.asked.values():
+            if one.is_current:
+                one.partition.heard_nothing_new(arrived_ms)
+
+    def _accept(self, one: Asked, data: Found, now: int) -> memoryview | None:
+        """Note what the source says of its end; return the records, if any came."""
+        if data.error_code != ErrorCode.NONE:
+            self._refuse([one], data.error_code)
+            return None
+        # Left out of the answers before, it was where it had been.
+        one.partition.heard_nothing_new(self._answered_ms)
+        if data.preferred_read_replica != NO_REPLICA:
+            self._read_from(one, data.preferred_read_replica, now)
+            return None
+        is_all_readable = self._flow.config.reads_uncommitted or data.last_stable_offset < 0
+        readable = data.high_watermark if is_all_readable else data.last_stable_offset
+        one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
+        if self._flow.config.is_active_active and data.records is not None:
+            return self._flow.known_part(data.records)
+        return data.records
+
+    def _read_from(self, one: Asked, replica: int, now: int) -> None:
+        """Let another fetcher go on: the leader has named a replica and sent no records."""
+        if replica not in self._named:
+            self._named.add(replica)
+            name, rack = self._flow.config.name, self._flow.config.client_rack
+            told = "%s: source broker %d has replica %d fetched from, of rack %s"
+            _LOG.info(told, name, self._node, replica, rack)
+        one.partition.read_from(replica, now)
+        self._session.say_again(place_of(one.partition))
+        self._flow.position_more.wake()
+        self._flow.fetch_anew()
+
+    def _route(
+        self,
+        partition: MirroredPartition,
+        data: Found,
+        records: memoryview,
+        now: int,
+        join_records: int,
+    ) -> Routed:
+        assert partition.cursor is not None, "a flowing partition has a cursor"
+        routed = route(
+            partition.to_keep(records, now),
+            partition.cursor,
+            aborted=[
+                Aborted(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in data.aborted
+            ],
+            producer=self._map_log.producer,
+            loop_ids=self._flow.loop_ids,
+            join_records=join_records if partition.joins.are_allowed(now) else 0,
+            arrived_ms=now,
+        )
+        self._flow.measurements.rebuilt += routed.rebuilt
+        self._flow.measurements.left_out += routed.left_out
+        partition.cursor = routed.cursor
+        if routed.corrupt is not None and not routed.forwards:
+            # With batches before it, they go first: the next chunk begins with the damage.
+            end = behind_damage(records, routed.cursor.source, partition.readable_end or 0)
+            self._note_corrupt(partition, routed.corrupt, end, now)
+        elif self._corrupt:
+            self._corrupt.pop((partition.topic, partition.index), None)
+        return routed
+
+    def _note_corrupt(
+        self, partition: MirroredPartition, fault: str, source_end: int | None, now: int
+    ) -> None:
+        key = (partition.topic, partition.index)
+        self._corrupt[key] += 1
+        self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
+        _LOG.error("%s-%d: source: %s", *key, fault)
+        if self._corrupt[key] >= CORRUPT_TRIES:
+            state = PartitionState.SOURCE_CORRUPT
+            self._flow.stop(partition, state, fault, now, source_end=source_end)
+        else:
+            self._flow.interrupt(partition, f"source: {fault}", now)
+
+    def _refuse(self, asked: Iterable[Asked], code: int) -> None:
+        """Act on an error code: most pass by themselves; where to go on is worked out anew."""
+        error = code_of(code)
+        self._flow.measurements.fetch_errors[error.name] += 1
+        now = now_ms()
+        for one in asked:
+            if not one.is_current:
+                continue
+            one.partition.is_anchored = False
+            if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._flow.stop(
+                    one.partition, PartitionState.NOT_AUTHORISED, f"source: {error.name}", now
+                )
+            else:
+                self._flow.interrupt(one.partition, f"source: {error.name}", now)
+        self._flow.refresh.wake()
+
+    def _fail(self, fault: NetworkFault) -> None:
+        asked = self._asking.asked.values()
+        flowing = [one.partition for one in asked if one.is_current and one.partition.is_flowing]
+        fail_source(self._flow, self._node, flowing, fault)
+
+
+def _announcements(starts: Iterable[tuple[Asked, PieceStart]]) -> list[MapRecord]:
+    """Return the piece starts of partitions that nothing has interrupted since."""
+    return [
+        piece_start(one.partition.topic, one.partition.index, source_start=s, target_start=t)
+        for one, (s, t) in starts
+        if one.is_current
+    ]

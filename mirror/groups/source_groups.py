@@ -1,0 +1,121 @@
+"""The source's group positions as far as they are known, and which of them are news."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from mirror.clusters.malformed_records import OddRecords
+from mirror.state.flow_state import FlowState, Wakeup
+from offset_translation.map_records import TopicPartition
+from wire.consumer_offsets import OffsetKey, UnknownKey, decode_key, decode_offset_value
+from wire.net.operations import GroupOffset
+from wire.primitives import MalformedMessage
+from wire.record_batch import Record
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+KEY_VERSIONS: Final = range(256)
+"""Newer group protocols have some dozen kinds of keys; beyond this nobody's coordinator writes."""
+
+
+class SourcePosition(NamedTuple):
+    """What a group committed on the source."""
+
+    offset: int
+    metadata: str
+
+
+Held: TypeAlias = dict[tuple[str, TopicPartition], SourcePosition | None]
+"""What is not to be known yet of a group's position on a partition; None: it is gone."""
+
+
+class SourceGroups:
+    """The positions of the groups that are mirrored, as they have been told so far."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with no group known."""
+        self._flow = flow
+        self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
+        self.changed: dict[str, set[TopicPartition]] = {}
+        """Groups with positions that nobody has acted on. The same again is no news."""
+        self.forgotten: set[tuple[str, str, int]] = set()
+        """(group, topic, partition) whose position is gone, for whoever shows it."""
+        self.news = Wakeup()
+        self.odd = OddRecords(flow.measurements, OFFSETS_TOPIC)
+        self._chosen = flow.config.groups
+        self._keys: dict[bytes, tuple[str, TopicPartition]] = {}
+        """What the keys of stored positions say: the same few come again and again."""
+
+    def replay(self, record: Record, held: Held | None = None) -> None:
+        """Take one record of the topic over; what makes no sense is counted and left out.
+
+        With ``held`` what it says goes there, for ``release``: an old position looks like a rewind.
+        """
+        key = record.key or b""
+        if self._chosen is not self._flow.config.groups:
+            self._chosen = self._flow.config.groups
+            self._keys.clear()
+        known = self._keys.get(key)
+        try:
+            if known is None:
+                decoded = decode_key(key)
+                if isinstance(decoded, UnknownKey) and decoded.version not in KEY_VERSIONS:
+                    self.odd.note(f"offset {record.offset}: key of version {decoded.version}")
+                    return
+                if not isinstance(decoded, OffsetKey) or not self._chosen.matches(decoded.group):
+                    return  # a group's own record, of whatever protocol, holds no position
+                known = decoded.group, (decoded.topic, decoded.partition)
+            if record.value is None:
+                self._keys.pop(key, None)
+                self._take(known, None, held)
+                return
+            value = decode_offset_value(record.value)
+        except MalformedMessage as fault:
+            self.odd.note(f"offset {record.offset}: {fault}")
+            return
+        self._keys[key] = known
+        # What some clients commit is no position, and brokers tell of none then.
+        is_one = value.offset >= 0
+        self._take(known, SourcePosition(value.offset, value.metadata) if is_one else None, held)
+
+    def release(self, held: Held) -> None:
+        """Take over what was held back."""
+        for known, position in held.items():
+            self._take(known, position, None)
+
+    def take(self, group: str, positions: Mapping[TopicPartition, GroupOffset]) -> None:
+        """Take over all positions of a group, as asked for."""
+        for place in self.positions.get(group, {}).keys() - positions.keys():
+            self._forget(group, place)
+        for place, one in positions.items():
+            self._learn(group, place, SourcePosition(one.offset, one.metadata))
+
+    def take_changed(self) -> dict[str, set[TopicPartition]]:
+        """Return what is news, which it is no more."""
+        changed, self.changed = self.changed, {}
+        return changed
+
+    def _take(
+        self, known: tuple[str, TopicPartition], position: SourcePosition | None, held: Held | None
+    ) -> None:
+        if held is not None:
+            held[known] = position
+        elif position is None:
+            self._forget(*known)
+        else:
+            self._learn(*known, position)
+
+    def _learn(self, group: str, place: TopicPartition, position: SourcePosition) -> None:
+        positions = self.positions.setdefault(group, {})
+        if positions.get(place) != position:
+            positions[place] = position
+            self.changed.setdefault(group, set()).add(place)
+
+    def _forget(self, group: str, place: TopicPartition) -> None:
+        """A deleted or expired position; the target's own is left as it is."""
+        positions = self.positions.get(group)
+        if positions is None:
+            return
+        positions.pop(place, None)
+        self.forgotten.add((group, *place))
+        if not positions:
+            del self.positions[group]
+            self.changed.pop(group, None)

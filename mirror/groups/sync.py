@@ -1,0 +1,376 @@
+"""Bring translated group positions to the target: the groups' own offsets, and checkpoints.
+
+    news, data that was waited for, a turn of the round          mirror/groups/agenda    (pure)
+      ─► the target's own positions, of many groups in one question
+      ─► decided place by place                                   offset_translation     (pure)
+      ─► committed, group after group without waiting in between
+      ─► the checkpoints of what was committed, one question later  mirror/groups/checkpoint_log
+
+A position is committed as a simple commit, which the broker refuses while the group has members:
+so a group that turns active between our look and our write is never rewound. Nothing is committed
+beyond what has been mirrored; what waits for data is committed again as the data arrives.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.clusters.malformed_records import OddRecords
+from mirror.clusters.target_side import commit_on_target, positions_on_target
+from mirror.groups.agenda import ACTIVE_LOOK_MS, FAULT_LOOK_MS, WAITING_LOOK_MS, Agenda, Due
+from mirror.groups.checkpoint_log import CheckpointLog, Place
+from mirror.groups.group_offsets import GroupReader
+from mirror.groups.group_polling import GroupPoller
+from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
+from mirror.state.flow_state import FlowState
+from offset_translation.both_ways import translate_both_ways
+from offset_translation.checkpoint import Checkpoint
+from offset_translation.group_positions import GroupPosition, Leave, decide
+from offset_translation.map_records import TopicPartition
+from offset_translation.offset_map import OffsetMap
+from offset_translation.translation import Position
+from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
+from wire.errors import ErrorCode
+from wire.net.errors import NetworkFault
+from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset
+
+_LOG = logging.getLogger(__name__)
+
+PLACES_AT_ONCE: Final = 4_000
+"""Decided without letting others run: some 20 ms."""
+LOAD_RETRY_S: Final = 1.0
+MAX_METADATA_BYTES: Final = 32_767
+"""What a checkpoint has room for."""
+WAITS: Final = "waiting for data"
+SETTLED: Final = "settled"
+
+
+class GroupStatus(NamedTuple):
+    """One partition of one group, as last looked at."""
+
+    source_offset: int
+    target_offset: int | None
+    state: str
+    """Settled, waiting for data, or why nothing was committed."""
+    looked_ms: int
+
+
+class Chosen(NamedTuple):
+    """What is to be committed for one place."""
+
+    position: Position
+    metadata: str
+    before: int | None
+    """The target's position as it was seen."""
+
+
+Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
+
+ARRIVALS_REST: Final = 10
+"""Between looks at all positions, this many times as long as a look takes."""
+
+
+class GroupSync:
+    """Reads positions on the source and applies them on the target."""
+
+    def __init__(self, flow: FlowState, links: Links) -> None:
+        """Begin with nothing applied."""
+        self.groups: Final = SourceGroups(flow)
+        self.reader: Final = GroupReader(flow, links, self.groups)
+        self.poller: Final = GroupPoller(flow, links, self.groups)
+        self.status: dict[Place, GroupStatus] = {}
+        self.fault = FaultNote(f"{flow.config.name}: group positions")
+        self._flow = flow
+        self._links = links
+        self._names: Final = flow.config.names
+        odd = OddRecords(flow.measurements, self._names.checkpoints_topic)
+        self._log: Final = CheckpointLog(links.target_admin, flow.config, odd, self.fault)
+        self._agenda: Final = Agenda(now_ms())
+        self._refused_metadata = MAX_METADATA_BYTES + 1
+        """Metadata of this many bytes is more than the target takes."""
+        self._arrivals = 0
+        """What was known of the other direction when positions were held against it last."""
+        self._look_at_arrivals_ms = 0
+        self._applying = trio.Lock()
+        self._is_loaded = False
+
+    async def run(self) -> None:
+        """Read and apply for ever."""
+        async with trio.open_nursery() as nursery:
+            if not self._flow.config.are_groups_polled:
+                nursery.start_soon(self.reader.run)
+            nursery.start_soon(self.poller.run, self._is_polled)
+            await self._load()
+            interval_s = self._flow.config.group_offsets_interval_ms / 1000
+            while True:
+                if not self.groups.changed:
+                    await self.groups.news.wait(interval_s)
+                await trio.sleep(interval_s)
+                if self._flow.is_fetching:
+                    due = self._due()
+                    if due or self.groups.forgotten or self._log.is_behind:
+                        await self._apply(due)
+
+    @property
+    def origin(self) -> str:
+        """How the positions are learned: the topic they are read from, or why they are polled."""
+        if not self._is_polled():
+            return OFFSETS_TOPIC
+        return f"polled: {self.reader.refusal or 'as configured'}"
+
+    def _is_polled(self) -> bool:
+        return self._flow.config.are_groups_polled or self.reader.refusal is not None
+
+    async def apply_now(self) -> None:
+        """Apply all that is known, whatever it waits for; used when the flow stops."""
+        if self._is_loaded:
+            due = self._agenda.everything()
+            for group, places in self.groups.take_changed().items():
+                due.setdefault(group, set()).update(places)
+            await self._apply(due)
+            await self._log.write()
+
+    async def _load(self) -> None:
+        """Learn what was committed last, to tell a rewind from a run ahead."""
+        while not self._is_loaded:
+            try:
+                await self._log.load()
+            except NetworkFault as fault:
+                self.fault.note(str(fault))
+                await trio.sleep(LOAD_RETRY_S)
+            else:
+                self.fault.clear()
+                self._is_loaded = True
+
+    def _due(self) -> Due:
+        partitions = self._flow.placed
+        due, whole = self._agenda.due(
+            now_ms(),
+            self.groups.positions,
+            (place for place, one in partitions.items() if one.has_true_map),
+            self._mirrored_end,
+        )
+        for group in whole:
+            due.setdefault(group, set()).update(self.groups.positions[group])
+        for group, place in self._behind_arrivals():
+            due.setdefault(group, set()).add(place)
+        for group, places in self.groups.take_changed().items():
+            due.setdefault(group, set()).update(places)
+        return due
+
+    def _behind_arrivals(self) -> Iterable[tuple[str, TopicPartition]]:
+        """Return what lies further on now that more is known of the other direction.
+
+        A group that has moved on by itself, or is at work there, has its own time.
+        """
+        now = now_ms()
+        if self._flow.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
+            return ()
+        self._arrivals = self._flow.arrivals
+        further = []
+        known: dict[TopicPartition, OffsetMap | None] = {}
+        for (group, topic, index), seen in self.status.items():
+            place = (topic, index)
+            if place not in known:
+                known[place] = self._flow.backward(place)
+            partition, backward = self._flow.placed.get(place), known[place]
+            if seen.state not in {WAITS, SETTLED} or partition is None or backward is None:
+                continue
+            found = translate_both_ways(partition.offset_map, backward, seen.source_offset)
+            if found is not None and found.target_offset > (seen.target_offset or 0):
+                further.append((group, place))
+        self._look_at_arrivals_ms = now_ms() + ARRIVALS_REST * (now_ms() - now)
+        return further
+
+    def _mirrored_end(self, place: TopicPartition) -> int | None:
+        one = self._flow.placed.get(place)
+        return None if one is None or not one.has_true_map else one.offset_map.mirrored_source_end
+
+    async def _apply(self, due: Due) -> None:
+        """Look at these places, commit what is due, and write the checkpoints noted before."""
+        async with self._applying, trio.open_nursery() as nursery:
+            nursery.start_soon(self._log.write)
+            while self.groups.forgotten:
+                group, topic, index = self.groups.forgotten.pop()
+                self.status.pop((group, topic, index), None)
+                self._agenda.forget(group, (topic, index))
+                if group not in self.groups.positions:
+                    self.fault.clear(group)
+            for some in _slices(due):
+                await self._apply_some(some)
+
+    async def _apply_some(self, due: Due) -> None:
+        asked = {
+            group: known for group, places in due.items() if (known := self._known(group, places))
+        }
+        if not asked:
+            return
+        found = await positions_on_target(self._links.target_admin, self._names, asked)
+        chosens: Chosens = {}
+        for group, positions in asked.items():
+            there = found[group]
+            if isinstance(there, NetworkFault):
+                self._put_off(group, positions, there)
+            elif chosen := self._decide(group, positions, there):
+                chosens[group] = chosen
+            else:
+                self.fault.clear(group)
+        await self._commit(chosens)
+
+    def _known(
+        self, group: str, places: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, SourcePosition]:
+        """Return the positions on partitions of this flow whose extent is known."""
+        self._agenda.looked_at(group, places)
+        positions = self.groups.positions.get(group, {})
+        known = {}
+        for place in places:
+            position, partition = positions.get(place), self._flow.placed.get(place)
+            if position is None:
+                continue
+            if partition is None or not partition.has_true_map:
+                self._agenda.wait_for_partition(group, place)
+            else:
+                known[place] = position
+        return known
+
+    def _decide(
+        self,
+        group: str,
+        positions: Mapping[TopicPartition, SourcePosition],
+        there: Mapping[TopicPartition, GroupOffset],
+    ) -> dict[TopicPartition, Chosen]:
+        """Compare one group's positions with the target's; return what is to be committed."""
+        chosen: dict[TopicPartition, Chosen] = {}
+        now, placed = now_ms(), self._flow.placed
+        for place, position in positions.items():
+            applied = self._log.applied.get((group, *place))
+            current = there[place].offset if place in there else None
+            partition = placed.get(place)
+            if partition is None or not partition.has_true_map:
+                self._agenda.wait_for_partition(group, place)  # so since the target was asked
+                continue
+            offset_map = partition.offset_map
+            upstream = None if applied is None else applied.upstream_offset
+            decision = decide(
+                offset_map,
+                GroupPosition(position.offset, upstream, current),
+                group_is_idle=True,
+                backward=self._flow.backward(place),
+            )
+            end = offset_map.mirrored_source_end
+            waits = end is None or position.offset > end
+            if waits:
+                self._agenda.wait_for_data(group, place, position.offset)
+                self._agenda.later(group, (place,), now, WAITING_LOOK_MS)
+            if not isinstance(decision, Leave):
+                chosen[place] = Chosen(decision, self._metadata(position.metadata), current)
+                continue
+            state = decision.value
+            if decision is Leave.ALREADY_THERE:
+                state = WAITS if waits else SETTLED
+                is_told = applied is not None and applied.downstream_offset == current
+                if not is_told and current is not None and end is not None:
+                    # Another mirror's commit, or this one ended before the checkpoint was written.
+                    known = Position(
+                        source_offset=min(position.offset, end),
+                        target_offset=current,
+                        is_exact=not waits,
+                    )
+                    self._note_checkpoint(group, place, known, self._metadata(position.metadata))
+            self.status[group, *place] = GroupStatus(position.offset, current, state, now)
+        return chosen
+
+    def _metadata(self, metadata: str) -> str:
+        """Return as much as the target takes: all or nothing. The position counts."""
+        return "" if len(metadata.encode()) >= self._refused_metadata else metadata
+
+    async def _commit(self, chosens: Chosens) -> None:
+        if not chosens:
+            return
+        answers = await commit_on_target(
+            self._links.target_admin,
+            self._names,
+            {
+                group: {
+                    place: (one.position.target_offset, one.metadata)
+                    for place, one in chosen.items()
+                }
+                for group, chosen in chosens.items()
+            },
+        )
+        for group, chosen in chosens.items():
+            codes = answers[group]
+            if isinstance(codes, NetworkFault):
+                self._put_off(group, chosen, codes)
+                continue
+            self.fault.clear(group)
+            positions, now = self.groups.positions.get(group, {}), now_ms()
+            for place, one in chosen.items():
+                code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+                state = self._take_code(group, place, one, code, now)
+                known = positions.get(place)
+                if known is None:
+                    continue
+                there, waits = one.before, known.offset > one.position.source_offset
+                if state is None:
+                    there, state = one.position.target_offset, WAITS if waits else SETTLED
+                self.status[group, *place] = GroupStatus(known.offset, there, state, now)
+
+    def _take_code(
+        self, group: str, place: TopicPartition, one: Chosen, code: ErrorCode, now: int
+    ) -> str | None:
+        """Note what has become of one position; return why it was refused, None if it was not."""
+        if code is ErrorCode.NONE:
+            self._flow.measurements.group_commits += 1
+            self._note_checkpoint(group, place, one.position, one.metadata)
+            return None
+        self._flow.measurements.group_commit_errors[code.name] += 1
+        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
+            self._leave_metadata_out(group, place, one.metadata)
+            self._agenda.later(group, (place,), now, 0)
+        else:
+            self._agenda.later(group, (place,), now, ACTIVE_LOOK_MS)
+        return Leave.GROUP_IS_ACTIVE.value if code in GROUP_HAS_MEMBERS else f"refused: {code.name}"
+
+    def _note_checkpoint(
+        self, group: str, place: TopicPartition, position: Position, metadata: str
+    ) -> None:
+        topic, partition = place
+        source, target, _ = position
+        there = self._names.on_target(topic)
+        one = Checkpoint(group, there, partition, source, target, metadata)
+        self._log.note((group, topic, partition), one)
+
+    def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
+        """From now on positions with as much metadata are committed without it."""
+        size = len(metadata.encode())
+        if size < self._refused_metadata:
+            self._refused_metadata = size
+            _LOG.warning(
+                "%s: the target takes no metadata of %d bytes, as %s has committed for %s-%d: "
+                "positions with as much are committed without it",
+                self._flow.config.name, size, group, *place,
+            )  # fmt: skip
+
+    def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
+        self.fault.note(f"group {group}: {fault}", group)
+        self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
+
+
+def _slices(due: Due) -> Iterator[Due]:
+    """Yield the groups some at a time."""
+    some: Due = {}
+    size = 0
+    for group, places in due.items():
+        some[group] = places
+        size += len(places)
+        if size >= PLACES_AT_ONCE:
+            yield some
+            some, size = {}, 0
+    if some:
+        yield some

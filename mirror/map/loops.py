@@ -1,0 +1,88 @@
+"""What the reverse flow has written into our source, from its own map.
+
+It keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on our source. What
+carries one of the ids came from our target and is not sent back.
+"""
+
+import logging
+from typing import Final
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.state.flow_state import NO_PRODUCER_ID, FlowState
+from offset_translation.map_records import MapState, map_topic_name
+from runtime.fault_note import FaultNote
+from wire.net import NetworkFault
+
+_LOG = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 3.0
+BOTH_WAYS_INTERVAL_S: Final = 0.2
+KNOWN_IDS: Final = 100_000
+"""So many producer ids are remembered; then all are asked for again."""
+
+
+class LoopWatch:
+    """Keeps ``FlowState.arrived`` and its ``loop_ids`` in step with the reverse flow's map."""
+
+    def __init__(self, flow: FlowState, links: Links) -> None:
+        """Begin with no mirror known."""
+        self._flow = flow
+        self._links = links
+        self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
+        self._looking = trio.Lock()
+        self._is_there = False
+        self.fault = FaultNote(f"{flow.config.name}: loops")
+
+    async def run(self) -> None:
+        """Look again every interval."""
+        while True:
+            await trio.sleep(
+                BOTH_WAYS_INTERVAL_S if self._flow.config.is_active_active else INTERVAL_S
+            )
+            try:
+                await self.look()
+            except NetworkFault as fault:
+                self.fault.note(str(fault))
+            else:
+                self.fault.clear()
+
+    async def look(self) -> None:
+        """Read what is new, and tell mirrors from strangers by it; raises NetworkFault.
+
+        A mirror's id is in the map before its first batch is in a log: whoever has been met before
+        this look, and is not in the map after it, is no mirror.
+        """
+        async with self._looking:
+            met = frozenset(self._flow.strangers)
+            await self._read()
+            if len(self._flow.natives) > KNOWN_IDS:
+                self._flow.natives = {NO_PRODUCER_ID}
+            self._flow.natives |= met - self._flow.loop_ids
+            self._flow.strangers -= met
+
+    async def _read(self) -> None:
+        if not self._is_there:
+            self._is_there = await topic_exists(self._links.source_admin, self._reader.topic)
+        if self._is_there:
+            async for _, record in self._reader.read_new():
+                self._flow.arrived.replay(record.key, record.value)
+                self._flow.arrivals += 1
+            if self._reader.is_another:
+                await self._read_anew()
+            self._flow.loop_ids = frozenset(self._flow.arrived.producer_ids)
+
+    async def _read_anew(self) -> None:
+        """Take over a map that was begun anew, whose beginning lies before where we have read to.
+
+        Whose batches came from there before, still did.
+        """
+        reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
+        async for _, record in reader.read_new():
+            state.replay(record.key, record.value)
+        state.producer_ids |= self._flow.loop_ids
+        self._reader, self._flow.arrived = reader, state
+        self._flow.arrivals += 1
+        _LOG.warning("%s: %s was made again: read anew", self._flow.config.name, reader.topic)

@@ -1,0 +1,263 @@
+"""The durable offset map: its topic on the target, read once, then written ahead of the data.
+
+Every worker writes it under a producer id of its own, and announces its own partitions only. Before
+the partitions of a worker that is gone go to others, its id is written with the next epoch: from
+then on the broker refuses whatever it sends, should it be asleep and wake up, and what it has
+announced can be read to the end. What the topic says does not depend on order, so writing the same
+again is harmless.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.clusters.admin import ensure_topic
+from mirror.clusters.malformed_records import OddRecords
+from mirror.clusters.tail_reader import TailReader
+from mirror.state.batches import SEQUENCES
+from offset_translation import map_records
+from offset_translation.map_records import MapState, MirrorProducer
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.messages.init_producer_id import InitProducerIdRequest
+from wire.net.cluster import Cluster
+from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
+from wire.net.operations import append, read_partition
+from wire.net.retries import code_of
+from wire.record_batch import CorruptBatch, Record, build_batch, iterate_records
+
+MapRecord: TypeAlias = tuple[bytes, bytes | None]
+
+MAP_SETTINGS: Final = {"cleanup.policy": "compact", "unclean.leader.election.enable": "false"}
+"""A map that lost its last pieces would place records wrongly, and nobody would see it."""
+WRITE_TRIES: Final = 6
+FIRST_PAUSE_S: Final = 0.05
+RECORDS_A_WRITE: Final = 3_000
+"""They go in one batch: of topics with the longest names these are less than the megabyte that a
+broker takes unless it is told otherwise."""
+FENCED: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""What a broker answers to the first sequence of an epoch that it takes, or has seen."""
+
+
+class MapUnwritable(NetworkFault):
+    """The map topic could not be written; nothing behind it may be produced."""
+
+
+class MapLog:
+    """The map topic of one flow."""
+
+    def __init__(
+        self,
+        target: Cluster,
+        source_name: str,
+        replication_factor: int | None,
+        odd: OddRecords | None = None,
+    ) -> None:
+        """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense."""
+        self.topic: Final = map_records.map_topic_name(source_name)
+        self.state = MapState()
+        self._target = target
+        self._odd = odd
+        self._replication_factor = replication_factor
+        self._reader = TailReader(target, self.topic)
+        self._writer: MirrorProducer | None = None
+        self._next_sequence = 0
+        self._written_end = 0
+        """Before this offset, what we have written ourselves is part of ``state`` already."""
+        self._is_unsure = False
+        """The log's end must be read before the next write: an answer is missing."""
+        self._writing = trio.Lock()
+
+    @property
+    def producer(self) -> MirrorProducer:
+        """Who writes the mirrored records; known once loaded."""
+        assert self.state.producer is not None, "the map is loaded first"
+        return self.state.producer
+
+    @property
+    def writer(self) -> MirrorProducer:
+        """Who writes the map here, and nowhere else; known once loaded."""
+        assert self._writer is not None, "the map is loaded first"
+        return self._writer
+
+    async def load(self) -> None:
+        """Create the topic if need be, read it, and get a producer id to write it with."""
+        await ensure_topic(
+            self._target,
+            self.topic,
+            replication_factor=self._replication_factor,
+            configs=MAP_SETTINGS,
+        )
+        await self.catch_up()
+        self._writer = await self._new_producer()
+
+    async def ensure_producer(self) -> None:
+        """Have a producer of the mirrored records; for the worker that leads the flow alone."""
+        if self.state.producer is None:
+            await self.catch_up()
+        if self.state.producer is None:
+            producer = await self._new_producer()
+            await self.write(lambda: [map_records.mirror_producer(producer)])
+
+    async def catch_up(self) -> None:
+        """Replay what other workers have written by now. Raises NetworkFault."""
+        async with self._writing:
+            was_unsure = self._is_unsure
+            await self._catch_up()
+            self._is_unsure = was_unsure
+
+    async def fence(self, writer: MirrorProducer) -> None:
+        """Return when nothing that this writer still sends can be appended. Raises NetworkFault.
+
+        Brokers refuse an epoch older than one that they have seen of the same producer id
+        (ProducerAppendInfo.checkProducerEpoch); the first sequence of an epoch is 0.
+        """
+        key, value = map_records.mirror_producer(self.producer)
+        batch = build_batch(
+            [Record(0, now_ms(), key, value)],
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch + 1,
+            base_sequence=0,
+        )
+        answer = await append(self._target, self.topic, 0, batch)
+        code = code_of(answer.error_code)
+        if code not in FENCED:
+            raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
+
+    async def forget_topic(self, topic: str) -> None:
+        """Take back which source topic was mirrored under this name. Raises MapUnwritable."""
+        if topic in self.state.topic_ids:
+            key = map_records.SourceTopicKey(topic=topic)
+            await self.write(lambda: [map_records.withdrawal(key)])
+
+    async def settle(self) -> None:
+        """Make sure that ``state`` is what the topic says, and that no lost write arrives later.
+
+        A write of ours whose answer is missing may still be on its way. To write something takes
+        its sequence. Raises MapUnwritable.
+        """
+        if self._is_unsure:
+            await self.write(lambda: [map_records.mirror_producer(self.producer)])
+
+    async def _new_producer(self) -> MirrorProducer:
+        """Ask any broker, then each: one that is cut off from its controller has no ids to give."""
+        request = InitProducerIdRequest(transaction_timeout_ms=60_000)
+        refusals = []
+        for node in (None, *(await self._target.metadata(())).brokers):
+            try:
+                answer = await self._target.request(request, node=node)
+            except BrokerUnreachable as fault:
+                if node is None or isinstance(fault, AuthenticationFailed):
+                    raise
+                refusals.append(str(fault))
+                continue
+            code = code_of(answer.error_code)
+            if code is ErrorCode.NONE:
+                return MirrorProducer(
+                    producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+                )
+            refusals.append(code.name)
+        raise MapUnwritable(f"InitProducerId: {', '.join(refusals)}")
+
+    async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
+        """Return once the composed records are durable and part of ``state``.
+
+        ``compose`` is called when it is this writer's turn and ``state`` is up to date, again for
+        every try; what was true when the writer began to wait may not be any more. All that it
+        composes is written, or nothing: no more than RECORDS_A_WRITE. Raises MapUnwritable.
+        """
+        async with self._writing:
+            last: object = None
+            for attempt in range(WRITE_TRIES):
+                if attempt:
+                    await trio.sleep(FIRST_PAUSE_S * 2**attempt)
+                try:
+                    last = await self._write_once(compose)
+                except NetworkFault as fault:
+                    last = fault
+                    continue
+                if last is ErrorCode.NONE:
+                    return
+            raise MapUnwritable(f"{self.topic}: {getattr(last, 'name', last)}")
+
+    async def write_many(self, records: Sequence[MapRecord]) -> None:
+        """Write records that do not belong together, however many, in their order."""
+        for first in range(0, len(records), RECORDS_A_WRITE):
+            await self.write(partial(tuple, records[first : first + RECORDS_A_WRITE]))
+
+    async def _write_once(self, compose: Callable[[], Sequence[MapRecord]]) -> ErrorCode:
+        """Append at the next sequence. Unsure before means read back after."""
+        was_unsure = self._is_unsure
+        if was_unsure:
+            await self._catch_up()
+        records = compose()
+        if not records:
+            return ErrorCode.NONE
+        batch = self._batch(records)
+        self._is_unsure = True
+        answer = await append(self._target, self.topic, 0, batch)
+        code = code_of(answer.error_code)
+        if code is not ErrorCode.NONE:
+            return code
+        if was_unsure and not await self._is_there(records, answer.base_offset):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        for key, value in records:
+            self.state.replay(key, value)
+        self._written_end = max(self._written_end, answer.base_offset + len(records))
+        if self._reader.next_offset == answer.base_offset:
+            self._reader.next_offset += len(records)
+        self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
+        self._is_unsure = False
+        return code
+
+    def _batch(self, records: Sequence[MapRecord]) -> bytes:
+        stamp = now_ms()
+        return build_batch(
+            [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
+            producer_id=self.writer.producer_id,
+            producer_epoch=self.writer.producer_epoch,
+            base_sequence=self._next_sequence,
+        )
+
+    async def _is_there(self, records: Sequence[MapRecord], offset: int) -> bool:
+        """Whether the log holds these very records there.
+
+        A broker takes a batch with a sequence it remembers for a repetition and acknowledges it;
+        but what it remembers may be a write of ours whose answer was lost. It may have compressed
+        the batch or stamped it with its own time, so bytes and checksums say nothing.
+        """
+        try:
+            async for header, batch in read_partition(
+                self._target, self.topic, 0, offset, offset + 1
+            ):
+                is_ours = header.producer_id == self.writer.producer_id
+                found = [(one.key, one.value) for one in iterate_records(batch)]
+                return is_ours and header.base_offset == offset and found == list(records)
+        except CorruptBatch:
+            return False
+        return False
+
+    async def _catch_up(self) -> None:
+        """Replay what was written since the last look, and learn the sequence that comes next."""
+        seen = len(self.state.rejected)
+        async for header, record in self._reader.read_new():
+            writer = self._writer
+            is_ours = writer is not None and header.producer_id == writer.producer_id
+            if not is_ours or record.offset >= self._written_end:
+                self.state.replay(record.key, record.value)
+            if is_ours:
+                last = header.base_sequence + header.last_offset_delta
+                self._next_sequence = (last + 1) % SEQUENCES
+        self._is_unsure = False
+        if self._odd is not None:
+            for rejected in self.state.rejected[seen:]:
+                self._odd.note(rejected)

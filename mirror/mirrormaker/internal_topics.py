@@ -1,0 +1,111 @@
+"""MirrorMaker 2's own topics, for its clients and dashboards: heartbeats and offset syncs.
+
+Checkpoints, its third kind, are what the mirror keeps anyway (mirror.groups.sync). None of these
+topics is ever read by this project.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.clusters.admin import ensure_topic
+from mirror.clusters.links import Links
+from mirror.state.flow_state import FlowState
+from offset_translation import heartbeat, offset_sync
+from offset_translation.heartbeat import Heartbeat
+from offset_translation.map_records import TopicPartition
+from offset_translation.offset_sync import syncs_since
+from runtime.clock import wall_ms
+from runtime.fault_note import FaultNote
+from runtime.flow_section import OffsetSyncs
+from runtime.topic_names import HEARTBEATS
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.operations import append
+from wire.net.retries import code_of
+from wire.record_batch import Record, build_batch
+
+KeyValue: TypeAlias = tuple[bytes, bytes]
+
+SYNCS_A_BATCH: Final = 1_000
+
+
+class MirrorMakerTopics:
+    """The task of one flow; a fault is told and the next interval tries again."""
+
+    def __init__(self, flow: FlowState, links: Links) -> None:
+        """Begin with nothing told."""
+        self.fault = FaultNote(f"{flow.config.name}: MirrorMaker's topics")
+        self._flow = flow
+        self._links = links
+        self._ensured: set[str] = set()
+        self._told: dict[TopicPartition, int] = {}
+        """The mirrored target end of each partition when its last sync was written."""
+
+    async def run(self) -> None:
+        """Write every interval while the flow may write; return at once where nothing is wanted."""
+        config = self._flow.config.mirrormaker
+        while config.heartbeats or config.offset_syncs is not OffsetSyncs.OFF:
+            if self._flow.is_fetching:
+                await self._tell()
+            await trio.sleep(config.interval_ms / 1000)
+
+    async def _tell(self) -> None:
+        config = self._flow.config
+        if config.mirrormaker.heartbeats:
+            beat = Heartbeat(source=config.source, target=config.target, time_ms=wall_ms())
+            await self._write(self._links.source_admin, HEARTBEATS, [heartbeat.encode(beat)])
+        match config.mirrormaker.offset_syncs:
+            case OffsetSyncs.SOURCE:
+                topic = config.names.offset_syncs_topic(config.target)
+                await self._tell_syncs(self._links.source_admin, topic)
+            case OffsetSyncs.TARGET:
+                topic = config.names.offset_syncs_topic(config.source)
+                await self._tell_syncs(self._links.target_admin, topic)
+            case OffsetSyncs.OFF:
+                pass
+
+    async def _tell_syncs(self, cluster: Cluster, topic: str) -> None:
+        telling: dict[TopicPartition, int] = {}
+        records: list[KeyValue] = []
+        for place, partition in self._flow.placed.items():
+            end = partition.offset_map.mirrored_target_end
+            if partition.is_positioned and end is not None:
+                known = self._told.get(place)
+                syncs = syncs_since(*place, partition.offset_map, known)
+                records += [offset_sync.encode(sync) for sync in syncs]
+                telling[place] = end
+        if await self._write(cluster, topic, records):
+            self._told.update(telling)
+
+    async def _write(self, cluster: Cluster, topic: str, records: Sequence[KeyValue]) -> bool:
+        """Append records to a topic of one partition; return whether they are there."""
+        try:
+            if topic not in self._ensured:
+                await ensure_topic(
+                    cluster,
+                    topic,
+                    replication_factor=self._flow.config.replication_factor,
+                    configs={"cleanup.policy": "compact"},
+                )
+                self._ensured.add(topic)
+            for first in range(0, len(records), SYNCS_A_BATCH):
+                await _append(cluster, topic, records[first : first + SYNCS_A_BATCH])
+        except NetworkFault as fault:
+            self.fault.note(f"{topic}: {fault}", topic)
+            self._ensured.discard(topic)
+            return False
+        self.fault.clear(topic)
+        return True
+
+
+async def _append(cluster: Cluster, topic: str, records: Sequence[KeyValue]) -> None:
+    stamp = wall_ms()
+    batch = build_batch(
+        [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)]
+    )
+    answer = await append(cluster, topic, 0, batch)
+    if answer.error_code != ErrorCode.NONE:
+        raise RequestRefused("to write", code_of(answer.error_code))

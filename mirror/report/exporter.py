@@ -1,0 +1,69 @@
+"""The gauges of `/metrics`, read off the flows when somebody scrapes.
+
+Those of partitions and groups are many: `mirror.report.pages`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mirror.flow.run_decision import Role
+from mirror.flow.runner import FlowRunner
+from mirror.report.status import (
+    FlowHead,
+    faults_by_part,
+    flow_head,
+)
+from mirror.state.measurements import export
+
+
+class FlowCollector(Collector):
+    """Yields one sample for each thing that is known; what is unknown is absent, not zero."""
+
+    def __init__(self, runners: Sequence[FlowRunner], pid: int) -> None:
+        """Read these flows."""
+        self._runners = runners
+        self._pid = pid
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all families."""
+        flows = [flow_head(runner) for runner in self._runners]
+        yield from export([runner.measurements for runner in self._runners])
+        yield _roles(flows)
+        yield _refused_settings(flows)
+        yield _faults(self._runners)
+
+
+def _roles(flows: Sequence[FlowHead]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_role", "1 for the role that this daemon has in the flow", labels=("flow", "role")
+    )
+    for flow in flows:
+        for role in Role:
+            family.add_metric((flow["flow"], role.value), float(flow["role"] == role.value))
+    return family
+
+
+def _refused_settings(flows: Sequence[FlowHead]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_refused_topic_setting",
+        "1 for a setting that the target refuses; the topic is mirrored without it",
+        labels=("flow", "topic", "setting"),
+    )
+    for flow in flows:
+        for one in flow["refused_settings"]:
+            family.add_metric((flow["flow"], one["topic"], one["setting"]), 1)
+    return family
+
+
+def _faults(runners: Sequence[FlowRunner]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_fault",
+        "1 while something keeps this part of the flow from working; the status says what",
+        labels=("flow", "part"),
+    )
+    for runner in runners:
+        for part, fault in faults_by_part(runner).items():
+            family.add_metric((runner.config.name, part), float(fault is not None))
+    return family

@@ -1,0 +1,252 @@
+"""What `/status` says: every partition's one state, every group's position on both sides. Pure.
+
+The JSON object is made of the typed dictionaries below, and is what `mirror status` reads back.
+"""
+
+from typing import Final, NotRequired, TypedDict
+
+from mirror.flow.engine import Engine
+from mirror.flow.run_decision import Role
+from mirror.flow.runner import FlowRunner
+from mirror.groups.checkpoint_log import Place
+from mirror.groups.sync import GroupStatus
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import ADVICE
+from mirror.state.progress import Speed
+from runtime.fault_note import FaultNote
+
+CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
+NOT_RUNNING: Final = "not running"
+"""The role of a flow without a daemon; for how long, nobody knows."""
+
+
+class PartitionReport(TypedDict):
+    """One partition; None is unknown, which is not zero."""
+
+    topic: str
+    partition: int
+    state: str
+    since_ms: int
+    reason: str
+    advice: str
+    source_end: int | None
+    mirrored_source_end: int | None
+    mirrored_target_end: int | None
+    lag_records: int | None
+    lag_seconds: float | None
+    in_flight_bytes: int
+    lost_records: int
+    skipped_records: int
+    worker: NotRequired[str]
+    """Who mirrors it, where several workers share the flow."""
+
+
+class WorkerReport(TypedDict):
+    """One of several workers of a flow; the first of them leads."""
+
+    worker: str
+    role: str
+    reason: str
+    partitions: int
+    lag_records: int | None
+    bytes_per_second: float | None
+
+
+class GroupReport(TypedDict):
+    """One group on one partition; lags count offsets behind each side's end."""
+
+    group: str
+    topic: str
+    partition: int
+    state: str
+    source_offset: int
+    target_offset: int | None
+    source_lag: int | None
+    target_lag: int | None
+
+
+class RefusedSettingReport(TypedDict):
+    """A topic's setting that the target refuses; the topic is mirrored without it."""
+
+    topic: str
+    setting: str
+    value: str
+    reason: str
+
+
+class SpeedReport(TypedDict):
+    """How fast a flow gets on; ``done_in_seconds`` is None when the lag does not shrink."""
+
+    records_per_second: float
+    bytes_per_second: float
+    lag_records: int
+    done_in_seconds: float | None
+
+
+class FlowHead(TypedDict):
+    """One flow as its daemon, or who looks from outside, sees it, without what may be many."""
+
+    flow: str
+    role: str
+    since_ms: int
+    reason: str
+    faults: list[str]
+    refused_settings: list[RefusedSettingReport]
+    groups_by: str
+    """How the source's group positions are learned; empty if nobody does."""
+    speed: SpeedReport | None
+    """None while there is no daemon, or not for long enough."""
+
+
+class FlowReport(FlowHead):
+    """All of a flow."""
+
+    partitions: list[PartitionReport]
+    groups: list[GroupReport]
+    workers: NotRequired[list[WorkerReport]]
+    """Where several share the flow."""
+
+
+class StatusReport(TypedDict):
+    """All of it."""
+
+    program: str
+    pid: int
+    started_ms: int
+    """With the process id it tells workers of several machines apart; 0 where none answers."""
+    now_ms: int
+    flows: list[FlowReport]
+
+
+def flow_head(runner: FlowRunner) -> FlowHead:
+    """Return the state of a flow of this process."""
+    engine = runner.engine
+    refusal = None if engine is None else _refusal(engine)
+    is_refused = refusal is not None and runner.role is Role.RUNNING
+    return {
+        "flow": runner.config.name,
+        "role": Role.NOT_AUTHORISED.value if is_refused else runner.role.value,
+        "since_ms": runner.since_ms,
+        "reason": f"{refusal}: {CREDENTIALS_ADVICE}" if is_refused else runner.reason,
+        "faults": _faults(runner),
+        "refused_settings": [] if engine is None else _refused_settings(engine),
+        "groups_by": "" if engine is None else engine.groups.origin,
+        "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
+    }
+
+
+def _speed(speed: Speed | None) -> SpeedReport | None:
+    if speed is None:
+        return None
+    return {
+        "records_per_second": round(speed.records_per_s, 1),
+        "bytes_per_second": round(speed.bytes_per_s, 1),
+        "lag_records": speed.lag_records,
+        "done_in_seconds": None if speed.done_in_s is None else round(speed.done_in_s, 1),
+    }
+
+
+def _faults(runner: FlowRunner) -> list[str]:
+    """Return what keeps parts of the flow from working at present."""
+    return [f"{part}: {text}" for part, text in faults_by_part(runner).items() if text is not None]
+
+
+def faults_by_part(runner: FlowRunner) -> dict[str, str | None]:
+    """Return the parts of a flow that is at work, and what keeps them from working at present.
+
+    An engine that has ended has nobody to take its faults back.
+    """
+    notes = {} if runner.engine is None or not runner.is_at_work else _fault_notes(runner.engine)
+    return {part: fault.text for part, fault in notes.items()}
+
+
+def _refusal(engine: Engine) -> str | None:
+    """Return how a cluster refuses us, None where none does."""
+    refused = [fault.text for fault in _fault_notes(engine).values() if fault.is_refusal]
+    return refused[0] if refused else None
+
+
+def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
+    return {
+        "start": engine.starting_fault,
+        "discovery": engine.discovery.fault,
+        "rights": engine.acls.fault,
+        "other workers' partitions": engine.elsewhere.fault,
+        "MirrorMaker's topics": engine.mirrormaker.fault,
+        "group positions, source": engine.groups.reader.fault,
+        "group positions, polled": engine.groups.poller.fault,
+        "group positions, target": engine.groups.fault,
+    }
+
+
+def _refused_settings(engine: Engine) -> list[RefusedSettingReport]:
+    return [
+        {"topic": one.topic, "setting": one.name, "value": one.value, "reason": one.reason}
+        for one in engine.discovery.refused.known
+    ]
+
+
+def partition_report(
+    partition: MirroredPartition, now_ms: int, *, is_left: bool
+) -> PartitionReport:
+    """Return one partition's line; a source that was left has nothing left to lose."""
+    lag_ms = None if is_left else partition.lag_ms(now_ms)
+    return {
+        "topic": partition.topic,
+        "partition": partition.index,
+        "state": partition.state.value,
+        "since_ms": partition.status.since_ms,
+        "reason": partition.status.reason,
+        "advice": ADVICE.get(partition.state, ""),
+        "source_end": partition.source_end,
+        "mirrored_source_end": partition.offset_map.mirrored_source_end,
+        "mirrored_target_end": partition.offset_map.mirrored_target_end,
+        "lag_records": partition.lag_records(now_ms),
+        "lag_seconds": None if lag_ms is None else lag_ms / 1000,
+        "in_flight_bytes": partition.in_flight_bytes,
+        "lost_records": partition.lost_records,
+        "skipped_records": partition.skipped_records,
+    }
+
+
+def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
+    """Return one group's line, with what the daemon knows of both sides' ends."""
+    _, topic, index = place
+    partition = engine.flow.placed.get((topic, index))
+    ends = (
+        (None, None)
+        if partition is None
+        else (partition.source_end, partition.offset_map.mirrored_target_end)
+    )
+    return group_report(
+        place,
+        state=status.state,
+        source_offset=status.source_offset,
+        target_offset=status.target_offset,
+        ends=ends,
+    )
+
+
+def group_report(
+    place: Place,
+    *,
+    state: str,
+    source_offset: int,
+    target_offset: int | None,
+    ends: tuple[int | None, int | None],
+) -> GroupReport:
+    """Return one group's line; ``ends`` are the source's log end and the mirrored target end."""
+    group, topic, index = place
+    source_end, target_end = ends
+    return {
+        "group": group,
+        "topic": topic,
+        "partition": index,
+        "state": state,
+        "source_offset": source_offset,
+        "target_offset": target_offset,
+        "source_lag": None if source_end is None else max(0, source_end - source_offset),
+        "target_lag": None
+        if target_end is None or target_offset is None
+        else max(0, target_end - target_offset),
+    }

@@ -1,0 +1,181 @@
+"""Does the source still hold the last record that was mirrored?
+
+A log that was cut and has grown again looks at its ends as if nothing had happened: after an
+unclean election, on a broker that lost its disk, in a backup that was restored. What it holds now
+at offsets that were mirrored would never be read, and the target keeps what the source lost. One
+record on each side tells, and is looked at whenever the source's leader may be another.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.clusters.log_ends import Ends, LogEnds
+from mirror.start.start_position import Stop
+from mirror.start.target_tail import sequence_fault
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.offset_map import OffsetMap
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.operations import read_partition
+from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
+
+AT_ONCE: Final = 64
+"""From afar each takes a round trip or two, and thousands may be due together."""
+ONE_BATCH_BYTES: Final = 1
+"""A broker sends one whole batch at the least."""
+UNTOLD: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.CORRUPT_MESSAGE,
+    }
+)
+"""Refusals that stay: we may not read there, it was deleted meanwhile, it is damaged. After any
+other the same question may have an answer, and nothing may be mirrored before it has."""
+
+
+class Anchor(NamedTuple):
+    """Where the last mirrored record lies on both sides."""
+
+    source_offset: int
+    target_offset: int
+
+
+class Held(NamedTuple):
+    """What a log holds at an offset: a record, or None for a marker."""
+
+    header: BatchHeader
+    record: Record | None
+
+
+def anchor_of(offset_map: OffsetMap, source: LogEnds, target: LogEnds) -> Anchor | None:
+    """Return the last mirrored record of what both logs still hold, None if there is none.
+
+    The map knows the target's end.
+    """
+    place = offset_map.place_end - 1
+    if offset_map.sealed_at is not None or not len(offset_map) or place < offset_map.first_place:
+        return None
+    at_source, at_target = offset_map.source_of_place(place), offset_map.runs.start_of(place)
+    if at_source is None or not source.start <= at_source < source.end:
+        return None
+    return Anchor(at_source, at_target) if target.start <= at_target < target.end else None
+
+
+def is_another(mirrored: Held, held: Held) -> bool:
+    """Whether the source's record is not the one that was mirrored.
+
+    Where brokers stamp records with their own time, times say nothing.
+    """
+    ours, theirs = mirrored.record, held.record
+    if ours is None or theirs is None:
+        return ours is not theirs
+    is_stamped = mirrored.header.is_log_append_time or held.header.is_log_append_time
+    is_same_time = is_stamped or ours.timestamp_ms == theirs.timestamp_ms
+    return not is_same_time or ours[2:] != theirs[2:]
+
+
+async def find_rewritten(
+    links: Links,
+    partitions: Iterable[MirroredPartition],
+    source: Ends,
+    target: Ends,
+    producer: MirrorProducer,
+) -> Mapping[TopicPartition, Stop | RequestRefused]:
+    """Return why to stop where the source holds another record; raises NetworkFault.
+
+    ``partitions`` are written by mirrors alone. What cannot be compared, because it was compacted,
+    is not of this producer, or we may not read it, is not wrong. What a broker has refused for now
+    is to be looked at again before the partition goes on.
+    """
+    found: dict[TopicPartition, Stop | RequestRefused] = {}
+    faults: list[NetworkFault] = []
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def look(partition: MirroredPartition, anchor: Anchor) -> None:
+        async with limit:
+            try:
+                stop = await _compare(links, partition, anchor, producer)
+            except RequestRefused as refused:
+                found[partition.topic, partition.index] = refused
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
+            else:
+                if stop is not None:
+                    found[partition.topic, partition.index] = stop
+
+    async with trio.open_nursery() as nursery:
+        for partition in partitions:
+            key = (partition.topic, partition.index)
+            here, there = source[key], target[key]
+            if isinstance(here, LogEnds) and isinstance(there, LogEnds):
+                partition.offset_map.advance(there.end)
+                anchor = anchor_of(partition.offset_map, here, there)
+                if anchor is not None:
+                    nursery.start_soon(look, partition, anchor)
+    if faults:
+        raise faults[0]
+    return found
+
+
+async def _compare(
+    links: Links, partition: MirroredPartition, anchor: Anchor, producer: MirrorProducer
+) -> Stop | None:
+    """Return what is wrong, None if nothing is or nobody can tell."""
+    target = partition.target_topic, partition.index
+    epoch = await _leader_epoch(links.target_admin, target)
+    mirrored = await _held(links.target_data, target, anchor.target_offset, epoch)
+    if mirrored is None or mirrored.header.producer_id != producer.producer_id:
+        return None
+    displaced = sequence_fault(partition.offset_map, mirrored.header)
+    if displaced is not None:
+        return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
+    source = partition.topic, partition.index
+    epoch = await _leader_epoch(links.source_admin, source)
+    held = await _held(links.source_data, source, anchor.source_offset, epoch)
+    if held is None or not is_another(mirrored, held):
+        return None
+    return Stop(
+        state=PartitionState.SOURCE_WENT_BACK,
+        reason=f"source offset {anchor.source_offset} holds another record than was mirrored to "
+        f"target offset {anchor.target_offset}: the source's log was cut, and has grown again",
+    )
+
+
+async def _leader_epoch(cluster: Cluster, place: TopicPartition) -> int:
+    """Return that of the leader that discovery has found; raises NetworkFault.
+
+    A leader that is one no more serves on as a follower, and may not have cut its log yet.
+    """
+    return (await cluster.metadata((place[0],))).partition(*place).leader_epoch
+
+
+async def _held(cluster: Cluster, place: TopicPartition, offset: int, epoch: int) -> Held | None:
+    """Return what lies there, None if it was compacted, is damaged, or may not be read.
+
+    Raises NetworkFault, of which RequestRefused is one.
+    """
+    reader = read_partition(cluster, *place, offset, offset + 1)
+    reader.leader_epoch = epoch
+    reader.fetch_bytes = ONE_BATCH_BYTES
+    try:
+        async for header, batch in reader:
+            if not crc_is_valid(batch):
+                return None
+            if header.is_control:
+                return Held(header, None)
+            for record in iterate_records(batch):
+                if record.offset == offset:
+                    return Held(header, record)
+    except CorruptBatch:
+        return None
+    except RequestRefused as refused:
+        if refused.code not in UNTOLD:
+            raise
+    return None

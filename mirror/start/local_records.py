@@ -1,0 +1,37 @@
+"""Whether a topic's copy on the target holds records of the target's own, which nobody brings back.
+
+The source has got them, by the other direction's map; from there they are not sent again.
+"""
+
+from collections.abc import Mapping
+
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from offset_translation.map_records import TopicPartition
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.operations import list_offsets
+
+
+async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPartition]) -> None:
+    """Tell partitions where their source ends, as far as it answers; raises NetworkFault."""
+    if not silent:
+        return
+    for place, end in (await list_offsets(cluster, silent)).items():
+        if not isinstance(end, ErrorCode):
+            silent[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+
+
+async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None:
+    """Return whether it does; None while the source does not say where it ends. NetworkFault."""
+    places = {place: one for place, one in flow.partitions.items() if place[0] == topic}
+    silent = {
+        place: one
+        for place, one in places.items()
+        if place in flow.arrived.maps and one.source_end is None
+    }
+    await hear_of(source, silent)
+    if any(flow.backward(place) is not None for place in places):
+        return True
+    return None if any(one.source_end is None for one in silent.values()) else False

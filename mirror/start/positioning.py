@@ -1,0 +1,399 @@
+"""Find where each partition goes on: at the start, and after every interruption.
+
+The place is read off the target's log end and the map (see start_position), after everything that
+was sent has been answered.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_quiet_target_ends
+from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
+from mirror.map.reached import place_records
+from mirror.start.last_record_check import find_rewritten
+from mirror.start.start_position import (
+    Situation,
+    Start,
+    Stop,
+    decide_start,
+    passing_over,
+    unless_untold,
+)
+from mirror.start.start_records import ALONG, map_records_of, needless_of
+from mirror.start.target_tail import Tails, find_strangers, read_tails
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.map_records import (
+    Reached,
+    ReachedKey,
+    TopicPartition,
+    run_start,
+    withdrawal,
+)
+from offset_translation.offset_map import OffsetMap
+from offset_translation.tail import Tail, TailGarbled
+from offset_translation.topic_identity import is_recreated
+from runtime.clock import now_ms
+from runtime.flow_section import Policy
+from wire.errors import ErrorCode
+from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.1
+REST_LOOK_S: Final = 1.0
+"""Nothing waits for a place: whoever makes something wait wakes us."""
+TOGETHER: Final = 300
+"""So many partitions begin in one write of the map: each takes a handful of records."""
+DUE: Final = frozenset(
+    {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
+)
+
+UNPLACED: Final = DUE | {PartitionState.POSITIONING}
+
+
+class _Tried(NamedTuple):
+    """A partition as it was when positioning began."""
+
+    partition: MirroredPartition
+    attempt: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has interrupted it since."""
+        return (
+            self.partition.state is PartitionState.POSITIONING
+            and self.partition.attempt == self.attempt
+        )
+
+
+class Found(NamedTuple):
+    """What both sites say of the partitions to be positioned."""
+
+    source: Ends
+    target: Ends
+    tails: Tails
+    """Of targets that others write to as well."""
+    rewritten: Mapping[TopicPartition, Stop | RequestRefused]
+    """Where one site's log is not what was mirrored from it or to it, or would not be read."""
+
+
+class Positioning:
+    """Takes partitions from discovered or interrupted to flowing."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Know what to work on."""
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+
+    async def run(self) -> None:
+        """Position what is due, those with the same two leaders together, apart from the others.
+
+        A broker that is away must not hold up the partitions of those that answer.
+        """
+        async with trio.open_nursery() as nursery:
+            while True:
+                for together in self._due():
+                    for partition in together:
+                        partition.move(PartitionState.POSITIONING, now_ms())
+                    nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
+                await self._flow.position_more.wait(self._rest_s())
+
+    def _rest_s(self) -> float:
+        """Return how long to the next look: soon while something may be due by then."""
+        partitions = self._flow.partitions.values()
+        return LOOK_S if any(one.state in UNPLACED for one in partitions) else REST_LOOK_S
+
+    def _due(self) -> Iterable[list[MirroredPartition]]:
+        if not self._flow.is_fetching:
+            return ()
+        now, ids = now_ms(), self._map_log.state.topic_ids
+        groups: defaultdict[tuple[int, int], list[MirroredPartition]] = defaultdict(list)
+        for partition in self._flow.partitions.values():
+            leaders = (partition.source_leader, partition.target_leader)
+            if (
+                partition.state in DUE
+                and partition.is_settled
+                and partition.retry_at_ms <= now
+                and min(leaders) >= 0
+                and not is_recreated(ids.get(partition.topic), partition.topic_id)
+                and self._flow.may_go_on(partition, now)
+            ):
+                groups[leaders].append(partition)
+        return groups.values()
+
+    async def _position(self, tries: Sequence[_Tried]) -> None:
+        where = {(one.partition.topic, one.partition.index) for one in tries}
+        try:
+            await self._map_log.settle()
+            source = await read_ends(self._links.source_admin, where)
+            names = self._flow.config.names
+            target = await read_quiet_target_ends(self._links.target_admin, names, where)
+            tries = [one for one in tries if one.is_current]
+            shared = [one.partition for one in tries if self._is_shared(one.partition)]
+            tails = await read_tails(self._links.target_data, shared, target, self._map_log)
+            odd = [
+                one.partition
+                for one in tries
+                if one.is_current and self._is_odd(one.partition, source, target)
+            ]
+            tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
+            doubtful = [
+                one.partition
+                for one in tries
+                if one.is_current and self._is_doubtful(one.partition, target)
+            ]
+            producer = self._map_log.producer
+            rewritten = await find_rewritten(self._links, doubtful, source, target, producer)
+            found = Found(source=source, target=target, tails=tails, rewritten=rewritten)
+            for first in range(0, len(tries), TOGETHER):
+                await self._begin(tries[first : first + TOGETHER], found)
+        except NetworkFault as fault:
+            for one in tries:
+                if one.is_current:
+                    self._postpone(one.partition, fault)
+
+    def _postpone(self, partition: MirroredPartition, fault: NetworkFault) -> None:
+        code = fault.code if isinstance(fault, RequestRefused) else None
+        no_right = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if no_right or isinstance(fault, AuthenticationFailed):
+            self._flow.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
+        else:
+            partition.postpone(str(fault), now_ms())
+        self._flow.refresh.wake()
+
+    async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
+        """Decide under the map's lock, make it durable, and act on it."""
+        await self._tell_runs(tries, found)
+        decided: list[tuple[_Tried, Start | Stop]] = []
+        needless: list[MapRecord] = []
+
+        def compose() -> list[MapRecord]:
+            decided[:] = self._decide_all(tries, found)
+            needless[:] = needless_of(decision for _, decision in decided)
+            if needless:
+                return needless
+            return [
+                record
+                for one, decision in decided
+                if isinstance(decision, Start)
+                for record in (
+                    *map_records_of(one.partition, decision),
+                    *self._reached_records(one.partition, decision, found),
+                )
+            ]
+
+        await self._map_log.write(compose)
+        while needless:
+            await self._map_log.write(compose)
+        now = now_ms()
+        for one, decision in decided:
+            if not one.is_current:
+                continue
+            partition = one.partition
+            partition.is_positioned = True
+            if isinstance(decision, Start):
+                ends = found.target[partition.topic, partition.index]
+                assert isinstance(ends, LogEnds), "nothing is decided without the ends"
+                partition.offset_map.advance(ends.end)
+                partition.offset_map.reach(decision.target)
+                partition.new_runs.clear()
+                partition.is_anchored = True
+                _note_left_out(partition, decision)
+                shift = decision.source - decision.target
+                partition.go_on(Cursor(decision.source, decision.target, shift), now)
+            else:
+                self._stop(partition, decision, found, now)
+            self._note_ends(partition, found.source, now)
+        self._flow.fetch_anew()
+
+    async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:
+        """Tell beforehand where runs begin that are too many to go along; each is true by itself.
+
+        They gather while the map cannot be written, and where somebody was killed.
+        """
+        gathered: list[tuple[_Tried, list[tuple[int, int]]]] = []
+        for one in tries:
+            tail = found.tails.get((one.partition.topic, one.partition.index))
+            if isinstance(tail, Tail):
+                gathered += ((one, one.partition.new_runs), (one, tail.runs))
+        runs = [(one, run) for one, of_one in gathered for run in of_one]
+        if len(runs) <= ALONG:
+            return
+        for first in range(0, len(runs), RECORDS_A_WRITE):
+            some = runs[first : first + RECORDS_A_WRITE]
+            await self._map_log.write(partial(_run_records, some))
+        for one, of_one in gathered:
+            if one.is_current:
+                of_one.clear()
+
+    def _is_shared(self, partition: MirroredPartition) -> bool:
+        """Whether others write to the target partition, or did before the setting was changed."""
+        key = (partition.topic, partition.index)
+        return self._flow.config.is_active_active or key in self._map_log.state.reached
+
+    def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
+        """Whether the end of a target that is ours alone may not be the end of what is mirrored.
+
+        Our sequences were refused, the source has not as much, it is another topic than before, or
+        its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
+        sequences, and would refuse none.
+        """
+        key = (partition.topic, partition.index)
+        here, there, offset_map = source[key], target[key], partition.offset_map
+        if self._is_shared(partition) or key in self._flow.arrived.maps:
+            return False
+        if not isinstance(there, LogEnds) or not isinstance(here, LogEnds):
+            return False
+        offset_map.advance(there.end)
+        if offset_map.sealed_at is not None:
+            return False
+        mirrored = offset_map.mirrored_source_end
+        has_too_much = mirrored is not None and mirrored > here.end
+        has_grown = not _is_where_left(partition, there)
+        was_refused = partition.refused_since_ms is not None
+        return has_too_much or has_grown or partition.is_target_new or was_refused
+
+    def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
+        """Whether what was mirrored is to be looked for on the source, if the target is ours."""
+        key = (partition.topic, partition.index)
+        is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
+        return is_alone and not (partition.is_anchored and _is_where_left(partition, target[key]))
+
+    def _reached_records(
+        self, partition: MirroredPartition, start: Start, found: Found
+    ) -> list[MapRecord]:
+        """Tell how far a partition has come that others write to, or take back what was told."""
+        key = (partition.topic, partition.index)
+        if not self._is_shared(partition):
+            return []
+        tail, ends = found.tails.get(key), found.target[key]
+        at = Reached(
+            place=start.target, target_end=start.target if start.run is None else start.run
+        )
+        runs: list[tuple[int, int]] = []
+        if isinstance(tail, Tail) and isinstance(ends, LogEnds):
+            # All of the log has been looked at: the next look may begin behind it.
+            at = replace(tail.reached, target_end=ends.end)
+            runs = [*partition.new_runs, *tail.runs]
+        records = place_records(partition, runs, at)
+        if self._flow.config.is_active_active:
+            return records
+        return [*records, withdrawal(ReachedKey(topic=key[0], partition=key[1]))]
+
+    def _decide_all(
+        self, tries: Sequence[_Tried], found: Found
+    ) -> Iterable[tuple[_Tried, Start | Stop]]:
+        for one in tries:
+            partition = one.partition
+            key = (partition.topic, partition.index)
+            source_ends, target_ends = found.source[key], found.target[key]
+            if not one.is_current:
+                continue
+            if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
+                reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
+                if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
+                    self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms())
+                else:
+                    partition.postpone(reason, now_ms())
+                self._flow.refresh.wake()
+                continue
+            tail, rewritten = found.tails.get(key), found.rewritten.get(key)
+            if isinstance(tail, RequestRefused):
+                self._postpone(partition, tail)
+                continue
+            if isinstance(rewritten, RequestRefused):
+                self._postpone(partition, rewritten)
+                continue
+            if isinstance(tail, TailGarbled):
+                yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
+                continue
+            if rewritten is not None:
+                yield one, rewritten
+                continue
+            seen = Situation(
+                offset_map=partition.offset_map,
+                source=source_ends,
+                target=target_ends,
+                arrived=self._arrived(key, source_ends),
+                is_shared=self._flow.config.is_active_active,
+                tail=None if tail is None else tail.reached,
+            )
+            decision = decide_start(*key, seen)
+            if tail is not None:
+                decision = unless_untold(decision, tail.untold, source_ends)
+            yield one, self._by_policy(partition, decision)
+
+    def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
+        """Return what the other direction has brought into the source, as far as that is sure."""
+        if self._flow.config.names.on_target(key[0]) != key[0]:
+            return None  # what came from there has another topic to itself
+        self._flow.arrived.advance({key: source.end})
+        return self._flow.arrived.bounded(key)
+
+    def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
+        """Pass over what is lost or refused, where a policy or a command says so."""
+        if isinstance(decision, Start):
+            return passing_over(decision, partition.pass_over or 0)
+        policy = self._flow.policy_for(partition, decision.state)
+        return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
+
+    def _stop(self, partition: MirroredPartition, stop: Stop, found: Found, now: int) -> None:
+        key = (partition.topic, partition.index)
+        ends, tail = found.target[key], found.tails.get(key)
+        if isinstance(ends, LogEnds):
+            partition.offset_map.advance(ends.end)
+        if isinstance(tail, Tail):
+            partition.offset_map.reach(tail.place)
+        partition.lost_records = stop.lost_records
+        self._flow.stop(partition, stop.state, stop.reason, now)
+        _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
+
+    def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
+        ends = source[partition.topic, partition.index]
+        if isinstance(ends, LogEnds):
+            partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
+
+
+def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:
+    """Whether the target's log has not grown since this worker last stopped writing there."""
+    return isinstance(ends, LogEnds) and partition.left_at in {None, ends.end}
+
+
+def _run_records(runs: Iterable[tuple[_Tried, tuple[int, int]]]) -> list[MapRecord]:
+    """Return the records of runs of partitions that nothing has interrupted since."""
+    return [
+        run_start(one.partition.topic, one.partition.index, place=place, target_start=target)
+        for one, (place, target) in runs
+        if one.is_current
+    ]
+
+
+def _note_left_out(partition: MirroredPartition, start: Start) -> None:
+    """Count what a decision has cost, and say it."""
+    partition.pass_over = None
+    partition.may_skip = False
+    partition.lost_records = 0
+    if start.left_out:
+        partition.skipped_records += start.left_out
+        _LOG.warning(
+            "%s-%d: source offsets %d to %d are left out",
+            partition.topic,
+            partition.index,
+            start.source - start.left_out,
+            start.source - 1,
+        )
+
+
+def _told(ends: LogEnds | ErrorCode) -> str:
+    return ends.name if isinstance(ends, ErrorCode) else "ok"

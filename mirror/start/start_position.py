@@ -1,0 +1,198 @@
+"""Decide where a partition goes on: read off both logs' ends and the map, never off a side file.
+
+With a flow in the other direction the target may hold records of its own. They are all right as far
+as the source has got them: behind them the mirror goes on. What the source has not got is the tail
+that was lost with the target when it failed, and nobody but a person may decide about that.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from mirror.clusters.log_ends import LogEnds
+from mirror.state.partition_state import PartitionState
+from offset_translation.both_ways import first_own_record
+from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
+from offset_translation.offset_map import OffsetMap
+
+Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Go on at ``source`` → ``target`` once the map says so.
+
+    ``target`` is a place in the mirrored stream. ``withdraw`` are announcements whose records never
+    arrived; ``announce`` says that the place begins a piece, ``run`` at which target offset it
+    lies, where others have written before it.
+    """
+
+    source: int
+    target: int
+    announce: bool
+    withdraw: tuple[Withdrawn, ...] = ()
+    left_out: int = 0
+    """Source offsets passed over because somebody has decided so."""
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The partition must not go on."""
+
+    state: PartitionState
+    reason: str
+    lost_records: int = 0
+    """Source offsets that are gone unmirrored; an upper bound of the records."""
+    skip_to: Start | None = None
+    """Where to go on all the same, if that is decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a decision goes by; the map knows the target's end."""
+
+    offset_map: OffsetMap
+    source: LogEnds
+    target: LogEnds
+    arrived: OffsetMap | None = None
+    """What the other direction has brought into the source, bounded; None: nothing is known."""
+    is_shared: bool = False
+    """Both directions run at once: that others write to the target is as it should be."""
+    tail: Reached | None = None
+    """How far a target that is or was shared is mirrored; None where the log's end tells."""
+
+    @property
+    def taken_until(self) -> int | None:
+        """The target offset before which the source has all; None if it never took any."""
+        return None if self.arrived is None else self.arrived.mirrored_source_end
+
+    @property
+    def records_taken_until(self) -> int | None:
+        """The target offset behind the last record of its own that the source has.
+
+        The other direction may have passed over more by now than was there when we asked. Where
+        none of them is known any more, that has to do.
+        """
+        if self.arrived is None:
+            return None
+        last = self.arrived.source_of_place(self.arrived.place_end - 1)
+        return self.taken_until if last is None else last + 1
+
+    @property
+    def explained_until(self) -> int:
+        """The target offset before which nothing is that the source has not."""
+        return self.offset_map.mirrored_until(max(self.taken_until or 0, self.target.start))
+
+
+def decide_start(topic: str, partition: int, seen: Situation) -> Start | Stop:
+    """Return where to go on, or why not. An empty target begins anew whatever the map says."""
+    offset_map, target = seen.offset_map, seen.target
+    offset_map.advance(target.end)
+    if seen.tail is not None:
+        offset_map.reach(seen.tail.place)
+    beyond = offset_map.beyond()
+    keys: list[Withdrawn] = [
+        *(PieceStartKey(topic=topic, partition=partition, target_start=p) for p in beyond.pieces),
+        *(RunStartKey(topic=topic, partition=partition, place=place) for place in beyond.runs),
+        *(SealKey(topic=topic, partition=partition, target_end=at) for at in beyond.seals),
+    ]
+    if offset_map.sealed_at == target.end:
+        keys.append(SealKey(topic=topic, partition=partition, target_end=target.end))
+    taken = seen.records_taken_until
+    if taken is not None and target.end < taken:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"the target ends at {target.end}, but offsets up to {taken - 1} were mirrored "
+            "from there: it has lost records of its own",
+        )
+    if len(offset_map) == 0 or target.end == 0:
+        return _first_start(seen, tuple(keys))
+    position = offset_map.mirrored_source_end
+    if position is None:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"the target ends at {target.end}, before anything that was mirrored",
+        )
+    return _go_on(seen, position, tuple(keys))
+
+
+def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start | Stop:
+    """Go on behind what was mirrored, and behind what both sites have of the target's own."""
+    offset_map, source, target = seen.offset_map, seen.source, seen.target
+    begin = first_own_record(position, seen.arrived)
+    sealed_at = offset_map.sealed_at
+    own_from = sealed_at if seen.tail is None else seen.tail.target_end
+    own = own_from is not None and own_from < target.end and not seen.is_shared
+    start = Start(
+        source=begin,
+        target=offset_map.place_end,
+        announce=sealed_at is not None or begin != position,
+        withdraw=keys,
+        run=target.end if own else None,
+    )
+    if own and seen.explained_until < target.end:
+        return _diverged(seen, start)
+    if begin < source.start:
+        return Stop(
+            state=PartitionState.RETENTION_OVERRUN,
+            reason=f"source begins at {source.start}, offsets {begin} to {source.start - 1} "
+            "were deleted before they were mirrored",
+            lost_records=source.start - begin,
+            skip_to=replace(
+                start, source=source.start, announce=True, left_out=source.start - begin
+            ),
+        )
+    if begin > source.end:
+        return Stop(
+            state=PartitionState.SOURCE_WENT_BACK,
+            reason=f"source ends at {source.end}, but offsets up to {begin - 1} were mirrored",
+        )
+    return start
+
+
+def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start | Stop:
+    """Return the decision, or a stop where it may take what is mirrored for not mirrored.
+
+    ``untold`` says why the log does not tell how far that goes. Of a source that has nothing behind
+    the last place that is known, nothing more can have been mirrored.
+    """
+    if not untold or isinstance(decision, Stop) or decision.source >= source.end:
+        return decision
+    return Stop(state=PartitionState.TARGET_DIVERGED, reason=untold, skip_to=decision)
+
+
+def passing_over(start: Start, source: int) -> Start:
+    """Return the start that leaves out everything before this source offset."""
+    if source <= start.source:
+        return start
+    return replace(
+        start, source=source, announce=True, left_out=start.left_out + source - start.source
+    )
+
+
+def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | Stop:
+    """Begin at the first record of the source's own: nothing of them is on the target."""
+    begin = first_own_record(seen.source.start, seen.arrived)
+    target = seen.target
+    if target.start < target.end:
+        start = Start(source=begin, target=0, announce=True, withdraw=withdraw, run=target.end)
+        is_taken = seen.taken_until is not None and target.end <= seen.taken_until
+        return start if is_taken or seen.is_shared else _diverged(seen, start)
+    is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
+    return Start(source=begin, target=target.end, announce=not is_known, withdraw=withdraw)
+
+
+def _diverged(seen: Situation, start: Start) -> Stop:
+    """Name the records of the target's own that the source has not got."""
+    target = seen.target
+    if seen.arrived is None:
+        first = seen.offset_map.sealed_at
+        known = "that no mirror has written" if first is None else "of the target's own writers"
+        reason = f"the target holds offsets {first or target.start} to {target.end - 1} {known}"
+        return Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+    return Stop(
+        state=PartitionState.TARGET_DIVERGED,
+        reason=f"the target holds offsets {seen.explained_until} to {target.end - 1} that the "
+        "source never got",
+        skip_to=start,
+    )

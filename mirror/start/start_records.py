@@ -1,0 +1,48 @@
+"""What the map is told when a partition begins at a place."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from mirror.map.map_log import RECORDS_A_WRITE, MapRecord
+from mirror.start.start_position import Start, Stop
+from mirror.state.partition import MirroredPartition
+from offset_translation.map_records import PieceStartKey, piece_start, run_start, withdrawal
+
+ALONG: Final = 1_000
+"""More that is to be taken back, or told of runs, is so before."""
+
+
+def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord]:
+    """Return what goes with the beginning, in one write."""
+    records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
+    if start.announce:
+        records.append(
+            piece_start(
+                partition.topic,
+                partition.index,
+                source_start=start.source,
+                target_start=start.target,
+            )
+        )
+    if start.run is not None:
+        records.append(
+            run_start(partition.topic, partition.index, place=start.target, target_start=start.run)
+        )
+    return records
+
+
+def needless_of(decisions: Iterable[Start | Stop]) -> list[MapRecord]:
+    """Return what is to be taken back beforehand, where it is too much to go along.
+
+    A piece beyond the target's end says nothing, so each can go by itself; the rest may not.
+    """
+    keys = (
+        key
+        for decision in decisions
+        if isinstance(decision, Start)
+        for key in decision.withdraw
+        if isinstance(key, PieceStartKey)
+    )
+    some: list[MapRecord] = [withdrawal(key) for key in islice(keys, RECORDS_A_WRITE)]
+    return some if len(some) > ALONG else []

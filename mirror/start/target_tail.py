@@ -1,0 +1,193 @@
+"""What the last batches of a target say: where a partition goes on that others write to as well,
+and whether others have written to one that is the mirror's alone."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+import trio
+
+from mirror.clusters.log_ends import LogEnds
+from mirror.map.map_log import MapLog
+from mirror.state.partition import MirroredPartition
+from offset_translation.map_records import MapState, Reached, TopicPartition
+from offset_translation.offset_map import OffsetMap
+from offset_translation.tail import Tail, TailGarbled, place_if_expected
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.operations import read_partition
+from wire.record_batch import BatchHeader, CorruptBatch
+
+AT_ONCE: Final = 8
+BATCHES_AT_ONCE: Final = 64
+"""A single one each, of thousands of partitions when a broker has gone."""
+
+Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled | RequestRefused]
+"""What was read; that a broker has refused to send concerns its partition alone."""
+
+
+async def read_tails(
+    cluster: Cluster,
+    partitions: Iterable[MirroredPartition],
+    target: Mapping[TopicPartition, LogEnds | ErrorCode],
+    map_log: MapLog,
+) -> Tails:
+    """Read what lies behind the last place that the map tells; raises NetworkFault.
+
+    A partition of which nothing was ever announced has no tail yet.
+    """
+    tails: Tails = {}
+    faults: list[NetworkFault] = []
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def read(partition: MirroredPartition, ends: LogEnds) -> None:
+        place = (partition.topic, partition.index)
+        known = map_log.state.reached.get(place)
+        async with limit:
+            try:
+                tails[place] = await _read(
+                    cluster, partition, ends, known, map_log.producer.producer_id
+                )
+            except RequestRefused as refused:
+                tails[place] = refused
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
+
+    async with trio.open_nursery() as nursery:
+        for partition in partitions:
+            ends = target[partition.topic, partition.index]
+            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
+                nursery.start_soon(read, partition, ends)
+    if faults:
+        raise faults[0]
+    return tails
+
+
+async def find_strangers(
+    cluster: Cluster,
+    partitions: Iterable[MirroredPartition],
+    target: Mapping[TopicPartition, LogEnds | ErrorCode],
+    map_log: MapLog,
+) -> Tails:
+    """Return of which targets the last batch shows that others write there; raises NetworkFault.
+
+    They are the mirror's alone, so that their end is taken for what is mirrored.
+    """
+    found: Tails = {}
+    faults: list[NetworkFault] = []
+    limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
+
+    async def look(partition: MirroredPartition, end: int) -> None:
+        place = (partition.topic, partition.index)
+        async with limit:
+            try:
+                told = await _strangers(cluster, partition, end, map_log.state)
+            except RequestRefused as refused:
+                found[place] = refused
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
+            else:
+                if told is not None:
+                    found[place] = TailGarbled(told)
+
+    async with trio.open_nursery() as nursery:
+        for partition in partitions:
+            ends = target[partition.topic, partition.index]
+            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
+                nursery.start_soon(look, partition, ends.end)
+    if faults:
+        raise faults[0]
+    return found
+
+
+async def _strangers(
+    cluster: Cluster, partition: MirroredPartition, end: int, state: MapState
+) -> str | None:
+    """Return what the last batch tells of others, None if nothing."""
+    offset_map = partition.offset_map
+    offset_map.advance(end)
+    where = (partition.target_topic, partition.index)
+    _, begin = _first(offset_map)
+    try:
+        headers = [header async for header, _ in read_partition(cluster, *where, end - 1, end)]
+    except CorruptBatch as fault:
+        return f"the last batch on the target is damaged: {fault}"
+    for header in headers:
+        at = header.base_offset
+        if header.is_control or at < begin:
+            continue
+        if header.producer_id not in state.producer_ids:
+            return f"the batch at target offset {at} is no mirror's: somebody else writes there"
+        is_ours = state.producer is not None and header.producer_id == state.producer.producer_id
+        if is_ours and (displaced := sequence_fault(offset_map, header)):
+            return displaced
+    return None
+
+
+def sequence_fault(offset_map: OffsetMap, header: BatchHeader) -> str | None:
+    """Return what the sequence of a batch of ours tells of others, None if nothing."""
+    at, sequence = header.base_offset, header.base_sequence
+    _, begin = _first(offset_map)
+    if at < begin or place_if_expected(offset_map, at, sequence) is not None:
+        return None
+    return (
+        f"the mirror's batch at target offset {at} has sequence {sequence}: "
+        "somebody else has written before it"
+    )
+
+
+async def _read(
+    cluster: Cluster,
+    partition: MirroredPartition,
+    ends: LogEnds,
+    reached: Reached | None,
+    producer_id: int,
+) -> Tail | TailGarbled:
+    """Return the partition's tail, or what is wrong with it."""
+    # Until the tail is read, that end would have others' records count as mirrored.
+    offset_map, where = partition.offset_map.copy(), (partition.target_topic, partition.index)
+    offset_map.advance(ends.end)
+    begin = begin_at(offset_map, reached, ends.end)
+    tail = Tail(offset_map, begin.place)
+    last = max(ends.start, ends.end - 1)
+    try:
+        async for header, _ in read_partition(cluster, *where, last, ends.end):
+            if header.producer_id == producer_id and not header.is_control:
+                place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
+                if place is not None and place >= begin.place:
+                    count = header.last_offset_delta + 1
+                    tail.place = place
+                    tail.take(header.base_offset, header.base_sequence, count)
+                    return tail
+        start = max(begin.target_end, ends.start)
+        async for header, _ in read_partition(cluster, *where, start, ends.end):
+            is_ours = header.producer_id == producer_id and not header.is_control
+            if is_ours and header.base_offset >= begin.target_end:
+                tail.take(header.base_offset, header.base_sequence, header.last_offset_delta + 1)
+        if not tail.has_seen and ends.start > begin.target_end:
+            tail.untold = (
+                f"the target begins at {ends.start}: what was mirrored to offset "
+                f"{begin.target_end} and behind cannot be told any more"
+            )
+    except TailGarbled as garbled:
+        return garbled
+    except CorruptBatch as fault:
+        return TailGarbled(f"a batch near the target's end is damaged: {fault}")
+    return tail
+
+
+def begin_at(offset_map: OffsetMap, reached: Reached | None, log_end: int) -> Reached:
+    """Return the last place that the map is sure of, of those that the log still has."""
+    place, target = max(offset_map.runs.last_before(log_end), _first(offset_map))
+    sealed_at = offset_map.sealed_at
+    if sealed_at is not None and sealed_at >= target:
+        place, target = offset_map.place_end, sealed_at
+    if reached is not None and reached.place >= place and reached.target_end <= log_end:
+        return reached
+    return Reached(place=place, target_end=target)
+
+
+def _first(offset_map: OffsetMap) -> tuple[int, int]:
+    """Return where the oldest piece begins, on a target that had no records of its own before."""
+    place = offset_map.first_place
+    return place, offset_map.runs.start_of(place)

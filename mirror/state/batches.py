@@ -1,0 +1,40 @@
+"""Batches on their way, and where a partition stands in the mirrored stream."""
+
+from typing import Final, NamedTuple, TypeAlias
+
+from wire.schema import Piece
+
+SEQUENCES: Final = 2**31
+"""Sequences are int32 and begin again at 0; a batch's is its place in this ring."""
+
+
+PieceStart: TypeAlias = tuple[int, int]
+"""(source offset, place): the target offset, less what others have written before it."""
+
+
+class Cursor(NamedTuple):
+    """Where a partition stands: the next source offset to read and the place it gets.
+
+    A place is a target offset, less what others have written to the target before it. ``shift`` is
+    source minus target on the piece announced last.
+    """
+
+    source: int
+    target: int
+    shift: int
+
+
+class Forward(NamedTuple):
+    """One batch for the target, as the parts that travel."""
+
+    target_base: int
+    record_count: int
+    source_end: int
+    """Everything before it is on the target once this batch is there."""
+    max_timestamp: int
+    size: int
+    parts: tuple[Piece, ...]
+    joined: int = 1
+    """Batches of the source in it."""
+    arrived_ms: int = 0
+    """When the chunk that it came with was fetched."""

@@ -1,0 +1,346 @@
+"""What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
+
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import trio
+
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.orders import How, Orders, Restart
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from mirror.state.throttle import WHOLE, Portion, Throttle
+from mirror.state.unknown_producers import before_strangers
+from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
+from runtime.config import FlowConfig
+from runtime.flow_section import POLICIES, Policy
+from wire.net.errors import AuthenticationFailed, NetworkFault
+
+NO_PRODUCER_ID: Final = -1
+
+
+class Wakeup:
+    """Wakes whoever waits at this moment; nobody waiting, nothing kept."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        """Begin with nobody waiting."""
+        self._event: trio.Event | None = None
+
+    def wake(self) -> None:
+        """Wake all who wait."""
+        if self._event is not None:
+            self._event.set()
+            self._event = None
+
+    async def wait(self, at_most_s: float) -> None:
+        """Wait for the next wake, or as long as said."""
+        if self._event is None:
+            self._event = trio.Event()
+        event = self._event
+        with trio.move_on_after(at_most_s):
+            await event.wait()
+
+
+class Request:
+    """Wakes one waiter, now or when it next waits."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        """Begin with nothing asked for."""
+        self._event = trio.Event()
+
+    def wake(self) -> None:
+        """Ask for it; asking again before it is answered changes nothing."""
+        self._event.set()
+
+    async def wait(self, at_most_s: float) -> None:
+        """Wait until it is asked for, or as long as said."""
+        with trio.move_on_after(at_most_s):
+            await self._event.wait()
+        self._event = trio.Event()
+
+
+class Room(NamedTuple):
+    """What may be under way, of all partitions and of one, unless the configuration says."""
+
+    in_flight_bytes: int
+    partition_in_flight_bytes: int
+
+
+NEAR: Final = Room(32 << 20, 4 << 20)
+"""More of it would leave the processor's cache before it is sent, for nothing."""
+FAR: Final = Room(64 << 20, 8 << 20)
+"""Over 80 ms 570-690 MB/s at 100 KiB, where the room of a near one lets 350-380 through."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FlowState:
+    """Of one flow while it runs."""
+
+    config: FlowConfig
+    measurements: FlowMeasurements
+    partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
+    in_flight_bytes: int = 0
+    """Fetched and not yet acknowledged, of all partitions."""
+    is_far: bool = False
+    """Whether answers of one of the clusters take long: more must be under way meanwhile."""
+    is_fetching: bool = True
+    """False while the flow drains or the witness is out of reach."""
+    fetch_more: Wakeup = field(default_factory=Wakeup)
+    """Room in flight: fetchers go on."""
+    changes: int = 0
+    """Grows with what others than fetchers change of what is to be fetched."""
+    position_more: Wakeup = field(default_factory=Wakeup)
+    """A partition is settled after an interruption, or discovered."""
+    settled: Wakeup = field(default_factory=Wakeup)
+    """Something under way was answered; for who waits until all is."""
+    refresh: Request = field(default_factory=Request)
+    """Leaders or topics may have changed: discovery looks again."""
+    orders: Orders = field(default_factory=Orders)
+    """What people have ordered; partitions that it pauses are not positioned."""
+    restarts: dict[Restart, set[MirroredPartition]] = field(default_factory=dict)
+    """Ordered restarts that were begun here, and to what each has been done."""
+    to_begin_anew: set[str] = field(default_factory=set)
+    """Topics whose copy on the target discovery is to delete, so that they are mirrored anew."""
+    begun_anew: set[str] = field(default_factory=set)
+    """Those of which it has just been deleted."""
+    share: frozenset[TopicPartition] = frozenset()
+    """What the assignment gives this worker; nothing else comes into ``partitions``."""
+    places: set[TopicPartition] = field(default_factory=set)
+    """Every partition of the flow that has been seen, whoever mirrors it."""
+    elsewhere: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
+    """Known to the worker that leads: how far others have mirrored theirs."""
+    gone_elsewhere: dict[TopicPartition, int] = field(default_factory=dict)
+    """Known to the worker that leads: where the last records of others' deleted topics lie."""
+    vouched: frozenset[TopicPartition] = frozenset()
+    """Known to the worker that leads: whose maps their workers vouch for."""
+    leads: bool = False
+    """Whether this worker shapes the target's topics and translates group positions."""
+    portion: Portion = WHOLE
+    """What part of the throttle's rates is this worker's."""
+    throttle: Throttle = field(init=False)
+    arrived: MapState = field(default_factory=MapState)
+    """The map of the other direction: what came into the source from the target."""
+    loop_ids: frozenset[int] = frozenset()
+    """Producer ids of mirrors that write into the source."""
+    natives: set[int] = field(default_factory=lambda: {NO_PRODUCER_ID})
+    """Producer ids on the source that are no mirror's; learned where both directions run."""
+    strangers: set[int] = field(default_factory=set)
+    """Producer ids of which that is not known yet: nothing behind their batches is routed."""
+    arrivals: int = 0
+    """Grows with what is learned of the other direction."""
+    meet: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Learns what strangers are; raises NetworkFault."""
+
+    def interrupt(
+        self, partition: MirroredPartition, reason: str, now_ms: int, *, at_once: bool = False
+    ) -> None:
+        """Stop a partition, to be positioned again by itself."""
+        with self.accounting(partition):
+            partition.interrupt(reason, now_ms, at_once=at_once)
+        self.position_more.wake()
+
+    def fail(
+        self, partition: MirroredPartition, where: str, fault: NetworkFault, now_ms: int
+    ) -> None:
+        """Stop a partition for a fault of the network: to be tried again soon, or when allowed."""
+        reason = f"{where}: {fault}"
+        if isinstance(fault, AuthenticationFailed):
+            self.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms)
+        else:
+            self.interrupt(partition, reason, now_ms)
+
+    def stop(
+        self,
+        partition: MirroredPartition,
+        state: PartitionState,
+        reason: str,
+        now_ms: int,
+        *,
+        source_end: int | None = None,
+    ) -> None:
+        """Stop a partition in a named state, and do what the flow's policy says of the cause.
+
+        ``source_end`` is the offset behind what cannot be mirrored, where skipping is possible.
+        """
+        with self.accounting(partition):
+            partition.stop(state, reason, now_ms)
+        partition.refused_through = source_end
+        policy = self.policy_for(partition, state)
+        if policy is Policy.RESTART:
+            self.to_begin_anew.add(partition.topic)
+            self.refresh.wake()
+        elif policy is Policy.SKIP and source_end is not None:
+            self.skip(partition, source_end, now_ms)
+
+    def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
+        """Go on behind what cannot be mirrored; it is counted when the place is known."""
+        partition.pass_over = source_end
+        partition.may_skip = False
+        partition.retry(f"left out: {partition.status.reason}", now_ms)
+        self.position_more.wake()
+
+    def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:
+        """Return what is to be done about a partition that stops in this state."""
+        cause = state.name.lower()
+        if partition.may_skip and Policy.SKIP in POLICIES.get(cause, ()):
+            return Policy.SKIP
+        return self.config.policies.get(cause, Policy.STOP)
+
+    def __post_init__(self) -> None:
+        """Begin with full buckets."""
+        self.throttle = Throttle(self.config.throttle, now_ms())
+
+    def take_config(self, config: FlowConfig) -> None:
+        """Go on with other settings, of those that may change while the flow runs."""
+        if config.throttle != self.config.throttle:
+            self.throttle = Throttle(config.throttle, now_ms(), self.portion)
+        self.config = config
+        self.fetch_anew()
+        self.refresh.wake()
+
+    def fetch_anew(self) -> None:
+        """A partition was positioned, its leader moved, or the like: fetchers look at all."""
+        self.changes += 1
+        self.fetch_more.wake()
+
+    def take_portion(self, portion: Portion) -> None:
+        """Throttle to another part of the rates."""
+        self.portion = portion
+        self.throttle.take(portion, now_ms())
+
+    def known_part(self, records: memoryview) -> memoryview:
+        """Return what comes before the first batch of a stranger, who is to be met."""
+        known, stranger = before_strangers(records, self.natives, self.loop_ids)
+        if stranger is not None:
+            self.strangers.add(stranger)
+        return known
+
+    def backward(self, place: TopicPartition) -> OffsetMap | None:
+        """Return what came into a partition of the source from the target, if that is known."""
+        if place not in self.arrived.maps:
+            return None
+        partition = self.placed.get(place)
+        if partition is None or partition.source_end is None:
+            return None
+        if partition.target_topic != partition.topic:
+            return None  # what came from there has another topic to itself
+        self.arrived.advance({place: partition.source_end})
+        return self.arrived.bounded(place)
+
+    @property
+    def placed(self) -> Mapping[TopicPartition, MirroredPartition]:
+        """Return all partitions whose map is known here, our own before others'."""
+        return ChainMap(self.partitions, self.elsewhere) if self.elsewhere else self.partitions
+
+    def throttled_s(self) -> float:
+        """Return how long until some throttled topic may be fetched, in seconds; 0.05 at least."""
+        if self.throttle.is_idle:
+            return 1.0
+        now = now_ms()
+        topics = {topic for topic, _ in self.partitions}
+        soonest = min((self.throttle.wait_ms(topic, now) for topic in topics), default=1_000.0)
+        return max(0.05, soonest / 1_000, self.throttle.wait_ms(None, now) / 1_000)
+
+    def may_go_on(self, partition: MirroredPartition, now_ms: int) -> bool:
+        """Pause a partition that is to rest, wherever it comes from."""
+        reason = self.rests_because(partition.topic, partition.index)
+        if reason is not None:
+            with self.accounting(partition):
+                partition.pause(reason, now_ms)
+        return reason is None
+
+    def rests_because(self, topic: str, index: int) -> str | None:
+        """Return why a partition is not to be mirrored at present, None if it is."""
+        pause = self.orders.pause_of(topic, index)
+        if pause is not None:
+            return f"paused by {pause.by}"
+        return None if self.config.mirrors(topic) else "no longer among the flow's topics"
+
+    def is_kept(self, topic: str) -> bool:
+        """Whether a pause keeps a topic's copy: from policies, not from what somebody orders."""
+        return self.orders.keeper_of(topic) is not None and not any(
+            one.how is How.ANEW and one.scope.topic in {None, topic} and not one.is_wanted_by_policy
+            for one in self.orders.restarts
+        )
+
+    @property
+    def obeyed(self) -> frozenset[Restart]:
+        """Return the restarts in force that have been done to all partitions here they concern."""
+        return frozenset(
+            restart
+            for restart in self.orders.restarts
+            if restart in self.restarts
+            and all(
+                one in self.restarts[restart]
+                for place, one in self.partitions.items()
+                if restart.scope.covers(*place)
+            )
+        )
+
+    def accounting(self, partition: MirroredPartition) -> "_Accounting":
+        """Carry what a block changes of a partition's bytes under way over to the total."""
+        return _Accounting(self, partition)
+
+    def fetched_from(self, node: int) -> Iterator[MirroredPartition]:
+        """Yield the flowing partitions whose source leader, or the replica it named, this is."""
+        for partition in self.partitions.values():
+            if partition.fetched_from == node and partition.is_flowing:
+                yield partition
+
+    @property
+    def has_room(self) -> bool:
+        """Whether to fetch on: half of what may be under way is free.
+
+        With less, each acknowledgement in a backlog would be followed by a fetch of its size: one
+        partition's records, in a request of their own.
+        """
+        return self.in_flight_bytes <= self.most_in_flight_bytes // 2
+
+    @property
+    def most_in_flight_bytes(self) -> int:
+        """Return what may be under way together."""
+        return self.config.in_flight_bytes or (FAR if self.is_far else NEAR).in_flight_bytes
+
+    @property
+    def most_in_flight_bytes_each(self) -> int:
+        """Return what may be under way of one partition."""
+        return (
+            self.config.partition_in_flight_bytes
+            or (FAR if self.is_far else NEAR).partition_in_flight_bytes
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way."""
+        return all(partition.is_settled for partition in self.partitions.values())
+
+    async def wait_settled(self) -> None:
+        """Wait until nothing is under way; whoever calls has stopped the fetching."""
+        while not self.is_settled:
+            await self.settled.wait(SETTLE_LOOK_S)
+
+
+SETTLE_LOOK_S: Final = 0.5
+
+
+class _Accounting:
+    __slots__ = ("_before", "_flow", "_partition")
+
+    def __init__(self, flow: FlowState, partition: MirroredPartition) -> None:
+        self._flow = flow
+        self._partition = partition
+        self._before = partition.in_flight_bytes
+
+    def __enter__(self) -> None:
+        self._before = self._partition.in_flight_bytes
+
+    def __exit__(self, *_: object) -> None:
+        self._flow.in_flight_bytes += self._partition.in_flight_bytes - self._before

@@ -1,0 +1,366 @@
+"""Discovery: which source topics are mirrored, what the target lacks, who leads what now."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import trio
+
+from mirror.clusters.admin import (
+    CreateTopic,
+    GrowTopic,
+    SetConfigs,
+    TopicAction,
+    TopicRefused,
+    delete_topic,
+    hidden_topics,
+    reset_configs,
+    topic_configs,
+)
+from mirror.clusters.links import Links
+from mirror.map.map_log import MapLog
+from mirror.start.local_records import hear_of, holds_own
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import STOPPED, PartitionState
+from mirror.topics.changes import Applied, apply_acceptable
+from mirror.topics.choice import wanted_topics
+from mirror.topics.gone_topics import GoneTopics, exists
+from mirror.topics.leaders import follow_leaders, is_positioning
+from mirror.topics.missing import LeftBehind, MissingPartitions, doubt_maps
+from mirror.topics.plan import plan_topics, topic_shape
+from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
+from mirror.topics.setting_changes import OwnChanges
+from mirror.topics.setting_removals import TakenBack
+from offset_translation.map_records import source_topic
+from offset_translation.offset_map import OffsetMap
+from offset_translation.topic_identity import is_recreated
+from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
+from wire.net.errors import AuthenticationFailed, NetworkFault
+from wire.net.metadata import ClusterView, TopicView
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_PAUSE_S: Final = 0.1
+SILENT_MS: Final = 1_000
+HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
+MADE_AGAIN: Final = "the target topic was made again"
+COPY_IS_ITS_OWN: Final = "the target topic is the new one's copy by now"
+BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
+CONFIG_INTERVAL_MS: Final = 30_000
+
+
+class Discovery:
+    """Keeps the flow's partitions in step with both clusters."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Begin with nothing known."""
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+        self._configs_read_ms = 0
+        self._name = flow.config.name
+        self._names = flow.config.names
+        self._complaints: dict[str, TopicRefused] = {}
+        self._created: set[str] = set()
+        self._missing = MissingPartitions(flow)
+        self._left_behind = LeftBehind(flow)
+        self.refused = RefusedSettings()
+        """Settings of topics that are mirrored without them."""
+        self._taken_back = TakenBack()
+        self._own_changes = OwnChanges(flow.config.source, flow.config.target)
+        self._gone = GoneTopics(flow, links, map_log)
+        self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
+        self.has_looked = False
+        """Whether all topics that are mirrored are known."""
+        self.fault = FaultNote(f"{flow.config.name}: discovery")
+        """What keeps discovery from working at present."""
+
+    async def run(self) -> None:
+        """Look again every interval, and sooner when somebody met a moved leader."""
+        while True:
+            try:
+                await self.look()
+            except NetworkFault as fault:
+                self.fault.note(str(fault), is_refusal=isinstance(fault, AuthenticationFailed))
+            else:
+                self.fault.clear()
+            await trio.sleep(LEAST_PAUSE_S)
+            await self._flow.refresh.wait(self._flow.config.discovery_interval_ms / 1000)
+
+    async def look(self) -> None:
+        """Compare once; raises NetworkFault."""
+        leads = self._flow.leads
+        if leads:
+            await self._begin_anew()
+        source = await self._links.source_admin.metadata(refresh=True)
+        wanted = wanted_topics(self._flow.config, source)
+        known = {topic for topic, _ in self._flow.partitions} | {
+            topic for topic in self._map_log.state.topic_ids if self._flow.config.mirrors(topic)
+        }
+        hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
+        self._missing.look(source, hidden, now_ms())
+        if leads:
+            target = await self._shape_target(wanted)
+            await self._gone.look(source.topics.keys() | hidden, target, now_ms())
+            await self._note_topic_ids(wanted.values())
+        else:
+            target = await self._links.target_admin.metadata(refresh=True)
+            names = set(map(self._names.on_target, wanted))
+            lacking = {name for name in names if not exists(target, name)}
+            doubt_maps(self._flow, lacking, now_ms())
+            await self._map_log.catch_up()
+            self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
+        self._seen = wanted, target
+        self._flow.places |= {
+            (topic.name, index) for topic in wanted.values() for index in topic.partitions
+        }
+        ids = self._map_log.state.topic_ids
+        self._left_behind.look(source, hidden, target, ids, now_ms())
+        self.take_share()
+        self.has_looked = True
+        await self._hear_of_silent()
+
+    def take_share(self) -> None:
+        """Take what is this worker's of the topics last seen."""
+        wanted, target = self._seen
+        for topic in wanted.values():
+            there = self._names.on_target(topic.name)
+            self._take(topic, None if target is None else target.topics.get(there))
+        self._flow.position_more.wake()
+        self._flow.fetch_anew()
+
+    async def _begin_anew(self) -> None:
+        """Delete the target's copy of topics that are to be mirrored from their first record.
+
+        What follows makes them again, and a partition of an empty topic begins at the beginning.
+        """
+        kept = set(filter(self._flow.is_kept, self._flow.to_begin_anew))
+        for topic in sorted(self._flow.to_begin_anew - kept):
+            has_own = await holds_own(self._flow, self._links.source_admin, topic)
+            places = {place for place in self._flow.places if place[0] == topic}
+            if has_own is None or not places <= self._flow.share:
+                continue  # the next assignment gives all of the topic to who leads
+            of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
+            if has_own:
+                _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
+                self._flow.to_begin_anew.discard(topic)
+                continue
+            for partition in of_topic:
+                partition.target_leader = -1
+                if partition.state not in STOPPED | {PartitionState.PAUSED}:
+                    self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
+            if not all(partition.is_settled for partition in of_topic):
+                self._flow.refresh.wake()
+                continue
+            self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
+            try:
+                await delete_topic(self._links.target_admin, self._names.on_target(topic))
+            except TopicRefused as refused:
+                self._complain(refused)
+                continue
+            _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
+            await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
+            self._flow.to_begin_anew.discard(topic)
+            self._flow.begun_anew.add(topic)
+            for partition in of_topic:
+                partition.offset_map.advance(0)
+                if partition.state in STOPPED:
+                    partition.retry(BEGINS_ANEW, now_ms())
+
+    async def _hear_of_silent(self) -> None:
+        """Learn the source's ends where nothing has been fetched, so that the lag there is known.
+
+        That is so for stopped partitions, and where the target is slow and all room is taken.
+        """
+        now = now_ms()
+        silent = {
+            place: partition
+            for place, partition in self._flow.partitions.items()
+            if partition.is_positioned and now - partition.heard_ms > SILENT_MS
+        }
+        await hear_of(self._links.source_admin, silent)
+
+    async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
+        """Create, grow and configure the target's topics; return the target as it then is.
+
+        Topics go by the target's names here. The copy of one that was made again on the source may
+        be the last there is: it stays as it is until somebody decides.
+        """
+        target = await self._links.target_admin.metadata(refresh=True)
+        is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
+        ids = self._map_log.state.topic_ids
+        shapes = {
+            there: topic
+            for name, topic in wanted.items()
+            if not exists(target, there := self._names.on_target(name))
+            or not is_recreated(ids.get(name), topic.topic_id)
+        }
+        lacking = {name for name in shapes if not exists(target, name)}
+        doubt_maps(self._flow, lacking, now_ms())
+        asked = set(shapes) if is_due else lacking
+        settings = self._flow.config.settings
+        source_configs = await self._source_configs(asked, with_defaults=settings.takes_defaults)
+        target_configs = await topic_configs(self._links.target_admin, asked - lacking)
+        if is_due:
+            self.refused.keep(source_configs)
+            await self._take_back(source_configs, target_configs)
+        if self._flow.config.is_active_active:
+            source_configs |= {
+                name: self._own_changes.due(name, source_configs[name], configs)
+                for name, configs in target_configs.items()
+                if name in source_configs
+            }
+        now = now_ms()
+        actions = plan_topics(
+            {
+                name: topic_shape(
+                    topic, self.refused.acceptable(name, source_configs.get(name, {}), now)
+                )
+                for name, topic in shapes.items()
+            },
+            {
+                name: topic_shape(target.topics[name], target_configs.get(name))
+                for name in shapes
+                if name not in lacking
+            },
+            replication_factor=self._flow.config.replication_factor,
+            live_brokers=len(target.brokers),
+            settings=settings,
+        )
+        for action in actions:
+            await self._apply(action)
+        if is_due:
+            self._configs_read_ms = now_ms()
+        if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
+            self._flow.refresh.wake()
+            target = await self._links.target_admin.metadata(refresh=True)
+        return target
+
+    async def _take_back(
+        self, source: Mapping[str, dict[str, str]], target: Mapping[str, dict[str, str]]
+    ) -> None:
+        """Let defaults hold again for what the source has taken back."""
+        if self._flow.config.is_active_active:
+            return  # the other direction may have set it
+        for topic, gone in self._taken_back.due(source, target).items():
+            names = [name for name in gone if self._flow.config.settings.names.matches(name)]
+            try:
+                if names:
+                    await reset_configs(self._links.target_admin, topic, names)
+                    _LOG.info("%s: %s: taken back: %s", self._name, topic, ", ".join(names))
+            except TopicRefused as refused:
+                self._complain(refused)
+            else:
+                self._taken_back.done(topic, gone)
+
+    async def _source_configs(
+        self, asked: Iterable[str], *, with_defaults: bool
+    ) -> dict[str, dict[str, str]]:
+        """Return what the source has set, both by the target's names."""
+        here = {source: name for name in asked if (source := self._names.on_source(name))}
+        configs = await topic_configs(
+            self._links.source_admin, here.keys(), with_defaults=with_defaults
+        )
+        return {here[topic]: settings for topic, settings in configs.items()}
+
+    async def _apply(self, action: TopicAction) -> None:
+        """Change the target as far as it lets us."""
+        try:
+            applied = await apply_acceptable(
+                self._links.target_admin, action, self.refused.suspects
+            )
+        except TopicRefused as refused:
+            self._complain(refused)
+            return
+        self._complaints.pop(action.topic, None)
+        if applied.was_done:
+            _LOG.info("%s: %s", self._flow.config.name, applied.action)
+        if applied.was_done and isinstance(action, CreateTopic):
+            self._created.add(action.topic)
+        self._note_refused(action, applied)
+
+    def _note_refused(self, asked: TopicAction, applied: Applied) -> None:
+        """Remember what the target would not take, and say it once."""
+        if isinstance(applied.action, CreateTopic | SetConfigs):
+            self.refused.forget(asked.topic, applied.action.configs)
+        if isinstance(asked, GrowTopic):
+            return
+        for name, reason in applied.refused.items():
+            refused = RefusedSetting(
+                topic=asked.topic, name=name, value=asked.configs[name], reason=reason
+            )
+            if self.refused.note(refused, now_ms()):
+                _LOG.warning(
+                    "%s: topic %s is mirrored without %s=%s, which %s refuses: %s",
+                    self._flow.config.name,
+                    refused.topic,
+                    refused.name,
+                    refused.value,
+                    self._flow.config.target,
+                    refused.reason,
+                )
+
+    def _complain(self, refused: TopicRefused) -> None:
+        """Say it once, and with the partitions that wait for it."""
+        known = self._complaints.get(refused.topic)
+        if known is None or str(known) != str(refused):
+            _LOG.warning("%s: %s", self._name, refused)
+        self._complaints[refused.topic] = refused
+
+    async def _note_topic_ids(self, topics: Iterable[TopicView]) -> None:
+        """Remember which topic was mirrored; another one of the same name is not the same.
+
+        Unless the target had none either: then mirroring begins anew.
+        """
+        known = self._map_log.state.topic_ids
+        fresh = [
+            topic
+            for topic in topics
+            if topic.topic_id.int
+            and (topic.name not in known or self._names.on_target(topic.name) in self._created)
+        ]
+        if fresh:
+            records = [source_topic(topic.name, topic.topic_id) for topic in fresh]
+            await self._map_log.write_many(records)
+        self._created.clear()
+
+    def _take(self, source: TopicView, target: TopicView | None) -> None:
+        now = now_ms()
+        flow = self._flow
+        known_id = self._map_log.state.topic_ids.get(source.name)
+        for index, view in source.partitions.items():
+            if (source.name, index) not in flow.share:
+                continue
+            partition = flow.partitions.get((source.name, index))
+            if partition is None:
+                partition = MirroredPartition(
+                    source.name,
+                    index,
+                    topic_id=source.topic_id,
+                    offset_map=self._map_log.state.maps.setdefault(
+                        (source.name, index), OffsetMap()
+                    ),
+                    now_ms=now,
+                    target_topic=self._names.on_target(source.name),
+                )
+                flow.partitions[source.name, index] = partition
+            partition.topic_id = source.topic_id
+            if is_recreated(known_id, source.topic_id) and target is not None:
+                reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
+                partition.mirrored_id = known_id
+                flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
+            elif partition.state is PartitionState.SOURCE_GONE:
+                partition.come_back(now)
+            elif (
+                partition.state is PartitionState.TOPIC_RECREATED
+                and partition.mirrored_id != known_id == source.topic_id
+            ):
+                partition.retry(COPY_IS_ITS_OWN, now)
+            there = target.partitions.get(index) if target is not None else None
+            refused = self._complaints.get(partition.target_topic)
+            follow_leaders(flow, partition, view, there.leader if there else -1, refused)
+            is_new = target is not None and partition.meet_target(target.topic_id)
+            if is_new and (partition.is_flowing or is_positioning(partition)):
+                flow.interrupt(partition, MADE_AGAIN, now, at_once=True)

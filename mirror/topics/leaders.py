@@ -1,0 +1,56 @@
+"""Who leads a partition now, by what discovery has seen, and what that changes for it."""
+
+from typing import Final
+
+from mirror.clusters.admin import TopicRefused
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.net.metadata import PartitionView
+
+UNAUTHORISED: Final = frozenset(
+    {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+)
+
+
+def follow_leaders(
+    flow: FlowState,
+    partition: MirroredPartition,
+    source: PartitionView,
+    target: int,
+    refused: TopicRefused | None,
+) -> None:
+    """Follow moved leaders; what is on its way to an old one must be settled first.
+
+    Who leads again may have cut its log to that of another who did meanwhile. Who waits, with
+    pauses that have become long while nobody led, need wait no longer. `target` is the leader
+    there, -1 for none, and `refused` why the topic could not be made.
+    """
+    now = now_ms()
+    moved = partition.target_leader not in {-1, target}
+    found = partition.target_leader != target
+    before = partition.source_leader, partition.source_epoch
+    partition.source_leader, partition.source_epoch = source.leader, source.leader_epoch
+    is_same_source = before == (source.leader, source.leader_epoch)
+    partition.is_anchored &= is_same_source
+    partition.target_leader = target
+    if partition.is_flowing and moved:
+        flow.interrupt(partition, "the target leader moved", now, at_once=True)
+    elif not is_same_source and (partition.is_flowing or is_positioning(partition)):
+        flow.interrupt(partition, "the source leader moved", now, at_once=True)
+    elif partition.state is PartitionState.WAITING and (found or not is_same_source):
+        partition.retry_at_ms = min(partition.retry_at_ms, now)
+        flow.position_more.wake()
+    if partition.state is PartitionState.DISCOVERING and target < 0:
+        reason = "no leader on the target yet" if refused is None else str(refused)
+        if refused is not None and refused.code in UNAUTHORISED:
+            flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
+        else:
+            partition.move(PartitionState.DISCOVERING, now, reason)
+
+
+def is_positioning(partition: MirroredPartition) -> bool:
+    """Return whether its place is being found, of what the clusters were before this look."""
+    return partition.state is PartitionState.POSITIONING

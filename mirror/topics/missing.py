@@ -1,0 +1,138 @@
+"""Partitions that are not on the source any more: stopped once that has lasted for a while.
+
+A topic was deleted, or made again with fewer partitions. A broker that has just started knows no
+topics, and one that is behind may list fewer partitions than there are. What is not on the target
+either, nobody is to decide about: it is forgotten.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+from uuid import UUID
+
+from mirror.state.flow_state import FlowState
+from mirror.state.partition_state import STOPPED, PartitionState
+from mirror.topics.gone_topics import UNSEEN_MS
+from offset_translation.map_records import TopicPartition
+from offset_translation.topic_identity import is_recreated
+from runtime.topic_names import TopicNames
+from wire.errors import ErrorCode
+from wire.net.metadata import ClusterView
+
+_LOG = logging.getLogger(__name__)
+
+GONE_AFTER_MS: Final = 5_000
+FORGOTTEN_AFTER_MS: Final = 600_000
+"""For so long the status still shows a topic that neither side has."""
+NO_TOPIC: Final = "the topic is not on the source"
+NO_PARTITION: Final = "the source topic has no such partition any more"
+LACKED: Final = "the target had no such topic"
+NO_RIGHT: Final = "source: no right to see the topic"
+
+
+class MissingPartitions:
+    """What of the flow is missing on the source, and since when; in memory of this run only."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with nothing missing."""
+        self._flow = flow
+        self._since_ms: dict[TopicPartition, int] = {}
+
+    def look(self, source: ClusterView, hidden: Collection[str], now_ms: int) -> None:
+        """Stop what is missing, or may not be seen; ``hidden`` names topics of the latter."""
+        for (topic, _), partition in self._flow.partitions.items():
+            if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
+                self._flow.stop(partition, PartitionState.NOT_AUTHORISED, NO_RIGHT, now_ms)
+        missing = missing_places(self._flow.partitions, source, hidden)
+        self._since_ms = {place: self._since_ms.get(place, now_ms) for place in missing}
+        for place, since_ms in self._since_ms.items():
+            partition = self._flow.partitions[place]
+            if now_ms - since_ms >= GONE_AFTER_MS and partition.state not in STOPPED:
+                reason = NO_PARTITION if place[0] in source.topics else NO_TOPIC
+                self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
+
+
+class LeftBehind:
+    """What neither side has any more, which no worker is to have either; in memory of this run."""
+
+    def __init__(self, flow: FlowState) -> None:
+        """Begin with no topic gone."""
+        self._flow = flow
+        self._since_ms: dict[str, int] = {}
+        self._looked_ms = 0
+
+    def look(
+        self,
+        source: ClusterView,
+        hidden: Collection[str],
+        target: ClusterView,
+        ids: Mapping[str, UUID],
+        now_ms: int,
+    ) -> None:
+        """Take it from the flow's places; whole topics when that has lasted, seen all the time."""
+        flow, config = self._flow, self._flow.config
+        if now_ms - self._looked_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
+            self._since_ms.clear()
+        self._looked_ms = now_ms
+        self._since_ms = {
+            topic: self._since_ms.get(topic, now_ms)
+            for topic in {topic for topic, _ in flow.places} - source.topics.keys() - set(hidden)
+            if config.names.on_target(topic) not in target.topics
+        }
+        gone = {topic for topic, at in self._since_ms.items() if now_ms - at >= FORGOTTEN_AFTER_MS}
+        if gone and flow.leads:
+            _LOG.info("%s: on neither side any more: %s", config.name, ", ".join(sorted(gone)))
+        flow.places -= left_behind(flow.places, source, target, config.names, ids)
+        flow.places -= {place for place in flow.places if place[0] in gone}
+
+
+def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
+    """Take what was mirrored to topics that the target lacks for another log's.
+
+    Until its place is found anew: a group's position by the old map would lie in the new topic. So
+    it is, also where the broker that lacked the topic had only just started.
+    """
+    for partition in flow.partitions.values():
+        if partition.target_topic in lacking:
+            partition.is_target_new |= partition.is_positioned
+            if partition.is_flowing or partition.state is PartitionState.POSITIONING:
+                flow.interrupt(partition, LACKED, now_ms, at_once=True)
+
+
+def missing_places(
+    known: Iterable[TopicPartition], source: ClusterView, hidden: Collection[str]
+) -> set[TopicPartition]:
+    """Return what is not there; of a topic with an error nothing is, as nobody knows."""
+    return {
+        (topic, index)
+        for topic, index in known
+        if topic not in hidden and _lacks(source, topic, index)
+    }
+
+
+def left_behind(
+    known: Iterable[TopicPartition],
+    source: ClusterView,
+    target: ClusterView,
+    names: TopicNames,
+    ids: Mapping[str, UUID],
+) -> set[TopicPartition]:
+    """Return partitions that neither side's topic has, since it was made again with fewer.
+
+    Not while the target's is still the copy of the one before (``ids``), about which somebody has
+    to decide.
+    """
+    return {
+        (topic, index)
+        for topic, index in known
+        if topic in source.topics
+        and _lacks(source, topic, index)
+        and not is_recreated(ids.get(topic), source.topics[topic].topic_id)
+        and (there := names.on_target(topic)) in target.topics
+        and _lacks(target, there, index)
+    }
+
+
+def _lacks(source: ClusterView, topic: str, index: int) -> bool:
+    view = source.topics.get(topic)
+    return view is None or (view.error_code == ErrorCode.NONE and index not in view.partitions)

@@ -1,0 +1,271 @@
+"""The assignment as it lies in the witness, and how it changes: in two phases. Pure.
+
+    version 7    orders-3 owned by a
+    version 8    orders-3 leaves a            a sees it, settles what is under way, lets go, and
+                                              confirms version 8 in its own node
+    version 9    orders-3 owned by b          b takes it; nobody else is disturbed
+
+Whoever leads the flow writes the node, against the version of it that was read. A worker may write
+a partition from the version that gives it until it has confirmed one that takes it away. A worker
+whose node is gone has let go of nothing: it may be asleep. What it had becomes free once its
+writer, the producer id by which it writes the offset map, is fenced.
+"""
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from mirror.state.orders import Restart
+from mirror.workers.assignment import Loads, assign
+from offset_translation.map_records import MirrorProducer, TopicPartition
+from runtime.witness import WitnessGarbled, WorkerInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """What a worker says of itself in its ephemeral node."""
+
+    info: WorkerInfo
+    writer: MirrorProducer
+    """By whom it writes the offset map; of no other worker, and of none that it was before."""
+    confirmed: int = 0
+    """The last version whose partitions it has, and no others."""
+    bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    gone: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of its partitions that the source has no more: the target offset behind its last record."""
+    doubted: frozenset[TopicPartition] = frozenset()
+    """Of its partitions those whose map may not speak of the log that is on the target."""
+    obeyed: frozenset[Restart] = frozenset()
+    """Restarts in force that it has done to all of its partitions that they concern."""
+
+    def encode(self) -> bytes:
+        """Return the JSON of the node, compressed."""
+        rates = [[*place, round(rate)] for place, rate in sorted(self.bytes_per_s.items())]
+        return _pack(
+            {
+                "info": json.loads(self.info.encode()),
+                "writer": [self.writer.producer_id, self.writer.producer_epoch],
+                "confirmed": self.confirmed,
+                "rates": rates,
+                "gone": [[*place, end] for place, end in sorted(self.gone.items())],
+                "doubted": sorted(self.doubted),
+                "obeyed": [one.plain() for one in sorted(self.obeyed, key=_age)],
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return what a node says; raises WitnessGarbled."""
+        try:
+            found = _unpack(data)
+            return cls(
+                info=WorkerInfo.decode(json.dumps(found["info"]).encode()),
+                writer=_writer(found["writer"]),
+                confirmed=int(found["confirmed"]),
+                bytes_per_s={
+                    (str(topic), int(index)): float(rate) for topic, index, rate in found["rates"]
+                },
+                gone={
+                    (str(topic), int(index)): int(end)
+                    for topic, index, end in found.get("gone", ())
+                },
+                doubted=frozenset(
+                    (str(topic), int(index)) for topic, index in found.get("doubted", ())
+                ),
+                obeyed=frozenset(Restart.of(one) for one in found.get("obeyed", ())),
+            )
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}") from error
+
+
+def _age(restart: Restart) -> int:
+    return restart.at_ms
+
+
+class Leaving(NamedTuple):
+    """Who has to let go of a partition, since which version, and who is to get it then."""
+
+    holder: str
+    since: int
+    heir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One version of who has what."""
+
+    version: int = 0
+    owners: Mapping[TopicPartition, str] = field(default_factory=dict)
+    leaving: Mapping[TopicPartition, Leaving] = field(default_factory=dict)
+    writers: Mapping[str, MirrorProducer] = field(default_factory=dict)
+    """Of every worker that owns something or has to let go of it."""
+
+    def of(self, member: str) -> frozenset[TopicPartition]:
+        """Return what a worker has."""
+        return frozenset(place for place, owner in self.owners.items() if owner == member)
+
+    @property
+    def mirrored_by(self) -> dict[TopicPartition, str]:
+        """Return who mirrors each partition now; who has to let go does so until it has."""
+        return {**self.owners, **{place: one.holder for place, one in self.leaving.items()}}
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Return the workers that own something or have to let go of it."""
+        return frozenset(self.owners.values()) | {one.holder for one in self.leaving.values()}
+
+    def encode(self) -> bytes:
+        """Return the JSON of the node, compressed: it must stay far below a mebibyte."""
+        return _pack(
+            {
+                "version": self.version,
+                "owners": _by_holder(self.owners),
+                "leaving": [[*place, *held] for place, held in sorted(self.leaving.items())],
+                "writers": {
+                    name: [writer.producer_id, writer.producer_epoch]
+                    for name, writer in sorted(self.writers.items())
+                },
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return what a node says; raises WitnessGarbled."""
+        try:
+            found = _unpack(data)
+            return cls(
+                version=int(found["version"]),
+                owners={
+                    (topic, int(index)): owner
+                    for owner, topics in found["owners"].items()
+                    for topic, indexes in topics.items()
+                    for index in indexes
+                },
+                leaving={
+                    (str(topic), int(index)): Leaving(str(holder), int(since), str(heir))
+                    for topic, index, holder, since, heir in found["leaving"]
+                },
+                writers={name: _writer(one) for name, one in found["writers"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+            raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
+
+
+def to_fence(now: Assignment, members: Collection[str]) -> dict[str, MirrorProducer]:
+    """Return the writers of workers that are gone and had something."""
+    return {name: now.writers[name] for name in sorted(now.holders) if name not in members}
+
+
+def vouched(
+    before: frozenset[TopicPartition], now: Assignment, members: Mapping[str, Member]
+) -> frozenset[TopicPartition]:
+    """Return the partitions whose owners vouch for their maps.
+
+    For what an owner has not confirmed yet, or does not live to, the last word counts.
+    """
+    found = set()
+    for place, owner in now.owners.items():
+        member = members.get(owner)
+        if member is None or member.confirmed < now.version:
+            is_vouched = place in before
+        else:
+            is_vouched = place not in member.doubted
+        if is_vouched:
+            found.add(place)
+    return frozenset(found)
+
+
+def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
+    """Whether every worker has done a restart to all that it has.
+
+    Who is asleep has not, until its partitions are another's, who has not either.
+    """
+    return not now.leaving and all(
+        one.confirmed == now.version and restart in one.obeyed for one in members.values()
+    )
+
+
+def next_assignment(
+    now: Assignment,
+    members: Mapping[str, Member],
+    places: Collection[TopicPartition],
+    *,
+    fenced: Collection[str],
+    loads: Loads,
+    pinned: Mapping[str, str] = MappingProxyType({}),
+) -> Assignment | None:
+    """Return the next version, None if the present one may stay.
+
+    ``fenced`` are workers without a node whose writers cannot write the map any more; ``pinned``
+    are topics that one worker is to have whole.
+    """
+    version = now.version + 1
+    holders = _holders(now, members, fenced)
+    heirs = {place: one.heir for place, one in now.leaving.items()}
+    before = {**now.owners, **heirs}
+    wanted = assign(
+        places, members, before=before, bytes_per_s=loads.bytes_per_s, at_rest=loads.at_rest
+    )
+    wanted |= {place: pinned[place[0]] for place in wanted if place[0] in pinned}
+    owners: dict[TopicPartition, str] = {}
+    leaving: dict[TopicPartition, Leaving] = {}
+    for place in wanted.keys() | holders.keys():
+        holder, heir = holders.get(place), wanted.get(place)
+        if place in now.leaving and holder is not None:
+            leaving[place] = now.leaving[place]._replace(heir=heir or holder)
+        elif holder is None or holder == heir:
+            if heir is not None:
+                owners[place] = heir
+        elif holder in members:
+            leaving[place] = Leaving(holder, version, heir or holder)
+        else:
+            owners[place] = holder  # it is gone, and not fenced yet
+    held = set(owners.values()) | {one.holder for one in leaving.values()}
+    writers = {
+        name: members[name].writer if name in members else now.writers[name] for name in held
+    }
+    is_same = (owners, leaving, writers) == (now.owners, now.leaving, now.writers)
+    if is_same and now.version:
+        return None  # of an empty flow there is a first version, too
+    return Assignment(version=version, owners=owners, leaving=leaving, writers=writers)
+
+
+def _holders(
+    now: Assignment, members: Mapping[str, Member], fenced: Collection[str]
+) -> dict[TopicPartition, str]:
+    """Return who may still write each partition."""
+
+    def may_write(holder: str, since: int | None) -> bool:
+        if holder not in members:
+            return holder not in fenced
+        return since is None or members[holder].confirmed < since
+
+    owned = {place: owner for place, owner in now.owners.items() if may_write(owner, None)}
+    left = {
+        place: one.holder for place, one in now.leaving.items() if may_write(one.holder, one.since)
+    }
+    return owned | left
+
+
+def _by_holder(owners: Mapping[TopicPartition, str]) -> dict[str, dict[str, list[int]]]:
+    grouped: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (topic, index), owner in sorted(owners.items()):
+        grouped[owner][topic].append(index)
+    return {owner: dict(topics) for owner, topics in grouped.items()}
+
+
+def _writer(found: Any) -> MirrorProducer:  # noqa: ANN401 - JSON
+    producer_id, producer_epoch = found
+    return MirrorProducer(producer_id=int(producer_id), producer_epoch=int(producer_epoch))
+
+
+def _pack(value: Any) -> bytes:  # noqa: ANN401 - JSON
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(data: bytes) -> Any:  # noqa: ANN401 - JSON
+    return json.loads(zlib.decompress(data))

@@ -1,0 +1,89 @@
+"""What the other workers of a flow have mirrored, for the one that translates group positions."""
+
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.map.map_log import MapLog
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
+from runtime.fault_note import FaultNote
+from wire.errors import ErrorCode
+from wire.net.errors import NetworkFault
+from wire.net.operations import LATEST, list_offsets
+
+LOOK_S: Final = 0.2
+ALONE_LOOK_S: Final = 1.0
+"""While there is no partition of another worker."""
+REST: Final = 10
+"""Between looks, this many times as long as a look takes."""
+
+
+class Elsewhere:
+    """Keeps ``flow.elsewhere`` up to date while this worker leads."""
+
+    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
+        """Begin with nothing looked at."""
+        self.fault = FaultNote(f"{flow.config.name}: other workers' partitions")
+        self._flow = flow
+        self._links = links
+        self._map_log = map_log
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            began_s = trio.current_time()
+            await self.look()
+            least_s = LOOK_S if self._flow.elsewhere else ALONE_LOOK_S
+            await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
+
+    async def look(self) -> None:
+        """Read how far the others are, and the source; what cannot be had is told as a fault."""
+        for step, where in ((self._look_at_target, "target"), (self._look_at_source, "source")):
+            try:
+                await step()
+            except NetworkFault as fault:
+                self.fault.note(str(fault), where)
+            else:
+                self.fault.clear(where)
+
+    async def _look_at_source(self) -> None:
+        elsewhere = self._flow.elsewhere
+        ends = await list_offsets(self._links.source_admin, set(elsewhere), LATEST)
+        for place, end in ends.items():
+            if place in elsewhere and not isinstance(end, ErrorCode):
+                elsewhere[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+
+    async def _look_at_target(self) -> None:
+        """Read the target's ends before the map, so that no piece is missing for them."""
+        flow = self._flow
+        places = flow.places - flow.partitions.keys()
+        for place in flow.elsewhere.keys() - places:
+            del flow.elsewhere[place]
+        if not places:
+            return
+        names = flow.config.names
+        there = {(names.on_target(topic), index): (topic, index) for topic, index in places}
+        ends = await list_offsets(self._links.target_admin, there, LATEST)
+        await self._map_log.catch_up()
+        for found, end in ends.items():
+            place = there[found]
+            if isinstance(end, ErrorCode) or place in flow.partitions:
+                continue
+            one = flow.elsewhere.get(place)
+            if one is None:
+                offset_map = self._map_log.state.maps.setdefault(place, OffsetMap())
+                one = MirroredPartition(
+                    *place,
+                    topic_id=UUID(int=0),
+                    offset_map=offset_map,
+                    now_ms=now_ms(),
+                    target_topic=found[0],
+                )
+                flow.elsewhere[place] = one
+            one.is_positioned = place in flow.vouched
+            self._map_log.state.advance({place: end})

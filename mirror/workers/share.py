@@ -1,0 +1,92 @@
+"""What of a flow this worker mirrors: takes and lets go of partitions while the others go on."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from mirror.map.map_log import MapLog
+from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
+from mirror.state.partition import MirroredPartition
+from offset_translation.map_records import TopicPartition
+from runtime.clock import now_ms
+from wire.net.errors import NetworkFault
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5
+LETS_GO: Final = "another worker is to mirror it"
+
+
+class Share:
+    """Follows the newest version that the witness has shown."""
+
+    def __init__(self, flow: FlowState, map_log: MapLog, take: Callable[[], None]) -> None:
+        """Begin without any partition; ``take`` has discovery take those of the share."""
+        self.confirmed = 0
+        """The version whose partitions are mirrored here, and no others."""
+        self.changed = trio.Event()
+        """Set when a version is confirmed, and then another."""
+        self._flow = flow
+        self._map_log = map_log
+        self._take = take
+        self._shown: tuple[int, frozenset[TopicPartition]] = (0, frozenset())
+        self._is_shown = trio.Event()
+
+    def show(self, version: int, places: frozenset[TopicPartition]) -> None:
+        """Say what is to be mirrored here from this version on; later calls replace earlier."""
+        self._shown = (version, places)
+        self._is_shown.set()
+
+    async def run(self) -> None:
+        """Do what is shown, for ever."""
+        while True:
+            await self._is_shown.wait()
+            self._is_shown = trio.Event()
+            version, places = self._shown
+            flow = self._flow
+            lost, gained = flow.share - places, places - flow.share
+            flow.share &= places
+            await self._let_go(lost)
+            if gained:
+                # Behind the fence of who had them: all that was ever announced is read now.
+                await _until_done(self._map_log.catch_up)
+            flow.share = places
+            self._take()
+            if lost or gained or not self.confirmed:
+                name = flow.config.name
+                _LOG.info(
+                    "%s: version %d: %d partitions, %d taken, %d let go",
+                    *(name, version, len(places), len(gained), len(lost)),
+                )
+            self.confirmed = version
+            changed, self.changed = self.changed, trio.Event()
+            changed.set()
+
+    async def _let_go(self, places: frozenset[TopicPartition]) -> None:
+        """Return once nothing of these partitions is under way, neither records nor the map."""
+        leaving: list[MirroredPartition] = []
+        now = now_ms()
+        for place in places:
+            partition = self._flow.partitions.pop(place, None)
+            if partition is not None:
+                before = partition.in_flight_bytes
+                partition.pause(LETS_GO, now)
+                self._flow.in_flight_bytes += partition.in_flight_bytes - before
+                leaving.append(partition)
+        while not all(partition.is_settled for partition in leaving):
+            await self._flow.settled.wait(SETTLE_LOOK_S)
+        if leaving:
+            await _until_done(self._map_log.settle)
+
+
+async def _until_done(step: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await step()
+        except NetworkFault as fault:
+            _LOG.debug("hand-over: %s", fault)
+            await trio.sleep(RETRY_S)
+        else:
+            return

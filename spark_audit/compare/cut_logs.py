@@ -1,0 +1,66 @@
+"""Do two logs differ by nothing but what retention took and what is not mirrored yet? Pure.
+
+    source      |--abc--|    of aabaabc; aaba is gone
+    target  |--aabaab--|     c is in flight
+
+Of equal records nobody can say by themselves which one it is that is there. Where the logs agree
+like this, nothing was lost; a count of what is there once more or less would say so in vain.
+"""
+
+from collections.abc import Sequence
+
+from spark_audit.scan.alignment import Pair
+
+
+def pairs_if_only_cut(
+    source: Sequence[bytes], target: Sequence[bytes], *, is_last: bool, gone: int
+) -> list[Pair] | None:
+    """Return which of the two logs' records are the same, None if the logs differ otherwise.
+
+    They begin with what is left of both. `gone` records at most the source does not have any more;
+    unless they are `is_last`, more that is equal follows.
+    """
+    if not is_last:
+        shift = len(target) - len(source)
+        return _paired(source, target, shift, gone) if source and target else None
+    matched = _matched(source, target)
+    if target and len(target) in matched:
+        return _paired(source, target, len(target) - 1 - matched.index(len(target)), gone)
+    # What the target ends with may be what the source begins with.
+    common = _matched(target, source)[-1] if source and target else 0
+    return _paired(source, target, len(target) - common, gone) if common else None
+
+
+def _paired(
+    source: Sequence[bytes], target: Sequence[bytes], shift: int, gone: int
+) -> list[Pair] | None:
+    """Return the pairs at this distance, if all that lies beside each other is equal."""
+    if shift > gone:
+        return None
+    first, last = max(0, -shift), min(len(source), len(target) - shift)
+    if any(source[place] != target[place + shift] for place in range(first, last)):
+        return None
+    return [Pair(place, place + shift) for place in range(first, last)]
+
+
+def _matched(text: Sequence[bytes], pattern: Sequence[bytes]) -> list[int]:
+    """Return for each place of a text how much of a pattern's beginning ends there.
+
+    After Knuth, Morris and Pratt (1977).
+    """
+    borders = [0]
+    for item in pattern[1:]:
+        length = borders[-1]
+        while length and pattern[length] != item:
+            length = borders[length - 1]
+        borders.append(length + (pattern[length] == item))
+    found: list[int] = []
+    length = 0
+    for item in text:
+        if length == len(pattern):
+            length = borders[-1] if pattern else 0
+        while length and pattern[length] != item:
+            length = borders[length - 1]
+        length += bool(pattern) and pattern[length] == item
+        found.append(length)
+    return found

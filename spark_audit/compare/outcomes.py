@@ -1,0 +1,319 @@
+"""What became of each record that is not simply there, in its place, on both sides. Pure.
+
+Works on the records of all windows of one partition. Everything that a look at these records
+cannot settle (promotions, holes, copies far away) is left to the steps in `compare`; for them an
+outcome carries its bracket: the offsets of the nearest neighbours that are where they belong.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from spark_audit.compare.cut_logs import pairs_if_only_cut
+from spark_audit.scan.alignment import Pair, common_subsequence, taken_late
+
+
+class Kind(Enum):
+    """What the audit calls what it sees; the first block are findings."""
+
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    ALTERED = "altered"
+    PHANTOM = "phantom"
+    CORRUPT = "corrupt"
+    HOLE = "hole"
+
+    IN_FLIGHT = "in flight"
+    WRITTEN_AGAIN = "written again"
+    EXPLAINED = "explained"
+
+    @property
+    def column(self) -> str:
+        """Return the name under which this kind is counted."""
+        return self.value.replace(" ", "_")
+
+
+FINDINGS: Final = (
+    Kind.LOST,
+    Kind.DUPLICATED,
+    Kind.REORDERED,
+    Kind.ALTERED,
+    Kind.PHANTOM,
+    Kind.CORRUPT,
+    Kind.HOLE,
+)
+
+
+class Entry(NamedTuple):
+    """One record of a window."""
+
+    offset: int
+    digest: bytes
+    timestamp_ms: int
+    key: bytes | None
+    producer_id: int
+
+
+class Bracket(NamedTuple):
+    """Between these offsets, exclusive, an unmatched record lies or ought to lie."""
+
+    source_after: int
+    source_before: int
+    target_after: int
+    target_before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One record that is not in its place. Of a pair, `source` and `target` are both there."""
+
+    kind: Kind
+    source: Entry | None
+    target: Entry | None
+    bracket: Bracket
+
+    @property
+    def record(self) -> Entry:
+        """Return the record as the source has it, else as the target has."""
+        record = self.source or self.target
+        assert record is not None, "an outcome is about a record"
+        return record
+
+
+@dataclass(slots=True, kw_only=True)
+class WindowRecords:
+    """The records of one window, each side by offset."""
+
+    bracket: Bracket
+    is_last: bool
+    is_cut: bool = False
+    """The logs begin in it, and of one of them the beginning is gone."""
+    source_begin: int = 0
+    """So many offsets at the beginning of the source's log are gone, if the logs begin in it."""
+    source: list[Entry]
+    target: list[Entry]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gap:
+    """What is unmatched between two neighbours that are in their place on both sides."""
+
+    bracket: Bracket
+    is_last: bool
+    source_begin: int
+    """As of its window if it is the first gap of it, else 0."""
+    source: list[Entry]
+    target: list[Entry]
+
+
+def outcomes(
+    windows: Sequence[WindowRecords],
+    originals: Mapping[bytes, Entry],
+    *,
+    is_compacted: bool = False,
+) -> list[Outcome]:
+    """Return the outcome of every record that is not matched in order, for one partition.
+
+    1. In each window the longest common subsequence is what is in its place. Of copies the first
+       are, but the last where the beginning of a log is gone, and the first of them may be with it.
+    2. A record left over on both sides moved: reordered. Copies pair off by rank.
+    3. One left over on the target that the source knows, in these windows or outside them (the
+       `originals`, by digest), is there once too often.
+    4. What is left on both sides of the same gap was altered: first those of the same time and
+       key, in order, then by position. Not by position where the source is compacted: of two
+       neighbours its cleaner may have taken the first, and the second is with the target's cleaner
+       or not mirrored yet. Nor those of the target that are older than all of the source where its
+       log's beginning is gone.
+       Where the beginning of a log is gone and that, with what is not mirrored yet, is all that
+       differs in a window, it is left out of all this.
+    5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
+       the end of the log and nothing of it, nor behind it, has arrived.
+    """
+    gaps: list[_Gap] = []
+    cut: list[Outcome] = []
+    for window in windows:
+        pairs = _only_cut(window) if window.is_cut else None
+        if pairs is None:
+            gaps += _gaps(window, _pairs(window))
+        else:
+            cut += _settled(_gaps(window, pairs))
+    known = {**originals, **_first_entries(windows)}
+    found = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
+    for gap in gaps:
+        found += _take_altered(gap, by_position=not is_compacted)
+    arrived = max(
+        [
+            *(gap.bracket.source_after for gap in gaps if gap.is_last),
+            *(one.source.offset for one in found if one.source and one.kind is not Kind.DUPLICATED),
+        ],
+        default=0,
+    )
+    for gap in gaps:
+        for entry in gap.source:
+            waits = gap.is_last and entry.offset > arrived
+            kind = Kind.IN_FLIGHT if waits else Kind.LOST
+            found.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
+        for entry in gap.target:
+            found.append(Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket))
+    return cut + found
+
+
+def _only_cut(window: WindowRecords) -> list[Pair] | None:
+    return pairs_if_only_cut(
+        [entry.digest for entry in window.source],
+        [entry.digest for entry in window.target],
+        is_last=window.is_last,
+        gone=window.source_begin,
+    )
+
+
+def _settled(gaps: Iterable[_Gap]) -> Iterator[Outcome]:
+    """Yield what is to be said of gaps before and behind records that are all in their place."""
+    for gap in gaps:
+        kind = Kind.IN_FLIGHT if gap.is_last else Kind.LOST
+        for entry in gap.source:
+            yield Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket)
+        for entry in gap.target:
+            yield Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
+
+
+def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[_Gap]:
+    source, target = window.source, window.target
+    source_index = target_index = 0
+    source_after, target_after = window.bracket.source_after, window.bracket.target_after
+    for pair in pairs:
+        if pair.source > source_index or pair.target > target_index:
+            yield _Gap(
+                bracket=Bracket(
+                    source_after,
+                    source[pair.source].offset,
+                    target_after,
+                    target[pair.target].offset,
+                ),
+                is_last=False,
+                source_begin=0 if source_index or target_index else window.source_begin,
+                source=source[source_index : pair.source],
+                target=target[target_index : pair.target],
+            )
+        source_index, target_index = pair.source + 1, pair.target + 1
+        source_after, target_after = source[pair.source].offset, target[pair.target].offset
+    if source_index < len(source) or target_index < len(target):
+        bracket = window.bracket._replace(source_after=source_after, target_after=target_after)
+        yield _Gap(
+            bracket=bracket,
+            is_last=window.is_last,
+            source_begin=0 if source_index or target_index else window.source_begin,
+            source=source[source_index:],
+            target=target[target_index:],
+        )
+
+
+def _pairs(window: WindowRecords) -> list[Pair]:
+    source = [entry.digest for entry in window.source]
+    target = [entry.digest for entry in window.target]
+    pairs = common_subsequence(source, target)
+    if not window.is_cut:
+        return pairs
+    # What the source's end has behind the last pair is in flight: its first copy arrived there.
+    source_end = pairs[-1].source + 1 if window.is_last and pairs else len(source)
+    return taken_late(source, target, pairs, Pair(source_end, len(target)))
+
+
+def _first_entries(windows: Sequence[WindowRecords]) -> dict[bytes, Entry]:
+    known: dict[bytes, Entry] = {}
+    for window in windows:
+        for entry in window.source:
+            known.setdefault(entry.digest, entry)
+    return known
+
+
+def _take_moved(gaps: Sequence[_Gap]) -> list[Outcome]:
+    """Take the pairs of equal records out of the gaps, which may lie far apart."""
+    arrivals: defaultdict[bytes, deque[Entry]] = defaultdict(deque)
+    for gap in gaps:
+        for entry in gap.target:
+            arrivals[entry.digest].append(entry)
+    moved: list[Outcome] = []
+    for gap in gaps:
+        stayed: list[Entry] = []
+        for entry in gap.source:
+            if arrivals[entry.digest]:
+                arrived = arrivals[entry.digest].popleft()
+                moved.append(
+                    Outcome(kind=Kind.REORDERED, source=entry, target=arrived, bracket=gap.bracket)
+                )
+            else:
+                stayed.append(entry)
+        gap.source = stayed
+    left = {entry.offset for queue in arrivals.values() for entry in queue}
+    for gap in gaps:
+        gap.target = [entry for entry in gap.target if entry.offset in left]
+    return moved
+
+
+def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list[Outcome]:
+    duplicated: list[Outcome] = []
+    for gap in gaps:
+        duplicated += [
+            Outcome(
+                kind=Kind.DUPLICATED,
+                source=known[entry.digest],
+                target=entry,
+                bracket=gap.bracket,
+            )
+            for entry in gap.target
+            if entry.digest in known
+        ]
+        gap.target = [entry for entry in gap.target if entry.digest not in known]
+    return duplicated
+
+
+def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
+    """Pair what is left on both sides of a gap, and leave in it only what has no counterpart."""
+    aged = _aged(gap)
+    taken, gap.target = gap.target[:aged], gap.target[aged:]
+    anchors = common_subsequence(
+        [_identity(entry) for entry in gap.source], [_identity(entry) for entry in gap.target]
+    )
+    pairs: list[Pair] = []
+    source_index = target_index = 0
+    for anchor in [*anchors, Pair(len(gap.source), len(gap.target))] if by_position else []:
+        between = min(anchor.source - source_index, anchor.target - target_index)
+        pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
+        source_index, target_index = anchor.source + 1, anchor.target + 1
+    pairs += anchors
+    altered = [
+        Outcome(
+            kind=Kind.ALTERED,
+            source=gap.source[pair.source],
+            target=gap.target[pair.target],
+            bracket=gap.bracket,
+        )
+        for pair in pairs
+    ]
+    paired_sources = {pair.source for pair in pairs}
+    paired_targets = {pair.target for pair in pairs}
+    gap.source = [one for index, one in enumerate(gap.source) if index not in paired_sources]
+    left = [one for index, one in enumerate(gap.target) if index not in paired_targets]
+    gap.target = taken + left
+    return altered
+
+
+def _aged(gap: _Gap) -> int:
+    """Return how many of the target's first records the source had where its log is gone.
+
+    These are older than all that it still has here, which may be in flight: no alterations.
+    """
+    oldest_ms = min((entry.timestamp_ms for entry in gap.source), default=0)
+    for place, entry in enumerate(gap.target):
+        if place >= gap.source_begin or not 0 <= entry.timestamp_ms < oldest_ms:
+            return place
+    return len(gap.target)
+
+
+def _identity(entry: Entry) -> tuple[int, bytes | None]:
+    """Return what an alteration usually leaves as it was."""
+    return entry.timestamp_ms, entry.key

@@ -1,0 +1,74 @@
+"""A verdict as Prometheus metrics: for node_exporter's textfile collector, and served. Pure."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.result.verdict import Answer, Verdict
+
+
+class VerdictCollector(Collector):
+    """Gives the metrics of one verdict: gauges all, because a run starts from zero."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics. Unknown is not zero: such a run has no counts."""
+        verdict = self._verdict
+        answers = GaugeMetricFamily(
+            "audit_verdict", "The last audit's verdict: 1 for the one it gave", labels=["verdict"]
+        )
+        for answer in Answer:
+            answers.add_metric([answer.value], float(answer is verdict.answer))
+        yield answers
+        yield GaugeMetricFamily(
+            "audit_last_run_timestamp_seconds",
+            "When the last audit ended, by the clock",
+            value=verdict.ended_ms / 1_000,
+        )
+        yield GaugeMetricFamily(
+            "audit_duration_seconds",
+            "How long the last audit took",
+            value=(verdict.ended_ms - verdict.started_ms) / 1_000,
+        )
+        left_out = GaugeMetricFamily(
+            "audit_partitions_not_compared",
+            "Partitions of which the last audit could not tell",
+            labels=["flow"],
+        )
+        for flow in verdict.flows:
+            left_out.add_metric([flow.flow], len(flow.untold))
+        yield left_out
+        if verdict.answer is not Answer.UNKNOWN:
+            yield from self._counts()
+
+    def _counts(self) -> Iterator[Metric]:
+        compared = GaugeMetricFamily(
+            "audit_records_compared", "Records the last audit read", labels=["flow", "side"]
+        )
+        found = GaugeMetricFamily(
+            "audit_findings", "Findings of the last audit", labels=["flow", "kind"]
+        )
+        others = GaugeMetricFamily(
+            "audit_records_explained",
+            "Records that differ for a reason that is no finding",
+            labels=["flow", "kind"],
+        )
+        for flow in self._verdict.flows:
+            for side in ("source", "target"):
+                compared.add_metric([flow.flow, side], flow.total(f"{side}_records"))
+            for kind in Kind:
+                family = found if kind in FINDINGS else others
+                family.add_metric([flow.flow, kind.value], flow.total(kind.column))
+        yield from (compared, found, others)
+
+
+def textfile(verdict: Verdict) -> str:
+    """Return the metrics in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(VerdictCollector(verdict))
+    return generate_latest(registry).decode()

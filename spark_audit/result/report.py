@@ -1,0 +1,81 @@
+"""A result for people: the short report after a run, and the long one of a stored result. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.result.verdict import Answer, FlowReport, Verdict
+
+_SHOWN: Final = (*FINDINGS, Kind.IN_FLIGHT, Kind.WRITTEN_AGAIN, Kind.EXPLAINED)
+
+
+def short_report(verdict: Verdict) -> Iterator[str]:
+    """Yield the lines after a run: the verdict, and the numbers of each partition."""
+    seconds = (verdict.ended_ms - verdict.started_ms) / 1_000
+    is_unknown = verdict.answer is Answer.UNKNOWN
+    if is_unknown:
+        yield f"could not tell: {verdict.problem}"
+        if not verdict.flows:
+            return
+    compared = verdict.records_compared
+    words = "no findings in the rest" if is_unknown else verdict.answer.value
+    yield (
+        f"{words}: {compared['source']:,} source and {compared['target']:,} "
+        f"target records compared in {seconds:.1f} s"
+    )
+    for flow in verdict.flows:
+        yield from _flow_lines(flow)
+
+
+def _flow_lines(flow: FlowReport) -> Iterator[str]:
+    taken = datetime.fromtimestamp(flow.taken_ms / 1_000, UTC).isoformat(timespec="seconds")
+    ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
+    yield f"flow {flow.flow}, snapshot of {taken}{ended}"
+    totals = [f"{flow.total(kind.column):,} {kind.value}" for kind in _SHOWN]
+    yield f"  {', '.join(totals)}"
+    for row in flow.partitions:
+        differing = [f"{row[kind.column]:,} {kind.value}" for kind in _SHOWN if row[kind.column]]
+        yield (
+            f"  {row['topic']}-{row['partition']}: {row['source_records']:,} / "
+            f"{row['target_records']:,} records, {', '.join(differing) or 'equal'}"
+        )
+    for topic, partition, why in flow.untold:
+        yield f"  {topic}-{partition}: not compared: {why}"
+    if flow.only_on_target:
+        yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
+
+
+def long_report(verdict: Verdict, findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a stored result: the short report, then every finding by its place."""
+    yield from short_report(verdict)
+    for finding in findings:
+        yield finding_line(finding)
+
+
+def finding_line(finding: Mapping[str, Any]) -> str:
+    """Return one finding as `lost orders:0:17 (target -) key=N123 ...`.
+
+    The place is topic:partition:offset, the source's offset where there is one.
+    """
+    source, target = finding["source_offset"], finding["target_offset"]
+    place = f"{finding['topic']}:{finding['partition']}:{'-' if source is None else source}"
+    parts = [f"{finding['kind']} {place}"]
+    if target is not None:
+        parts.append(f"target offset {target}")
+    if finding["records"] > 1:
+        parts.append(f"{finding['records']} offsets")
+    if finding["key"] is not None:
+        parts.append(f"key {finding['key']}")
+    if finding["timestamp_ms"] is not None:
+        parts.append(f"time {_time(finding['timestamp_ms'])}")
+    return f"{', '.join(parts)}: {finding['reason']}"
+
+
+def _time(timestamp_ms: int) -> str:
+    """Return a record's time, in milliseconds where it is one that no calendar has."""
+    try:
+        stamp = datetime.fromtimestamp(timestamp_ms / 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"
+    return stamp.isoformat(timespec="milliseconds")

@@ -1,0 +1,144 @@
+"""What an audit says in the end: one value, its JSON, its lines for people. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from spark_audit.compare.outcomes import FINDINGS, Kind
+
+FORMAT_VERSION: Final = 1
+"""Of verdict.json; grows when a key changes its meaning."""
+
+
+class Answer(Enum):
+    """The verdict; the exit status of the program is its place in this list."""
+
+    CLEAN = "clean"
+    FINDINGS = "findings"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_status(self) -> int:
+        return list(Answer).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowReport:
+    """One flow's numbers; `partitions` are rows of `summary.partition_summary`."""
+
+    flow: str
+    taken_ms: int
+    promotion: int | None
+    only_on_target: tuple[str, ...]
+    partitions: tuple[Mapping[str, Any], ...]
+    untold: tuple[tuple[str, int, str], ...] = ()
+    """Topic, partition and reason of what could not be compared."""
+
+    def total(self, column: str) -> int:
+        """Return the sum of a number over all partitions."""
+        return sum(int(row[column] or 0) for row in self.partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One run of the audit. Times are wall-clock milliseconds."""
+
+    answer: Answer
+    started_ms: int
+    ended_ms: int
+    flows: tuple[FlowReport, ...] = ()
+    problem: str | None = None
+    """Why the audit could not tell: one line."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Return how many there are of each kind, kinds that are no findings included."""
+        return {kind.column: sum(flow.total(kind.column) for flow in self.flows) for kind in Kind}
+
+    @property
+    def records_compared(self) -> Mapping[str, int]:
+        """Return how many records were read, by side."""
+        return {
+            side: sum(flow.total(f"{side}_records") for flow in self.flows)
+            for side in ("source", "target")
+        }
+
+    @property
+    def oldest_in_flight_ms(self) -> int | None:
+        """Return the timestamp of the oldest record looked at that was in flight."""
+        found = [
+            row["oldest_in_flight_ms"]
+            for flow in self.flows
+            for row in flow.partitions
+            if row["oldest_in_flight_ms"] is not None
+        ]
+        return min(found, default=None)
+
+
+def answer_for(flows: Sequence[FlowReport]) -> Answer:
+    """Return the verdict that these numbers give: what was found is certain whatever is untold."""
+    if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
+        return Answer.FINDINGS
+    return Answer.UNKNOWN if any(flow.untold for flow in flows) else Answer.CLEAN
+
+
+def problem_of(flows: Sequence[FlowReport]) -> str | None:
+    """Return what could not be told in one line: of many partitions the first."""
+    reasons = [why for flow in flows for _, _, why in flow.untold]
+    more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else None
+
+
+def encode(verdict: Verdict) -> str:
+    """Return verdict.json."""
+    document = {
+        "version": FORMAT_VERSION,
+        "verdict": verdict.answer.value,
+        "problem": verdict.problem,
+        "started_ms": verdict.started_ms,
+        "ended_ms": verdict.ended_ms,
+        "duration_s": (verdict.ended_ms - verdict.started_ms) / 1_000,
+        "records_compared": dict(verdict.records_compared),
+        "counts": dict(verdict.counts),
+        "flows": [
+            {
+                "flow": flow.flow,
+                "snapshot_ms": flow.taken_ms,
+                "promotion": flow.promotion,
+                "only_on_target": list(flow.only_on_target),
+                "untold": [list(one) for one in flow.untold],
+                "partitions": [dict(row) for row in flow.partitions],
+            }
+            for flow in verdict.flows
+        ],
+    }
+    return json.dumps(document, indent=1)
+
+
+def decode(text: str) -> Verdict:
+    """Return the verdict of a verdict.json; ValueError if it is none, or of another version."""
+    try:
+        document = json.loads(text)
+        if document["version"] != FORMAT_VERSION:
+            raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
+        return Verdict(
+            answer=Answer(document["verdict"]),
+            started_ms=document["started_ms"],
+            ended_ms=document["ended_ms"],
+            problem=document["problem"],
+            flows=tuple(
+                FlowReport(
+                    flow=flow["flow"],
+                    taken_ms=flow["snapshot_ms"],
+                    promotion=flow["promotion"],
+                    only_on_target=tuple(flow["only_on_target"]),
+                    untold=tuple((one[0], one[1], one[2]) for one in flow.get("untold", ())),
+                    partitions=tuple(flow["partitions"]),
+                )
+                for flow in document["flows"]
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no verdict of an audit: {error!r}") from error

@@ -1,0 +1,192 @@
+"""What a fetched log holds: committed records, and the named holes between them. Pure.
+
+A consumer that reads committed never sees transaction markers, aborted transactions, records that
+compaction took or batches whose checksum fails. The audit must not see them as records either, but
+it has to know of them: a hole explains why two logs differ, or is a finding itself.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from struct import Struct
+from typing import NamedTuple
+
+from spark_audit.snapshot.origins import Part
+from wire.record_batch import (
+    BatchHeader,
+    CorruptBatch,
+    RecordHead,
+    crc_is_valid,
+    iterate_batches,
+    iterate_record_heads,
+    iterate_records,
+)
+
+_CONTROL_KEY = Struct(">hh")  # version, type: Kafka's ControlRecordType
+_ABORT = 0
+
+
+class HoleReason(Enum):
+    """Why offsets of a log carry no committed record."""
+
+    MARKER = "transaction marker"
+    ABORTED = "aborted transaction"
+    GAP = "no record at these offsets"
+    """Between batches or inside one: what compaction leaves."""
+    RETENTION = "before the log start"
+    CORRUPT = "corrupt batch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """Offsets start_offset..stop_offset-1 without a committed record."""
+
+    start_offset: int
+    stop_offset: int
+    reason: HoleReason
+    detail: str = ""
+
+
+class CommittedBatch(NamedTuple):
+    """The records of one batch that lie inside the asked range, in order."""
+
+    producer_id: int
+    heads: Sequence[RecordHead]
+
+
+class AbortedTransaction(NamedTuple):
+    """From a Fetch answer: data of this producer from this offset to its next abort marker."""
+
+    producer_id: int
+    first_offset: int
+
+
+class CommittedLog:
+    """One pass over a partition from `start` to `stop` (exclusive), fed with Fetch answers."""
+
+    def __init__(self, start: int, stop: int, part: Part | None = None) -> None:
+        self.position = start
+        """The next offset to fetch."""
+        self._stop = stop
+        self._part = part
+        """Of the log, if not all of it: other batches count neither as records nor as holes."""
+
+    def extend(self, stop: int) -> None:
+        """Go on up to `stop`, if that is further."""
+        self._stop = max(self._stop, stop)
+
+    @property
+    def is_done(self) -> bool:
+        return self.position >= self._stop
+
+    def feed(
+        self, fetched: memoryview, aborted: Iterable[AbortedTransaction]
+    ) -> Iterator[CommittedBatch | Hole]:
+        """Yield what one Fetch answer for `position` holds, and move `position` behind it.
+
+        Whole batches only; the incomplete one at the end is fetched again. UnsupportedMagic (a log
+        from before Kafka 0.11) is the caller's to report.
+        """
+        transactions = _Transactions(aborted)
+        batches = _with_next_offset(fetched)
+        for header, batch, next_offset in batches:
+            if header.base_offset >= self._stop:
+                yield from self._skip_to(self._stop, HoleReason.GAP)
+                return
+            yield from self._skip_to(header.base_offset, HoleReason.GAP)
+            if not crc_is_valid(batch):
+                detail = f"the checksum of the batch at offset {header.base_offset} fails"
+                # At least one offset on: where it ends may be what is damaged.
+                behind = max(next_offset, self.position + 1)
+                yield from self._skip_to(behind, HoleReason.CORRUPT, detail)
+            elif (reason := transactions.hole(header, batch)) is not None:
+                yield from self._skip_to(header.next_offset, reason)
+            elif self._part is not None and not self._part.takes(header):
+                self.position = max(self.position, min(header.next_offset, self._stop))
+            else:
+                yield from self._records(header, batch)
+
+    def skip_to(self, offset: int, reason: HoleReason) -> Iterator[Hole]:
+        """Yield the hole from `position` to `offset`, if there is one inside the range."""
+        yield from self._skip_to(offset, reason)
+
+    def _skip_to(self, offset: int, reason: HoleReason, detail: str = "") -> Iterator[Hole]:
+        end = min(offset, self._stop)
+        if end > self.position:
+            start, self.position = self.position, end
+            yield Hole(start_offset=start, stop_offset=end, reason=reason, detail=detail)
+
+    def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[CommittedBatch | Hole]:
+        try:
+            heads = list(iterate_record_heads(batch))
+        except CorruptBatch as fault:
+            detail = f"the batch at offset {header.base_offset}: {fault.reason}"
+            yield from self._skip_to(header.next_offset, HoleReason.CORRUPT, detail)
+            return
+        if not header.has_offset_holes:
+            heads = _in_place(heads, header.base_offset)
+        if header.base_offset < self.position or header.next_offset > self._stop:
+            heads = [head for head in heads if self.position <= head.offset < self._stop]
+        if not header.has_offset_holes:
+            yield CommittedBatch(header.producer_id, heads)
+            self.position = min(header.next_offset, self._stop)
+            return
+        for head in heads:
+            yield from self._skip_to(head.offset, HoleReason.GAP)
+            yield CommittedBatch(header.producer_id, (head,))
+            self.position = head.offset + 1
+        yield from self._skip_to(header.next_offset, HoleReason.GAP)
+
+
+def _in_place(heads: list[RecordHead], base_offset: int) -> list[RecordHead]:
+    """Return the heads with the offsets at which they lie, whatever a producer made them claim."""
+    if all(head.offset == place for place, head in enumerate(heads, base_offset)):
+        return heads
+    return [head._replace(offset=place) for place, head in enumerate(heads, base_offset)]
+
+
+class _Transactions:
+    """Which batches are control batches or belong to an aborted transaction (KIP-98)."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._open: set[int] = set()
+
+    def hole(self, header: BatchHeader, batch: memoryview) -> HoleReason | None:
+        """Return why this batch has no committed records, None when it has some."""
+        while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
+            self._open.add(self._waiting.pop().producer_id)
+        if header.is_control:
+            if _is_abort_marker(batch):
+                self._open.discard(header.producer_id)
+            return HoleReason.MARKER
+        if header.is_transactional and header.producer_id in self._open:
+            return HoleReason.ABORTED
+        return None
+
+
+def _is_abort_marker(batch: memoryview) -> bool:
+    for record in iterate_records(batch):
+        if record.key is not None and len(record.key) >= _CONTROL_KEY.size:
+            _, kind = _CONTROL_KEY.unpack_from(record.key)
+            return bool(kind == _ABORT)
+    return False
+
+
+def _with_next_offset(
+    fetched: memoryview,
+) -> Iterator[tuple[BatchHeader, memoryview, int]]:
+    """Yield each whole batch with the offset at which the log goes on behind it.
+
+    Taken from the next batch where there is one: a batch's own word for it lies under its checksum,
+    and this is asked when that fails. The last one is believed if its numbers agree.
+    """
+    before: tuple[BatchHeader, memoryview] | None = None
+    for header, batch in iterate_batches(fetched):
+        if before is not None:
+            yield *before, header.base_offset
+        before = header, batch
+    if before is not None:
+        header = before[0]
+        believed = header.next_offset if not header.has_offset_holes else header.base_offset + 1
+        yield *before, believed

@@ -1,0 +1,124 @@
+"""The rows that a scan of a log yields, and the Arrow batches in which they travel to Spark.
+
+One schema for four kinds of row, so that one pass over a log can give them all:
+
+    range     records start_offset..stop_offset-1 by number and digest
+    record    one record of a window in which two logs differ; start_offset is its own
+    hole      offsets without a committed record, and why
+    failure   the log could not be read to its end, and why: the audit cannot tell
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from spark_audit.scan.committed import Hole
+from spark_audit.scan.digests import DigestRange
+from spark_audit.snapshot.side import Side
+
+ROWS_PER_BATCH: Final = 8_192
+
+
+class RowKind(Enum):
+    """See the module's docstring."""
+
+    RANGE = "range"
+    RECORD = "record"
+    HOLE = "hole"
+    FAILURE = "failure"
+
+
+SCAN: Final = (
+    "side string, topic string, partition int, window int, kind string, start_offset bigint, "
+    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, key binary, "
+    "producer_id bigint, reason string, detail string, key_digest binary, is_tombstone boolean"
+)
+"""The columns of a scan, for Spark and, below, for Arrow."""
+ARROW_SCAN: Final = pa.schema(
+    [
+        ("side", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("window", pa.int32()),
+        ("kind", pa.string()),
+        ("start_offset", pa.int64()),
+        ("stop_offset", pa.int64()),
+        ("records", pa.int64()),
+        ("digest", pa.binary()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("producer_id", pa.int64()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("key_digest", pa.binary()),
+        ("is_tombstone", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlace:
+    """What all rows of one scan share; `window` is None unless single records are asked for."""
+
+    side: Side
+    topic: str
+    partition: int
+    window: int | None = None
+
+
+class ScanRow(NamedTuple):
+    """One row without its place. A named tuple, because one is made for every record."""
+
+    kind: str
+    start_offset: int
+    stop_offset: int
+    records: int = 0
+    digest: bytes | None = None
+    timestamp_ms: int | None = None
+    key: bytes | None = None
+    producer_id: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    key_digest: bytes | None = None
+    is_tombstone: bool | None = None
+
+
+def range_row(found: DigestRange) -> ScanRow:
+    """Return the row of a range."""
+    return ScanRow(RowKind.RANGE.value, *found)
+
+
+def hole_row(hole: Hole) -> ScanRow:
+    """Return the row of a hole."""
+    return ScanRow(
+        RowKind.HOLE.value,
+        hole.start_offset,
+        hole.stop_offset,
+        hole.stop_offset - hole.start_offset,
+        reason=hole.reason.name,
+        detail=hole.detail,
+    )
+
+
+def failure_row(offset: int, detail: str) -> ScanRow:
+    """Return the row that says why the log cannot be read from `offset` on."""
+    return ScanRow(RowKind.FAILURE.value, offset, offset, detail=detail)
+
+
+def arrow_batches(place: ScanPlace, rows: Iterable[ScanRow]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows as Arrow batches of `SCAN`, ROWS_PER_BATCH at a time."""
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, ROWS_PER_BATCH)):
+        constants = (place.side.value, place.topic, place.partition, place.window)
+        columns = [
+            *([value] * len(chunk) for value in constants),
+            *zip(*chunk, strict=True),
+        ]
+        arrays = [
+            pa.array(values, field.type) for values, field in zip(columns, ARROW_SCAN, strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=ARROW_SCAN)

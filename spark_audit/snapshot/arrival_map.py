@@ -1,0 +1,58 @@
+"""Reads the map of what came to a cluster from the other site: who brought it."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from offset_translation.map_records import map_topic_name
+from spark_audit.snapshot.origins import Arrivals
+from spark_audit.snapshot.seals import CannotTell
+from wire.errors import ErrorCode, describe
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import list_offsets
+from wire.net.partition_operations import read_partition
+from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
+
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+
+
+async def read_arrivals(cluster: Cluster, source: str, *, name: str) -> Arrivals:
+    """Return what the map of all that came from `source` says; nothing while there is none.
+
+    Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
+    id that is not known makes what it brought look like the site's own.
+    """
+    topic = map_topic_name(source)
+    arrivals = Arrivals()
+    try:
+        async for record in _records(cluster, topic):
+            arrivals.replay(record.key, record.value)
+    except (NetworkFault, CorruptBatch) as fault:
+        raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
+    except _Unreadable as reason:
+        raise CannotTell(f"cluster {name}: {topic}: {reason}") from reason
+    return arrivals
+
+
+class _Unreadable(Exception):
+    """What the cluster says of the topic."""
+
+
+async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:
+    view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
+    if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return
+    if view.error_code != ErrorCode.NONE:
+        raise _Unreadable(describe(view.error_code))
+    start, stop = [
+        (await list_offsets(cluster, {(topic, 0)}, edge))[topic, 0] for edge in (_EARLIEST, _LATEST)
+    ]
+    for found in (start, stop):
+        if isinstance(found, ErrorCode):
+            raise _Unreadable(found.name)
+    async for header, batch in read_partition(cluster, topic, 0, start, stop):
+        if not crc_is_valid(batch):
+            raise _Unreadable(f"the checksum of the batch at offset {header.base_offset} fails")
+        if not header.is_control:
+            for record in iterate_records(batch):
+                yield record

@@ -1,0 +1,190 @@
+"""What one audit of a flow looks at: the bounds of each partition on both sides. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from spark_audit.snapshot.origins import Brought, Part
+from spark_audit.snapshot.seals import Promotion, Seal, TopicPartition
+from spark_audit.snapshot.side import Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """Offsets [start, stop) of one partition's log; `stop` is the last stable offset."""
+
+    start: int
+    stop: int
+    topic_id: UUID
+    is_compacted: bool
+
+
+EMPTY_LOG = LogBounds(start=0, stop=0, topic_id=UUID(int=0), is_compacted=False)
+"""Stands for a partition that a side does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenEnd:
+    """Where the mirrored part of a target's log ended when an audit looked, and when that was."""
+
+    stop: int
+    at_ms: int
+
+    @property
+    def words(self) -> str:
+        at = datetime.fromtimestamp(self.at_ms / 1_000, UTC).isoformat(timespec="seconds")
+        return f"the target's log ended at {self.stop} in the audit of {at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBounds:
+    """One partition of a topic on both sides."""
+
+    topic: str
+    partition: int
+    source: LogBounds
+    target: LogBounds
+    seal: Seal | None
+    seen: SeenEnd | None = None
+    """Where an earlier audit saw the target's log end, if that is beyond its end now."""
+    to_source: Brought | None = None
+    to_target: Brought | None = None
+    """What was brought to each side. None: nothing to the source, and to the target all that lies
+    before its seal."""
+
+    @property
+    def is_both_ways(self) -> bool:
+        """Return whether both logs may hold what either site wrote."""
+        return self.to_target is not None
+
+    @property
+    def mirrored_stop(self) -> int:
+        """Return where the mirrored part of the target's log ends."""
+        return (
+            self.target.stop if self.seal is None else min(self.seal.target_end, self.target.stop)
+        )
+
+    def side(self, side: Side) -> tuple[LogBounds, int, int]:
+        """Return the log a side is read from, and the offsets [start, stop) that belong to it."""
+        match side:
+            case Side.SOURCE:
+                return self.source, self.source.start, self.source.stop
+            case Side.TARGET:
+                start = min(self.target.start, self.mirrored_stop)
+                return self.target, start, self.mirrored_stop
+            case Side.NATIVE if self.is_both_ways:
+                return self.target, self.target.start, self.target.stop
+            case Side.NATIVE:
+                return self.target, max(self.target.start, self.mirrored_stop), self.target.stop
+            case Side.RETURNED:
+                start = self.source.start if self.is_both_ways else self.source.stop
+                return self.source, start, self.source.stop
+
+    def part(self, side: Side) -> Part | None:
+        """Return which batches between a side's offsets belong to it; None for all."""
+        of_source = side in {Side.SOURCE, Side.RETURNED}
+        brought = self.to_source if of_source else self.to_target
+        if brought is None:
+            return None
+        return Part(brought=brought, is_brought=side in {Side.TARGET, Side.RETURNED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The bounds of all partitions of one flow at one time."""
+
+    flow: str
+    source: str
+    target: str
+    taken_ms: int
+    """Wall clock, before the first offset was asked for."""
+    promotion: int | None
+    """The epoch of the promotion that ended the flow."""
+    partitions: tuple[PartitionBounds, ...]
+    only_on_target: tuple[str, ...]
+    """Topics that the flow's patterns name and only the target has: not audited."""
+    untold: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Why the bounds of other partitions are not known."""
+
+    def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
+        """Return the same, but for partitions of which it turned out that they cannot be told.
+
+        Behind a promotion with them all of the topic: applications may have written there again
+        what is missing elsewhere.
+        """
+        topics = {topic: why for (topic, _), why in untold.items() if self.promotion is not None}
+        told: list[PartitionBounds] = []
+        left_out = {**self.untold, **untold}
+        for one in self.partitions:
+            if (one.topic, one.partition) in untold:
+                continue
+            if one.topic in topics:
+                left_out[one.topic, one.partition] = topics[one.topic]
+            else:
+                told.append(one)
+        return replace(self, partitions=tuple(told), untold=left_out)
+
+    def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
+        """Return the same of logs of which more was gone when they were read."""
+
+        def moved(one: PartitionBounds, side: Side) -> LogBounds:
+            log = one.source if side is Side.SOURCE else one.target
+            start = max(log.start, starts.get((side, one.topic, one.partition), 0))
+            return replace(log, start=min(start, log.stop))
+
+        return replace(
+            self,
+            partitions=tuple(
+                replace(one, source=moved(one, Side.SOURCE), target=moved(one, Side.TARGET))
+                for one in self.partitions
+            ),
+        )
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of `compare.BOUNDS`."""
+        for one in self.partitions:
+            yield (
+                one.topic,
+                one.partition,
+                one.source.start,
+                one.source.stop,
+                one.target.start,
+                one.mirrored_stop,
+                self.promotion,
+                None if one.seal is None else one.seal.mirrored_source_end,
+                one.source.is_compacted,
+                one.target.is_compacted,
+                None if one.seen is None else one.seen.stop,
+                None if one.seen is None else one.seen.words,
+                one.is_both_ways,
+            )
+
+
+NOTHING: Final[Mapping[TopicPartition, Brought]] = MappingProxyType({})
+
+
+def join_bounds(
+    source: Mapping[TopicPartition, LogBounds],
+    target: Mapping[TopicPartition, LogBounds],
+    promotion: Promotion | None,
+    to_source: Mapping[TopicPartition, Brought] = NOTHING,
+    to_target: Mapping[TopicPartition, Brought] = NOTHING,
+) -> tuple[PartitionBounds, ...]:
+    """Return every partition that either side has of the source's topics, in order."""
+    topics = {topic for topic, _ in source}
+    return tuple(
+        PartitionBounds(
+            topic=topic,
+            partition=partition,
+            source=source.get((topic, partition), EMPTY_LOG),
+            target=target.get((topic, partition), EMPTY_LOG),
+            seal=None if promotion is None else promotion.seal(topic, partition),
+            to_source=to_source.get((topic, partition)),
+            to_target=to_target.get((topic, partition)),
+        )
+        for topic, partition in sorted({*source, *target})
+        if topic in topics
+    )

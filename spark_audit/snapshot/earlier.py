@@ -1,0 +1,135 @@
+"""Where earlier audits saw the target's logs end, kept beside the result. Pure.
+
+What only the source has at its end is in flight, whatever the reason. This memory tells a mirror
+that is behind from a target that has lost what it had: cut, emptied, or begun anew.
+
+    {"version": 1, "flows": {FLOW: [[TOPIC, PARTITION, ...], ...]}}
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd, Snapshot
+from spark_audit.snapshot.seals import TopicPartition
+
+FORMAT_VERSION: Final = 1
+_LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, behind which no time has a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """One partition of a flow as an audit saw it; `promotion` had ended the flow by then."""
+
+    source_topic_id: UUID
+    source_stop: int
+    target: SeenEnd
+    promotion: int | None
+
+    def still_holds(self, now: PartitionBounds, promotion: int | None) -> bool:
+        """Return whether it was the same source log, which has lost nothing at its end."""
+        return (
+            self.promotion == promotion
+            and self.source_topic_id == now.source.topic_id
+            and self.source_stop <= now.source.stop
+        )
+
+
+Memory: TypeAlias = Mapping[str, Mapping[TopicPartition, Earlier]]
+"""By flow and partition."""
+
+
+def compared_with(memory: Memory, now: Snapshot) -> Snapshot:
+    """Return the snapshot with `seen` in each partition whose target ended further on before."""
+    of_flow = memory.get(now.flow, {})
+    return replace(now, partitions=tuple(_compared(of_flow, now, one) for one in now.partitions))
+
+
+def _compared(
+    of_flow: Mapping[TopicPartition, Earlier], now: Snapshot, one: PartitionBounds
+) -> PartitionBounds:
+    earlier = of_flow.get((one.topic, one.partition))
+    if earlier is None or not earlier.still_holds(one, now.promotion):
+        return one
+    return replace(one, seen=earlier.target) if earlier.target.stop > one.mirrored_stop else one
+
+
+def remembered(
+    memory: Memory,
+    snapshots: Sequence[Snapshot],
+    behind: Mapping[str, Collection[TopicPartition]],
+    *,
+    is_part: bool,
+) -> Memory:
+    """Return what to know of next time; `behind` are each flow's partitions with records in flight.
+
+    A target that ended further on before is held to that until it has all of the source again.
+    `is_part`: only some topics were looked at, the others stay as they are, as does what could not
+    be told.
+    """
+    flows: dict[str, Mapping[TopicPartition, Earlier]] = dict(memory) if is_part else {}
+    for now in snapshots:
+        before = memory.get(now.flow, {})
+        kept = {place: one for place, one in before.items() if is_part or place in now.untold}
+        for one in now.partitions:
+            place = (one.topic, one.partition)
+            end = SeenEnd(stop=one.mirrored_stop, at_ms=now.taken_ms)
+            is_short = one.seen is not None and place in behind[now.flow]
+            kept[place] = Earlier(
+                source_topic_id=one.source.topic_id,
+                source_stop=one.source.stop,
+                target=one.seen if is_short and one.seen is not None else end,
+                promotion=now.promotion,
+            )
+        flows[now.flow] = kept
+    return flows
+
+
+def encode(memory: Memory) -> str:
+    """Return the file's text."""
+    flows = {
+        flow: [
+            [
+                *place,
+                str(one.source_topic_id),
+                one.source_stop,
+                one.target.stop,
+                one.target.at_ms,
+                one.promotion,
+            ]
+            for place, one in sorted(partitions.items())
+        ]
+        for flow, partitions in memory.items()
+    }
+    return json.dumps({"version": FORMAT_VERSION, "flows": flows})
+
+
+def decode(text: str) -> Memory:
+    """Return what a file's text says; ValueError if it is none, or of another version."""
+    try:
+        document = json.loads(text)
+        if document["version"] != FORMAT_VERSION:
+            raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
+        return {
+            str(flow): {
+                (str(topic), int(partition)): Earlier(
+                    source_topic_id=UUID(topic_id),
+                    source_stop=int(source_stop),
+                    target=SeenEnd(stop=int(stop), at_ms=_time(at_ms)),
+                    promotion=None if promotion is None else int(promotion),
+                )
+                for topic, partition, topic_id, source_stop, stop, at_ms, promotion in rows
+            }
+            for flow, rows in document["flows"].items()
+        }
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"not what an audit keeps: {error!r}") from error
+
+
+def _time(found: object) -> int:
+    if not isinstance(found, int) or not 0 <= found <= _LAST_MS:
+        raise ValueError(f"{found!r} is no time in milliseconds")
+    return found

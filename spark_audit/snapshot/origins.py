@@ -1,0 +1,125 @@
+"""Which records of a log a mirror brought and which its own applications wrote. Pure.
+
+Where both directions of a file have run, each site's log holds the other one's records among its
+own. The map of what came from there, on the same cluster, tells them apart: it keeps every producer
+id that a mirror has used, each written before its first batch.
+
+    dc1  |--a--b--c--|~~x~~y~~|--d--|       --- written there     ~~~ brought from the other site
+    dc2  |~~a~~b~~c~~|--x--y--|~~d~~|
+
+The direction from dc1 compares a, b, c, d; the one from dc2 compares x, y.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from offset_translation.binary import MalformedRecord
+from offset_translation.map_records import (
+    MirrorProducerKey,
+    PieceStartKey,
+    ReachedKey,
+    RunStartKey,
+    SealKey,
+    TrimmedKey,
+    decode_key,
+)
+from spark_audit.snapshot.seals import TopicPartition
+from wire.record_batch import BatchHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """How what came from the other site is known in one partition's log."""
+
+    producer_ids: frozenset[int] = frozenset()
+    start: int = 0
+    stop: int = 0
+    """All between these offsets came from there too, whoever wrote it: a MirrorMaker that was taken
+    over has left no producer id, and what strangers wrote to a site at rest is to be found."""
+
+    def has(self, header: BatchHeader) -> bool:
+        """Return whether this batch came from the other site."""
+        is_between = self.start <= header.base_offset < self.stop
+        return is_between or header.producer_id in self.producer_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The part of a log that is read: what was brought there, or all else."""
+
+    brought: Brought
+    is_brought: bool
+
+    def takes(self, header: BatchHeader) -> bool:
+        """Return whether a batch belongs to it."""
+        return self.brought.has(header) == self.is_brought
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What a cluster's map of what came from the other site says of who wrote what.
+
+    `MapState` makes maps of all this, of which nothing is needed here, and forgets the first seal.
+    """
+
+    producer_ids: set[int] = field(default_factory=set)
+    _starts: dict[TopicPartition, int] = field(default_factory=dict)
+    """Where the first piece of each partition begins."""
+    _seals: defaultdict[TopicPartition, set[int]] = field(
+        default_factory=lambda: defaultdict(set[int])
+    )
+    _shared: set[TopicPartition] = field(default_factory=set)
+    """Partitions that both sites have written to at once, or of whose beginning nothing is known.
+    """
+
+    def replay(self, key: bytes | None, value: bytes | None) -> None:
+        """Take the next record of the map; what is none of a map's says nothing of origins."""
+        try:
+            decoded = decode_key(key or b"")
+        except MalformedRecord:
+            return
+        match decoded:
+            case MirrorProducerKey(producer_id=producer_id):
+                _keep(self.producer_ids, producer_id, is_said=value is not None)
+            case SealKey(topic=topic, partition=partition, target_end=end):
+                _keep(self._seals[topic, partition], end, is_said=value is not None)
+            case PieceStartKey(topic=topic, partition=partition, target_start=start):
+                self._begin((topic, partition), start, is_said=value is not None)
+            case (
+                RunStartKey(topic=topic, partition=partition)
+                | ReachedKey(topic=topic, partition=partition)
+                | TrimmedKey(topic=topic, partition=partition)
+            ):
+                self._shared.add((topic, partition))
+            case _:
+                pass
+
+    def _begin(self, place: TopicPartition, start: int, *, is_said: bool) -> None:
+        first = self._starts.get(place)
+        if is_said:
+            self._starts[place] = start if first is None else min(first, start)
+        elif start == first:
+            self._shared.add(place)
+
+    def brought(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, Brought]:
+        """Return what came to these partitions: from the first piece to the first seal, all."""
+        producer_ids = frozenset(self.producer_ids)
+        return {
+            place: Brought(producer_ids=producer_ids, start=start, stop=stop)
+            for place in places
+            for start, stop in [self._undivided(place)]
+        }
+
+    def _undivided(self, place: TopicPartition) -> tuple[int, int]:
+        ends = self._seals.get(place)
+        if not ends or place not in self._starts or place in self._shared:
+            return 0, 0
+        return self._starts[place], min(ends)
+
+
+def _keep(found: set[int], one: int, *, is_said: bool) -> None:
+    if is_said:
+        found.add(one)
+    else:
+        found.discard(one)

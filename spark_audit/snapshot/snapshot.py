@@ -1,0 +1,319 @@
+"""Asks both clusters and the witness for the bounds of what one audit compares.
+
+The order makes the answer safe without stopping anything:
+
+    1. the target's offsets   what is there now was on the source before, so
+    2. the source's offsets   take in all of it, and what they have more is in flight, not lost
+    3. the journals           a promotion before 1. is found, and its seal, not the log's end,
+                              bounds the mirrored part, whatever applications wrote since
+
+One that sealed the flow in between begins it all anew: what was drained after 1. would count as
+lost with it. So the journals are read before 1., too.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+
+from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from spark_audit.snapshot.arrival_map import read_arrivals
+from spark_audit.snapshot.bounds import LogBounds, Snapshot, join_bounds
+from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.seals import CannotTell, Promotion, TopicPartition, promotion_of
+from wire.errors import ErrorCode, describe
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.net import Cluster, NetworkFault, TopicView, open_cluster
+from wire.net.operations import list_offsets
+
+CLIENT_ID: Final = "spark-audit"
+PATIENCE_S: Final = 10.0
+"""So long a cluster may fail to answer one question before it counts as down."""
+_RETRY_S: Final = 0.5
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+_READ_COMMITTED: Final = 1
+_TOPIC_RESOURCE: Final = 2
+
+_T = TypeVar("_T")
+_Logs: TypeAlias = Mapping[TopicPartition, LogBounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFilter:
+    """The topics of a flow; `only`, if not empty, narrows them to these names."""
+
+    flow: FlowConfig
+    only: frozenset[str] = frozenset()
+    is_both_ways: bool = False
+    """The other direction may have run too."""
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the topic is audited."""
+        return self.flow.moves(topic) and (not self.only or topic in self.only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Site:
+    """One cluster to ask; `name` and `servers` are for complaints."""
+
+    cluster: Cluster
+    name: str
+    servers: str
+    wants: TopicFilter
+
+    def complaint(self, what: object) -> CannotTell:
+        return CannotTell(f"cluster {self.name} ({self.servers}): {what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one cluster says of the wanted topics."""
+
+    topics: frozenset[str]
+    logs: _Logs
+    untold: Mapping[TopicPartition, str]
+    """Why the bounds of these are not known."""
+
+
+async def take_snapshot(
+    configuration: Configuration, wants: TopicFilter, *, now_ms: int
+) -> Snapshot:
+    """Return the bounds of the flow's topics; CannotTell if a cluster or the witness is down."""
+    flow, clusters = wants.flow, configuration.clusters
+    async with (
+        _open_site(clusters[flow.source], wants) as source,
+        _open_site(clusters[flow.target], wants) as target,
+    ):
+        promotion = await _promotion(configuration, wants)
+        while True:
+            target_look = await _look_at(target)
+            source_look = await _look_at(source)
+            before, promotion = promotion, await _promotion(configuration, wants)
+            if promotion == before:
+                break
+        places = {*source_look.logs, *target_look.logs} if wants.is_both_ways else set()
+        to_source = await _brought(source, flow.target, places)
+        to_target = await _brought(target, flow.source, places)
+        await _require_absent(target, source_look.topics - target_look.topics)
+        await _require_absent(source, target_look.topics - source_look.topics)
+    _require_all_found(wants, source_look.topics)
+    snapshot = Snapshot(
+        flow=flow.name,
+        source=flow.source,
+        target=flow.target,
+        taken_ms=now_ms,
+        promotion=None if promotion is None else promotion.epoch,
+        partitions=join_bounds(source_look.logs, target_look.logs, promotion, to_source, to_target),
+        only_on_target=tuple(sorted(target_look.topics - source_look.topics)),
+    ).without(
+        {
+            place: why
+            for place, why in sorted({**target_look.untold, **source_look.untold}.items())
+            if place[0] in source_look.topics
+        }
+    )
+    if not snapshot.partitions and snapshot.untold:
+        raise CannotTell(min(snapshot.untold.values()))
+    return snapshot
+
+
+async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promotion | None:
+    """Return the promotion that ended the flow, if one has, and none has started it again."""
+    flow = wants.flow
+    if flow.is_active_active:
+        return None
+    return promotion_of(
+        await _journals(configuration),
+        source=flow.source,
+        target=flow.target,
+        is_both_ways=wants.is_both_ways,
+    )
+
+
+async def _brought(
+    site: _Site, other: str, places: set[TopicPartition]
+) -> Mapping[TopicPartition, Brought]:
+    """Return what the other site's mirrors brought to these partitions; nothing of no places.
+
+    Asked behind the logs' ends: a mirror names itself before its first batch.
+    """
+    if not places:
+        return {}
+    return (await read_arrivals(site.cluster, other, name=site.name)).brought(places)
+
+
+async def _require_absent(site: _Site, topics: Set[str]) -> None:
+    """Raise CannotTell if topics that a site did not list are hidden from us.
+
+    Asked for all topics, brokers leave out those that one may not see; asked by name, they say so.
+    """
+    if not topics:
+        return
+    names = sorted(topics)
+    view = await _patiently(site, lambda: site.cluster.metadata(names, refresh=True))
+    for name in names:
+        code = view.topics[name].error_code
+        if code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            raise site.complaint(f"{name}: {describe(code)}")
+
+
+def _require_all_found(wants: TopicFilter, on_source: Set[str]) -> None:
+    missing = wants.only - on_source
+    if missing:
+        raise CannotTell(
+            f"flow {wants.flow.name}: no topic {', '.join(sorted(missing))} that is on "
+            f"{wants.flow.source} and matches the flow's patterns"
+        )
+    if not on_source:
+        # A site that came back empty, or a pattern misspelt: nothing compared is not equal.
+        raise CannotTell(
+            f"flow {wants.flow.name}: no topic that is on {wants.flow.source} matches the flow's "
+            f"patterns"
+        )
+
+
+@asynccontextmanager
+async def _open_site(config: ClusterConfig, wants: TopicFilter) -> AsyncIterator[_Site]:
+    reach = open_cluster(config.bootstrap, client_id=CLIENT_ID, security=config.security)
+    async with reach as cluster:
+        yield _Site(
+            cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants
+        )
+
+
+async def _patiently(site: _Site, ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Return the answer to one question, asked again after faults until PATIENCE_S are over."""
+    problem = f"no answer within {PATIENCE_S:.0f} s"
+    with trio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                return await ask()
+            except NetworkFault as fault:
+                problem = str(fault)
+            await trio.sleep(_RETRY_S)
+    raise site.complaint(problem)
+
+
+async def _look_at(site: _Site) -> _Look:
+    """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
+    topics = await _patiently(site, lambda: _topics(site))
+    found = {
+        (name, number): one for name in topics for number, one in topics[name].partitions.items()
+    }
+    untold = {place: _no_leader(site, place) for place, one in found.items() if one.leader < 0}
+    if not found:
+        return _Look(topics=frozenset(topics), logs={}, untold={})
+    compacted = await _patiently(site, lambda: _compacted_topics(site, sorted(topics)))
+    bounds: list[Mapping[TopicPartition, int]] = []
+    for timestamp in (_LATEST, _EARLIEST):
+        keys = found.keys() - untold.keys()
+        offsets, refused = await _patiently(site, partial(_offsets, site, keys, timestamp))
+        bounds.append(offsets)
+        untold |= refused
+    stops, starts = bounds
+    logs = {
+        (name, number): LogBounds(
+            start=min(start, stops[name, number]),
+            stop=stops[name, number],
+            topic_id=topics[name].topic_id,
+            is_compacted=name in compacted,
+        )
+        for (name, number), start in starts.items()
+    }
+    return _Look(topics=frozenset(topics), logs=logs, untold=untold)
+
+
+def _no_leader(site: _Site, place: TopicPartition) -> str:
+    return str(site.complaint(f"{place[0]}-{place[1]} has no leader"))
+
+
+async def _topics(site: _Site) -> Mapping[str, TopicView]:
+    view = await site.cluster.metadata(refresh=True)
+    topics = {name: topic for name, topic in view.topics.items() if site.wants.matches(name)}
+    for name, topic in topics.items():
+        if topic.error_code != ErrorCode.NONE:
+            raise site.complaint(f"{name}: {describe(topic.error_code)}")
+    return topics
+
+
+async def _offsets(
+    site: _Site, keys: Set[TopicPartition], timestamp: int
+) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, str]]:
+    """Return the offsets, and why some are not known."""
+    if not keys:
+        return {}, {}
+    answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=_READ_COMMITTED)
+    offsets: dict[TopicPartition, int] = {}
+    refused: dict[TopicPartition, str] = {}
+    for (topic, partition), answer in answers.items():
+        if isinstance(answer, ErrorCode):
+            refused[topic, partition] = str(site.complaint(f"{topic}-{partition}: {answer.name}"))
+        else:
+            offsets[topic, partition] = answer
+    return offsets, refused
+
+
+async def _compacted_topics(site: _Site, topics: list[str]) -> frozenset[str]:
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=_TOPIC_RESOURCE,
+                resource_name=topic,
+                configuration_keys=("cleanup.policy",),
+            )
+            for topic in topics
+        )
+    )
+    answer = await site.cluster.request(request)
+    for result in answer.results:
+        if result.error_code != ErrorCode.NONE:
+            raise site.complaint(
+                f"configuration of {result.resource_name}: {describe(result.error_code)}"
+            )
+    return frozenset(
+        result.resource_name
+        for result in answer.results
+        for setting in result.configs
+        if setting.name == "cleanup.policy" and "compact" in (setting.value or "")
+    )
+
+
+async def _journals(configuration: Configuration) -> list[bytes]:
+    """Return all promotions' journals; CannotTell if the witness is down.
+
+    Without it nobody knows where a mirrored part ends and what applications wrote begins.
+    """
+    async with _open_witness(configuration) as (zookeeper, paths):
+        names = await zookeeper.children(paths.journals) or []
+        nodes = [await zookeeper.get(f"{paths.journals}/{name}") for name in names]
+    return [node.data for node in nodes if node is not None]
+
+
+async def active_site(configuration: Configuration) -> ActiveSite | None:
+    """Return the active site, None before there was one; CannotTell if the witness is down."""
+    async with _open_witness(configuration) as (zookeeper, paths):
+        node = await zookeeper.get(paths.active)
+    try:
+        return None if node is None else ActiveSite.decode(node.data)
+    except WitnessGarbled as garbled:
+        raise CannotTell(str(garbled)) from garbled
+
+
+@asynccontextmanager
+async def _open_witness(
+    configuration: Configuration,
+) -> AsyncIterator[tuple[ZooKeeper, WitnessPaths]]:
+    coordination = configuration.coordination
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            yield zookeeper, WitnessPaths(root=coordination.path)
+    except ZooKeeperFault as fault:
+        raise CannotTell(f"witness ZooKeeper ({coordination.zookeeper}): {fault}") from fault

@@ -1,0 +1,46 @@
+"""Which site may be filled anew, and what must not lie there."""
+
+from dataclasses import replace
+
+import pytest
+
+from mirror.clusters.log_ends import Ends, LogEnds
+from mirror.commands.positions import LookFailed
+from mirror.commands.refill import flows_of, still_there
+from offset_translation.map_records import MapState, piece_start
+from runtime.config import FlowConfig
+from tests.mirror.state.test_policies import CONFIG
+from wire.errors import ErrorCode
+
+AWAY = replace(CONFIG, source="dc1", target="dc2")
+BACK = replace(CONFIG, source="dc2", target="dc1")
+
+
+def test_the_way_back_and_the_way_away_are_found() -> None:
+    assert flows_of((AWAY, BACK), "dc1") == (AWAY, BACK)
+    assert flows_of((AWAY, BACK), "dc2") == (BACK, AWAY)
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [(AWAY,), (BACK,), (replace(AWAY, is_prefixed=True), replace(BACK, is_prefixed=True)), ()],
+)
+def test_without_both_under_the_same_names_nothing_is_filled(flows: tuple[FlowConfig, ...]) -> None:
+    with pytest.raises(LookFailed, match="a flow to it and one away from it"):
+        flows_of(flows, "dc1")
+
+
+def test_only_what_was_mirrored_and_is_still_there_stands_in_the_way() -> None:
+    state = MapState()
+    for topic in ("stands", "emptied", "cut", "silent", "never came"):
+        state.replay(*piece_start(topic, 0, source_start=0, target_start=0))
+    state.advance({("stands", 0): 7, ("emptied", 0): 7, ("cut", 0): 7, ("silent", 0): 7})
+    here: Ends = {
+        ("stands", 0): LogEnds(start=0, end=7),
+        ("emptied", 0): LogEnds(start=0, end=0),
+        ("cut", 0): LogEnds(start=7, end=7),
+        ("silent", 0): ErrorCode.LEADER_NOT_AVAILABLE,
+        ("never came", 0): LogEnds(start=0, end=9),
+        ("new", 0): LogEnds(start=0, end=9),
+    }
+    assert [topic for topic, _ in still_there(here, state)] == ["cut", "silent", "stands"]

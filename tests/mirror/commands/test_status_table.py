@@ -1,0 +1,119 @@
+"""What `mirror status` prints."""
+
+import pytest
+
+from mirror.commands.status_table import duration, render
+from mirror.report.status import StatusReport
+
+REPORT: StatusReport = {
+    "program": "mirror",
+    "pid": 7,
+    "started_ms": 0,
+    "now_ms": 100_000,
+    "flows": [
+        {
+            "flow": "dc1->dc2",
+            "role": "running",
+            "since_ms": 40_000,
+            "reason": "",
+            "faults": ["discovery: dc1 away"],
+            "speed": {
+                "records_per_second": 81_234.5,
+                "bytes_per_second": 83_000_000.0,
+                "lag_records": 1_200_000,
+                "done_in_seconds": 14.8,
+            },
+            "groups_by": "polled: no right to read __consumer_offsets",
+            "refused_settings": [
+                {"topic": topic, "setting": "segment.bytes", "value": "9", "reason": "too small"}
+                for topic in ("a", "b", "c", "d", "e", "f", "g")
+            ],
+            "partitions": [
+                {
+                    "topic": "orders",
+                    "partition": 0,
+                    "state": "streaming",
+                    "since_ms": 70_000,
+                    "reason": "",
+                    "advice": "",
+                    "source_end": 500,
+                    "mirrored_source_end": 500,
+                    "mirrored_target_end": 480,
+                    "lag_records": 0,
+                    "lag_seconds": 0.0,
+                    "in_flight_bytes": 0,
+                    "lost_records": 0,
+                    "skipped_records": 3,
+                },
+                {
+                    "topic": "orders",
+                    "partition": 1,
+                    "state": "retention overrun",
+                    "since_ms": 99_000,
+                    "reason": "source begins at 9",
+                    "advice": "delete the target topic",
+                    "source_end": None,
+                    "mirrored_source_end": None,
+                    "mirrored_target_end": None,
+                    "lag_records": None,
+                    "lag_seconds": None,
+                    "in_flight_bytes": 0,
+                    "lost_records": 9,
+                    "skipped_records": 0,
+                },
+            ],
+            "groups": [
+                {
+                    "group": "billing",
+                    "topic": "orders",
+                    "partition": 0,
+                    "state": "settled",
+                    "source_offset": 490,
+                    "target_offset": 470,
+                    "source_lag": 10,
+                    "target_lag": 10,
+                }
+            ],
+        }
+    ],
+}
+
+
+PAGE = """\
+flow dc1->dc2: running for 1 m 0 s
+  fault: discovery: dc1 away
+  warning: mirrored without segment.bytes=9: a, b, c, d, e and 2 more (the target says: too small)
+  2 partitions (1 retention overrun, 1 streaming), lag 0 records and unknown for 1 partitions
+  81,234 records/s, 83.0 MB/s; 1,200,000 records left, level in 14 s at this rate
+
+  TOPIC   PART  STATE              SINCE  SOURCE END  MIRRORED  TARGET END  LAG  LAG TIME  REASON
+  orders     0  streaming           30 s         500       500         480    0       0 s  \
+3 offsets left out
+  orders     1  retention overrun  1.0 s           ?         ?           ?    ?         ?  \
+9 offsets lost; source begins at 9
+  retention overrun: delete the target topic
+  group positions are polled: no right to read __consumer_offsets
+
+  GROUP    TOPIC   PART  SOURCE POS  LAG  TARGET POS  LAG  STATE
+  billing  orders     0         490   10         470   10  settled
+"""
+
+
+def test_the_page_shows_states_lags_and_positions_and_marks_the_unknown() -> None:
+    assert render(REPORT) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (-5, "0 s"),
+        (0, "0 s"),
+        (1_240, "1.2 s"),
+        (59_999, "59 s"),
+        (184_000, "3 m 4 s"),
+        (7_800_000, "2 h 10 m"),
+        (442_800_000, "5 d 3 h"),
+    ],
+)
+def test_durations_are_told_in_two_units(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text

@@ -1,0 +1,63 @@
+"""What `mirror take-over` writes of topics that it does not take over."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mirror.clusters.links import Links
+from mirror.commands import take_over
+from mirror.commands.positions import DONE
+from offset_translation.map_records import MapState, TopicPartition, piece_start, source_topic
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.mirror.state.test_policies import CONFIG
+from wire.net import open_cluster
+
+OLD = UUID(int=99)
+
+
+async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirrored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = MapState()
+    state.replay(*piece_start("known", 0, source_start=0, target_start=0))
+    state.replay(*source_topic("known", OLD))
+
+    async def nothing(*_: Any, **__: Any) -> Any:
+        return []
+
+    async def places(*_: Any) -> dict[TopicPartition, None]:
+        return {("known", 0): None, ("new", 0): None}
+
+    async def the_map(*_: Any) -> MapState:
+        return state
+
+    async def take_one(_: Any, __: Any, place: TopicPartition, ___: Any) -> Any:
+        return "goes on", [piece_start(*place, source_start=0, target_start=0)]
+
+    async def write(_: Any, __: Any, records: Any) -> None:
+        for record in records:
+            state.replay(*record)
+
+    for name, fake in {
+        "_refuse_beside_mirrormaker": nothing,
+        "_records_of": nothing,
+        "_syncs": nothing,
+        "source_ends": places,
+        "read_target_ends": places,
+        "read_map": the_map,
+        "_take_over_one": take_one,
+        "write_records": write,
+    }.items():
+        monkeypatch.setattr(take_over, name, fake)
+    async with run_fake_cluster() as dc1, open_cluster(dc1.bootstrap, client_id="t") as cluster:
+        ids = {name: dc1.create_topic(name, 0).topic_id for name in ("known", "new")}
+        links = Links(
+            source_data=cluster,
+            source_groups=cluster,
+            source_admin=cluster,
+            target_data=cluster,
+            target_admin=cluster,
+        )
+        assert await take_over._take_over(CONFIG, links, "offsets", write=True) == DONE
+    assert state.topic_ids == {"known": OLD, "new": ids["new"]}

@@ -1,0 +1,117 @@
+"""Orders in a real ZooKeeper, and what a worker does about them."""
+
+import re
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+import pytest
+
+from mirror.flow.command_execution import Obedience
+from mirror.state.flow_state import FlowState
+from mirror.state.orders import How, Orders, Restart, Scope
+from mirror.state.partition_state import PartitionState
+from runtime.flow_section import PatternSet
+from runtime.zookeeper import ZooKeeper, open_zookeeper
+from tests.mirror.state.test_policies import flow_with
+
+pytestmark = pytest.mark.integration
+
+PATH = "/orders"
+FLOW = "dc1->dc2"
+
+
+def session_of(address: str) -> AbstractAsyncContextManager[ZooKeeper]:
+    return open_zookeeper(address, session_timeout_ms=4_000)
+
+
+def leading() -> FlowState:
+    """Return the flow of a worker that leads and has the topic `t`."""
+    flow, _ = flow_with()
+    flow.leads = True
+    flow.places = {("t", 0)}
+    return flow
+
+
+async def ordered(zookeeper: ZooKeeper) -> Orders:
+    node = await zookeeper.get(PATH)
+    return Orders() if node is None else Orders.decode(node.data)
+
+
+async def look(obedience: Obedience, flow: FlowState, zookeeper: ZooKeeper) -> None:
+    """See the node, and obey."""
+    obedience.see(await zookeeper.get(PATH))
+    await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+
+
+async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
+    empty_zookeeper: str,
+) -> None:
+    flow, obedience = leading(), Obedience(FLOW, PATH)
+    async with session_of(empty_zookeeper) as zookeeper:
+        flow.begun_anew.add("t")
+        late = restart(at_ms=1)
+        await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
+        obedience.see(None)  # it came after we looked
+        await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+        await look(obedience, flow, zookeeper)
+        assert flow.to_begin_anew == set()
+        assert await ordered(zookeeper) == Orders()
+
+        await put(zookeeper, restart(at_ms=2))
+        await look(obedience, flow, zookeeper)
+        assert flow.to_begin_anew == {"t"}
+
+
+async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resume(
+    empty_zookeeper: str,
+) -> None:
+    flow, partition = flow_with()
+    obedience, nothing = Obedience(FLOW, PATH), flow.config
+    mirrored = replace(nothing, topics=PatternSet(include=(re.compile("t"),), exclude=()))
+    async with session_of(empty_zookeeper) as zookeeper:
+        seen = []
+        for config in (mirrored, nothing, mirrored):
+            flow.take_config(config)
+            for _ in range(2):
+                await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+                seen.append(partition.state)
+    flowing, paused, waits = (
+        PartitionState.CATCHING_UP,
+        PartitionState.PAUSED,
+        PartitionState.WAITING,
+    )
+    assert seen == [flowing, flowing, paused, paused, waits, waits]
+
+
+async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
+    flow, obedience = leading(), Obedience(FLOW, PATH)
+    async with session_of(empty_zookeeper) as zookeeper:
+        flow.begun_anew.add("t")
+        order = replace(restart(at_ms=1), by="somebody")
+        await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
+        await look(obedience, flow, zookeeper)
+        assert flow.to_begin_anew == {"t"}
+        assert await ordered(zookeeper) == Orders(restarts=(order,))  # until it is done
+
+
+async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: str) -> None:
+    flow, obedience = leading(), Obedience(FLOW, PATH)
+    flow.leads = False
+    async with session_of(empty_zookeeper) as zookeeper:
+        flow.to_begin_anew.add("t")
+        await look(obedience, flow, zookeeper)
+        [order] = (await ordered(zookeeper)).restarts
+        assert (order.scope, order.how) == (Scope(topic="t"), How.ANEW)
+        assert order.by == f"the policy of {FLOW}"
+        assert flow.to_begin_anew == set()
+
+
+def restart(at_ms: int) -> Restart:
+    by = f"the policy of {FLOW}"
+    return Restart(scope=Scope(topic="t"), how=How.ANEW, by=by, at_ms=at_ms)
+
+
+async def put(zookeeper: ZooKeeper, order: Restart) -> None:
+    node = await zookeeper.get(PATH)
+    assert node is not None
+    await zookeeper.set(PATH, Orders(restarts=(order,)).encode(), version=node.version)

@@ -1,0 +1,30 @@
+"""A flow that drains begins nothing new: what a fetch under way still brings comes again later."""
+
+from typing import Any
+
+from mirror.clusters.links import Links
+from mirror.flow.engine import Engine
+from mirror.forward.routing import Routed
+from mirror.state.batches import Cursor, Forward
+from mirror.state.measurements import FlowMeasurements
+from tests.mirror.state.test_policies import CONFIG, flow_with
+
+
+async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
+    anything: Any = None
+    links = Links(
+        source_data=anything,
+        source_groups=anything,
+        source_admin=anything,
+        target_data=anything,
+        target_admin=anything,
+    )
+    engine = Engine(CONFIG, links, FlowMeasurements("dc1->dc2"))
+    _, partition = flow_with()
+    engine.flow.partitions["t", 0] = partition
+    engine.flow.is_fetching = False
+    await engine.flow.wait_settled()
+    forward = Forward(0, 1, 1, 0, 1, (b"",))
+    engine._forward(partition, Routed(cursor=Cursor(1, 1, 0), forwards=[forward]))
+    assert engine.flow.is_settled
+    assert engine.flow.in_flight_bytes == 0

@@ -1,0 +1,89 @@
+"""The assignment is written although somebody else is at its node."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+from trio.testing import MockClock
+
+from mirror.flow.membership import Membership, Nodes
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.workers.handover import Assignment, Member
+from offset_translation.map_records import MirrorProducer
+from runtime.witness import WorkerInfo
+from runtime.zookeeper import Node, NoNode
+from tests.mirror.state.test_policies import CONFIG
+
+INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
+WRITER = MirrorProducer(producer_id=1, producer_epoch=0)
+PLACE = ("t", 0)
+NODES = Nodes(workers="/workers", assignment="/assignment")
+
+
+class Witness:
+    """Nodes in memory, of which the assignment is deleted just before it is first set."""
+
+    session_id = 7
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, bytes] = {}
+        self.is_quicker = True
+
+    async def children(self, path: str) -> list[str]:
+        return [one.removeprefix(f"{path}/") for one in self.nodes if one.startswith(f"{path}/")]
+
+    async def get(self, path: str) -> Node | None:
+        if path not in self.nodes:
+            return None
+        data = self.nodes[path]
+        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+
+    async def create(self, path: str, data: bytes, **_: object) -> None:
+        self.nodes[path] = data
+
+    async def set(self, path: str, data: bytes, **_: object) -> None:
+        if self.is_quicker:
+            self.is_quicker = False
+            del self.nodes[path]
+        if path not in self.nodes:
+            raise NoNode(path)
+        self.nodes[path] = data
+
+    @asynccontextmanager
+    async def watch_children(self, _: str) -> AsyncIterator[trio.MemoryReceiveChannel[None]]:
+        sender, changes = trio.open_memory_channel[None](0)
+        with sender:
+            yield changes
+
+
+def leading(witness: Witness) -> Membership:
+    """Return the only worker of a flow of one partition, which it has not got yet."""
+    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("f"), leads=True)
+    flow.places = {PLACE}
+    engine = SimpleNamespace(
+        flow=flow,
+        wait_leading=trio.lowlevel.checkpoint,
+        discovery=SimpleNamespace(has_looked=True),
+        map_log=SimpleNamespace(ensure_producer=trio.lowlevel.checkpoint),
+        share=SimpleNamespace(confirmed=0),
+    )
+    member = Membership(cast("Any", witness), NODES, INFO, cast("Any", engine))
+    node = Member(info=INFO, writer=WRITER, confirmed=0)
+    witness.nodes[f"{NODES.workers}/{member.name}"] = node.encode()
+    witness.nodes[NODES.assignment] = Assignment().encode()
+    return member
+
+
+async def test_an_assignment_whose_node_is_deleted_meanwhile_is_written_anew(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    witness = Witness()
+    member = leading(witness)
+    with trio.move_on_after(5):
+        await member._lead()
+    written = Assignment.decode(witness.nodes[NODES.assignment])
+    assert written.owners == {PLACE: member.name}
+    assert not witness.is_quicker

@@ -1,0 +1,120 @@
+"""A worker's node goes with its engine, and a node of the witness that makes no sense is heeded."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from mirror.flow.membership import Membership, Nodes
+from mirror.flow.run_decision import Role
+from mirror.flow.runner import FlowRunner
+from mirror.state.measurements import FlowMeasurements
+from runtime.config import load
+from runtime.tasks import background_tasks
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from runtime.zookeeper import Node, NoNode, SessionState, ZooKeeper
+from runtime.zookeeper_faults import ZooKeeperUnreachable
+
+FILE = """\
+clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
+flows: [{source: dc1, target: dc2}]
+coordination: {zookeeper: "c:1"}
+"""
+INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
+STOP = FlowCommand(epoch=1, run=False)
+WRONG = b"{"
+
+
+class Witness:
+    """Nodes in memory; loses the connection, and not the session, as often as it is told."""
+
+    def __init__(self) -> None:
+        self.state = SessionState.CONNECTED
+        self.session_id = 7
+        self.nodes: dict[str, bytes] = {}
+        self.losses = 0
+
+    async def delete(self, path: str) -> None:
+        if self.losses:
+            self.losses -= 1
+            raise ZooKeeperUnreachable(path)
+        if self.nodes.pop(path, None) is None:
+            raise NoNode(path)
+
+    async def children(self, path: str) -> list[str]:
+        return [one.removeprefix(f"{path}/") for one in self.nodes if one.startswith(f"{path}/")]
+
+    async def get(self, path: str) -> Node | None:
+        return node(self.nodes[path]) if path in self.nodes else None
+
+    async def set(self, path: str, data: bytes) -> None:
+        self.nodes[path] = data
+
+
+def node(data: bytes) -> Node:
+    return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
+
+
+def runner_in(folder: Path) -> FlowRunner:
+    """Return one that leads, as far as it knows, and has not seen any node yet."""
+    (folder / "dc.yaml").write_text(FILE)
+    configuration = load(folder / "dc.yaml")
+    [flow] = configuration.flows
+    runner = FlowRunner(configuration, flow, INFO, FlowMeasurements(flow.name))
+    runner._is_member = runner._leads = True
+    return runner
+
+
+def see(runner: FlowRunner, **data: bytes | None) -> None:
+    """Have it read these nodes, in this order."""
+    by_name = {
+        "active": runner._see_active,
+        "command": runner._see_command,
+        "orders": runner._see_orders,
+    }
+    for name, one in data.items():
+        nodes = None if one is None else node(one)
+        runner._see(cast("ZooKeeper", None), nodes, by_name[name])
+
+
+async def test_a_node_that_could_not_be_taken_away_is_before_the_stop_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    runner, witness = runner_in(tmp_path), Witness()
+    zookeeper: Any = witness
+    paths = WitnessPaths(root="/kafka-dr")
+    nodes = Nodes.of(paths, runner.config)
+    runner.membership = Membership(zookeeper, nodes, INFO, cast("Any", None))
+    witness.nodes[f"{nodes.workers}/{runner.membership.name}"] = b""
+    witness.losses = 1
+    with pytest.raises(ZooKeeperUnreachable):
+        await runner.membership.leave()
+    see(runner, active=ActiveSite(site="dc1", epoch=0).encode(), command=STOP.encode(), orders=None)
+    async with background_tasks() as tasks:
+        assert await runner._obey(zookeeper, tasks)
+    assert runner.role is Role.PAUSED
+    assert await zookeeper.children(nodes.workers) == []
+    acknowledged = await zookeeper.get(paths.acknowledged("dc1", "dc2"))
+    assert FlowCommand.decode(acknowledged.data) == STOP
+
+
+async def test_a_node_that_makes_no_sense_stops_the_flow_whatever_is_read_after_it(
+    tmp_path: Path,
+) -> None:
+    runner, witness = runner_in(tmp_path), Witness()
+    zookeeper: Any = witness
+    active = ActiveSite(site="dc1", epoch=0).encode()
+    see(runner, active=active, command=WRONG, orders=None)
+    async with trio.open_nursery() as nursery:
+        await runner._obey(zookeeper, nursery)
+        nursery.cancel_scope.cancel()
+    assert (runner.role, "flow command" in runner.reason) == (Role.PAUSED, True)
+    see(runner, command=None)
+    assert not runner._garbled
+
+
+async def test_an_acknowledgement_that_makes_no_sense_is_none(tmp_path: Path) -> None:
+    runner, witness = runner_in(tmp_path), Witness()
+    witness.nodes[WitnessPaths(root="/kafka-dr").acknowledged("dc1", "dc2")] = WRONG
+    assert await runner._read_acknowledged(cast("Any", witness)) is None

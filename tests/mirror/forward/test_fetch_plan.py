@@ -1,0 +1,181 @@
+"""What a fetcher asks for is what flows, however little it looks at for each request."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from mirror.forward.fetch_plan import LOOK_S, Asking, place_of
+from mirror.forward.fetch_session import FetchSession, Place
+from mirror.forward.lanes import Lane
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.offset_map import OffsetMap
+from tests.mirror.forward.test_fetch_session import Broker
+from tests.mirror.state.test_policies import CONFIG
+from wire.hot.fetch import Fetched, Found, Wanted
+
+NODE = 1
+COUNT = 4
+ROOM = CONFIG.partition_in_flight_bytes or 0
+
+events = st.sampled_from(
+    ["comes", "comes", "fills", "empties", "stops", "stops unused", "goes on", "moves", "time"]
+)
+
+
+class Site:
+    """A flow of a few partitions, a fetcher's part of it, and the broker that it asks."""
+
+    def __init__(self) -> None:
+        self.flow = FlowState(config=CONFIG, measurements=FlowMeasurements(CONFIG.name))
+        for index in range(COUNT):
+            offset_map = OffsetMap.from_starts([(0, 0)], 0)
+            partition = MirroredPartition(
+                "t", index, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0
+            )
+            self.flow.partitions["t", index] = partition
+            partition.source_leader = NODE
+            partition.move(PartitionState.POSITIONING, 0)
+            partition.go_on(Cursor(0, 0, 0), 0)
+        self.asking = Asking(self.flow, NODE, Lane())
+        self.session, self.broker = FetchSession(), Broker()
+        self.number = 0
+
+    def partition(self, index: int) -> MirroredPartition:
+        return self.flow.partitions["t", index]
+
+    def ask(self) -> dict[Place, Wanted]:
+        """Look, tell the broker, and return what it knows then."""
+        looked, asked = self.asking.look(), self.asking.asked
+        if looked is None or not self.session.is_open:
+            wishes = {place: Wanted(place[1], one.offset, 9) for place, one in asked.items()}
+            question = self.session.ask(wishes)
+        else:
+            question = self.session.ask_some(
+                {
+                    place: None if one is None else Wanted(place[1], one.offset, 9)
+                    for place, one in looked.items()
+                }
+            )
+        heard = self.broker.hear(question, opens=True)
+        assert heard is not None
+        self.session.answered(heard[0])
+        return heard[1]
+
+    def happen(self, event: str, index: int) -> None:
+        """Let one thing happen to one partition."""
+        partition = self.partition(index)
+        match event:
+            case "comes" | "fills" if place_of(partition) in self.asking.asked:
+                self.come(index)
+                if partition.cursor is not None and event == "fills":
+                    partition.in_flight_bytes = ROOM
+            case "empties":
+                partition.in_flight_bytes = 0
+            case "stops" if partition.is_flowing:
+                partition.in_flight_bytes = 0
+                self.flow.interrupt(partition, "why", 0)
+            case "stops unused" if partition.is_flowing:
+                partition.in_flight_bytes = 0
+                self.flow.interrupt(partition, "why", 0)
+                if place_of(partition) in self.asking.asked:
+                    self.come(index)
+            case "goes on" if partition.state is PartitionState.WAITING:
+                partition.move(PartitionState.POSITIONING, 0)
+                partition.go_on(Cursor(100, 100, 0), 0)
+                self.flow.fetch_anew()
+            case "moves":
+                partition.source_leader = NODE if partition.source_leader != NODE else NODE + 1
+                self.flow.fetch_anew()
+            case _:
+                pass
+
+    def come(self, index: int) -> None:
+        """Have an answer with a batch of a partition, as the fetcher takes it."""
+        for one, found in self.asking.found(answer_with([index])):
+            end = found.high_watermark
+            one.partition.heard(source_end=end, readable_end=end, now_ms=0)
+            if not one.is_current:
+                self.session.say_again(place_of(one.partition))
+                continue
+            source, target, shift = one.partition.cursor or Cursor(0, 0, 0)
+            one.partition.cursor = Cursor(source + 1, target + 1, shift)
+
+
+def answer_with(indexes: Iterable[int]) -> Fetched:
+    found = [Found(index, 0, 9, 9, 0, (), -1, memoryview(b"batch")) for index in indexes]
+    return Fetched(0, 0, 1, [(UUID(int=1), found)])
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.tuples(events, st.integers(0, COUNT - 1)), max_size=4), max_size=12))
+def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
+    rounds: list[list[tuple[str, int]]],
+) -> None:
+    async def check() -> None:
+        site = Site()
+        site.ask()
+        for happening in rounds:
+            for event, index in happening:
+                site.happen(event, index)
+                if event == "time":
+                    await trio.sleep(LOOK_S)
+            known = site.ask()
+            fresh = Asking(site.flow, NODE, Lane())
+            fresh.look()
+            for place, one in fresh.asked.items():
+                assert known[place].fetch_offset == one.offset
+            assert fresh.is_complete == site.asking.is_complete
+            assert known.keys() == site.asking.asked.keys()
+        await trio.sleep(LOOK_S)
+        assert site.ask().keys() == {
+            place_of(one)
+            for one in site.flow.partitions.values()
+            if one.is_flowing and one.source_leader == NODE and one.in_flight_bytes < ROOM
+        }
+        fresh = Asking(site.flow, NODE, Lane())
+        fresh.look()
+        assert fresh.behind == site.asking.behind
+
+    trio.run(check, clock=MockClock(autojump_threshold=0))
+
+
+async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at() -> None:
+    site = Site()
+    site.partition(3).in_flight_bytes = ROOM
+    assert site.asking.look() is None
+    assert [one for one, _ in site.asking.found(answer_with([1, 3]))] == [
+        site.asking.asked[place_of(site.partition(1))]
+    ]
+    looked = site.asking.look()
+    assert looked is not None
+    assert {index: one is not None for (_, index), one in looked.items()} == {1: True, 3: False}
+    site.partition(3).in_flight_bytes = 0
+    assert [index for _, index in site.asking.look() or ()] == [3]
+    assert site.asking.is_complete
+    assert site.asking.look() == {}
+
+
+async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
+    site = Site()
+    site.asking.look()
+    assert site.asking.behind == COUNT, "nothing was heard of yet"
+    site.come(1)
+    site.asking.look()
+    assert site.asking.behind == COUNT, "a batch of many"
+    site.come(1)
+    site.partition(1).cursor = Cursor(9, 9, 0)
+    site.partition(1).in_flight_bytes = ROOM
+    site.asking.look()
+    assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
+    site.flow.interrupt(site.partition(2), "why", 0)
+    site.flow.fetch_anew()
+    site.asking.look()
+    assert site.asking.behind == COUNT - 2, "who has stopped asks for nothing"

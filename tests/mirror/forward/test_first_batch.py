@@ -1,0 +1,141 @@
+"""A target that has forgotten us takes any sequence: nothing is sent behind what it may refuse."""
+
+from collections import deque
+from collections.abc import Iterable
+
+import trio
+
+from mirror.forward.target import REMEMBERED_MS, _Line
+from mirror.state.batches import Forward
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from tests.doubles.fake_answers import ANSWERS
+from tests.doubles.fake_cluster import FakeCluster
+from tests.mirror.state.test_policies import flow_with
+from tests.mirror.two_fakes import two_fakes
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.record_batch import Record, build_batch, parse_header
+
+COUNT = 5
+
+
+def forward(place: int) -> Forward:
+    """A batch of one record for this target offset."""
+    record = Record(offset=0, timestamp_ms=0, key=b"k", value=b"v", headers=())
+    batch = build_batch([record], producer_id=1, producer_epoch=0, base_sequence=place)
+    return Forward(place, 1, place + 1, 0, len(batch), (batch,))
+
+
+def answer_first_with(fake: FakeCluster, *codes: ErrorCode) -> list[int]:
+    """Let the only broker refuse the first requests; return how many batches each brought."""
+    seen: list[int] = []
+    left = deque(codes)
+
+    async def produce(header: RequestHeader, request: ProduceRequest) -> ProduceResponse:
+        [topic] = request.topic_data
+        seen.append(len(topic.partition_data))
+        if not left:
+            answer: ProduceResponse = ANSWERS[header.api_key](
+                fake.brokers[0], header.api_version, request
+            )
+            return answer
+        refused = PartitionProduceResponse(index=0, error_code=left.popleft(), base_offset=-1)
+        return ProduceResponse(
+            responses=(TopicProduceResponse(name=topic.name, partition_responses=(refused,)),)
+        )
+
+    fake.brokers[0].scripts[ProduceRequest.API_KEY] = produce
+    return seen
+
+
+async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[int]]:
+    """Send five batches, which are ready at once; return what the target holds of them."""
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic("t", 0).partitions[0]
+        seen = answer_first_with(dc2, *codes)
+        flow, partition = flow_with()
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            await _send(flow, partition, line, range(COUNT))
+            nursery.cancel_scope.cancel()
+        assert flow.in_flight_bytes == partition.in_flight_bytes == 0
+        return partition, log.batches, seen
+
+
+async def test_behind_a_first_batch_that_is_refused_nothing_is_sent() -> None:
+    partition, batches, seen = await sent(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert batches == []
+    assert seen == [1]
+    assert partition.state is PartitionState.WAITING
+
+
+async def test_behind_a_first_batch_that_is_taken_all_the_others_follow_in_order() -> None:
+    partition, batches, seen = await sent()
+    assert [parse_header(batch).base_sequence for batch in batches] == list(range(COUNT))
+    assert seen == [1] * COUNT
+    assert partition.offset_map.mirrored_target_end == COUNT
+
+
+async def test_each_attempt_begins_with_a_batch_alone() -> None:
+    partition, _, _ = await sent()
+    assert partition.is_taken
+    partition.interrupt("the target was away", 0)
+    assert not partition.is_taken
+
+
+async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_was_idle() -> None:
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic("t", 0).partitions[0]
+        flow, partition = flow_with()
+        partition.target_leader = 0
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            await _send(flow, partition, line, range(COUNT))
+            restarted = await links.target_data.connection(0)
+            restarted.close("the broker restarts")
+            assert partition.is_flowing, "nothing was under way, so nothing was interrupted"
+            seen = answer_first_with(dc2, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            await _send(flow, partition, line, range(COUNT, 2 * COUNT))
+            nursery.cancel_scope.cancel()
+    assert len(log.batches) == COUNT, "what was taken behind the refused one lies behind a gap"
+    assert seen == [1]
+    assert partition.state is PartitionState.WAITING
+
+
+async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_connection() -> None:
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic("t", 0).partitions[0]
+        flow, partition = flow_with()
+        line = _Line(0, 0, flow, links)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            await _send(flow, partition, line, range(COUNT))
+            partition.progress_ms -= REMEMBERED_MS
+            seen = answer_first_with(dc2, ErrorCode.MESSAGE_TOO_LARGE)
+            await _send(flow, partition, line, range(COUNT, 2 * COUNT))
+            nursery.cancel_scope.cancel()
+    assert len(log.batches) == COUNT, "what was taken behind the refused one lies behind a gap"
+    assert seen == [1]
+    assert partition.state is PartitionState.RECORD_TOO_LARGE
+
+
+async def _send(
+    flow: FlowState, partition: MirroredPartition, line: _Line, places: Iterable[int]
+) -> None:
+    """Send batches that are ready at once, and return when all are answered."""
+    with flow.accounting(partition):
+        partition.enqueue([forward(place) for place in places])
+    line.put(partition)
+    with trio.fail_after(10):
+        while partition.sent_count or partition.queue:
+            await flow.settled.wait(0.05)

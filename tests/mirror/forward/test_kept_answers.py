@@ -1,0 +1,38 @@
+"""What waits for a target that is away does not hold the answers in memory that it came in."""
+
+from typing import Any
+
+import pytest
+
+from mirror.forward.routing import Routed
+from mirror.forward.source import SourceFetcher
+from mirror.state.partition import STUCK_MS, MirroredPartition
+from runtime.clock import now_ms
+from tests.mirror.forward.test_two_fetchers import SlowMap, batch_at
+from tests.mirror.state.test_policies import flow_with
+from wire.hot.fetch import Fetched, Found
+from wire.net.buffers import BufferPool, _is_free
+
+
+@pytest.mark.parametrize("waits_ms", [0, 2 * STUCK_MS])
+async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: int) -> None:
+    flow, partition = flow_with()
+    partition.source_leader = 1
+    kept: list[Routed] = []
+
+    def forward(_: MirroredPartition, routed: Routed) -> None:
+        kept.append(routed)
+
+    anything: Any = None
+    map_log: Any = SlowMap()
+    fetcher = SourceFetcher(1, flow, anything, map_log, forward)
+    fetcher._asking.look()
+    partition.in_flight_bytes = 1
+    partition.progress_ms = now_ms() - waits_ms
+    pool, batch = BufferPool(), batch_at(0)
+    frame = pool.take(len(batch))
+    frame[:] = batch
+    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))
+    del frame
+    assert len(kept[0].forwards) == 1
+    assert _is_free(pool._buffers[0]) == (waits_ms > 0)

@@ -1,0 +1,111 @@
+"""A source leader moves while what the old one sent still waits for the map."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from mirror.forward.routing import Routed
+from mirror.forward.source import SourceFetcher
+from mirror.map.map_log import MapRecord
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.map_records import MirrorProducer
+from offset_translation.offset_map import OffsetMap
+from tests.mirror.state.test_policies import CONFIG
+from wire.hot.fetch import Fetched, Found
+from wire.record_batch import Record, assign_offsets, build_batch
+
+
+class SlowMap:
+    """Writes when it is told to."""
+
+    producer = MirrorProducer(producer_id=7, producer_epoch=0)
+
+    def __init__(self) -> None:
+        self.may_write = trio.Event()
+
+    async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
+        await self.may_write.wait()
+        compose()
+
+
+def batch_at(offset: int) -> bytes:
+    batch = bytearray(build_batch([Record(0, 0, None, b"v")]))
+    assign_offsets(batch, offset, 0)
+    return bytes(batch)
+
+
+def answer(*offsets: int) -> Fetched:
+    records = memoryview(b"".join(map(batch_at, offsets)))
+    end = offsets[-1] + 1
+    return Fetched(0, 0, 0, [("t", [Found(0, 0, end, end, 0, (), -1, records)])])
+
+
+def flow_of_one() -> tuple[FlowState, MirroredPartition]:
+    """Return a flow, and its one partition, which is read from broker 1 from the start."""
+    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
+    partition = MirroredPartition(
+        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    flow.partitions["t", 0] = partition
+    partition.source_leader = 1
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    return flow, partition
+
+
+async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_map() -> None:
+    flow, partition = flow_of_one()
+    forwarded: list[int] = []
+
+    def forward(_: MirroredPartition, routed: Routed) -> None:
+        forwarded.extend(one.target_base for one in routed.forwards)
+
+    map_log: Any = SlowMap()
+    links: Any = None
+    before, after = (SourceFetcher(node, flow, links, map_log, forward) for node in (1, 2))
+    before._asking.look()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(before._take, answer(0, 5))
+        await wait_all_tasks_blocked()
+        partition.source_leader = 2
+        after._asking.look()
+        assert not after._asking.asked
+        assert not after._asking.is_complete
+        # What it was asked before, as if both had been asked at the same time.
+        after._asking.asked = before._asking.asked
+        after._asking._keys = before._asking._keys
+        await after._take(answer(0, 5, 6))
+        assert forwarded == []
+        map_log.may_write.set()
+    after._asking.look()
+    assert [one.offset for one in after._asking.asked.values()] == [6]
+    await after._take(answer(6))
+    assert forwarded == [0, 1, 2]
+
+
+async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
+    flow, partition = flow_of_one()
+    flow.loop_ids = frozenset({9})
+    map_log: Any = SlowMap()
+    map_log.may_write.set()
+    links: Any = None
+    fetcher = SourceFetcher(1, flow, links, map_log, lambda *_: None)
+    mirrored = bytearray(
+        build_batch([Record(0, 0, None, b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
+    )
+    damaged = batch_at(1)[:-1] + b"\xff"
+    records = memoryview(bytes(mirrored) + damaged)
+    fetcher._asking.look()
+    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))
+    assert partition.state is PartitionState.WAITING
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    fetcher._asking.look()
+    assert [one.offset for one in fetcher._asking.asked.values()] == [0]

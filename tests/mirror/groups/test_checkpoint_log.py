@@ -1,0 +1,130 @@
+"""The checkpoint topic is read over whatever lies in it; the map's topic is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from mirror.clusters.malformed_records import OddRecords
+from mirror.clusters.tail_reader import TailReader, TopicUnreadable
+from mirror.groups.checkpoint_log import CheckpointLog
+from mirror.state.measurements import FlowMeasurements
+from offset_translation import checkpoint
+from offset_translation.checkpoint import Checkpoint
+from runtime.fault_note import FaultNote
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.mirror.commands.test_rebuild_map import let_create
+from tests.mirror.groups.test_group_sources import Stored, damaged, fetched
+from tests.mirror.state.test_policies import CONFIG
+from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.net import open_cluster
+from wire.record_batch import Record, assign_offsets, build_batch, iterate_batches, iterate_records
+
+TOPIC = CONFIG.names.checkpoints_topic
+
+
+def applied(base: int, *groups: str) -> bytes:
+    """Return a batch of checkpoints, each at its own offset."""
+    records = []
+    for place, group in enumerate(groups):
+        one = Checkpoint(
+            group=group,
+            topic=CONFIG.names.on_target("orders"),
+            partition=0,
+            upstream_offset=base + place,
+            downstream_offset=base + place,
+            metadata="",
+        )
+        records.append(Record(place, 1, *checkpoint.encode(one)))
+    batch = bytearray(build_batch(records))
+    assign_offsets(batch, base, 0)
+    return bytes(batch)
+
+
+GOOD, BAD, MORE = applied(0, "a", "b"), applied(2, "c", "d"), applied(4, "e")
+FOREIGN = build_batch([Record(0, 1, b"?", b"?"), Record(1, 1, None, b"?")])
+DAMAGES = {
+    "wrong checksum": damaged(BAD, 90, BAD[90] ^ 1),
+    "last offset under the wrong checksum": damaged(BAD, 26, 99),
+    "magic of another format": damaged(BAD, 16, 7),
+    "cut-off records": BAD[:8] + (len(BAD) - 12 - 5).to_bytes(4) + BAD[12:-5],
+}
+
+
+def hold(fake: FakeCluster, *log: Stored) -> None:
+    """Have the topic hold these batches, whatever they are."""
+    topic = fake.create_topic(TOPIC, 0)
+    topic.partitions[0].end = log[-1][0]
+
+    async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+        return fetched({0: log}, request)
+
+    fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+
+
+@pytest.mark.parametrize("bad", DAMAGES.values(), ids=DAMAGES.keys())
+@pytest.mark.parametrize("behind", [((5, MORE),), ()], ids=["more follows", "nothing follows"])
+async def test_a_damaged_batch_of_checkpoints_is_counted_once_and_passed_over(
+    bad: bytes, behind: tuple[Stored, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    measurements = FlowMeasurements("f")
+    odd = OddRecords(measurements, TOPIC)
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+        hold(fake, (2, GOOD), (4, bad), *behind)
+        log = CheckpointLog(cluster, replace(CONFIG, replication_factor=1), odd, FaultNote("f"))
+        await log.load()
+    assert [place[0] for place in log.applied] == ["a", "b", *(["e"] if behind else [])]
+    assert measurements.malformed[TOPIC] == 1
+    assert caplog.text.count("left out; further ones are counted only") == 1
+
+
+async def test_foreign_records_among_checkpoints_are_counted_and_passed_over() -> None:
+    measurements = FlowMeasurements("f")
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+        hold(fake, (2, FOREIGN), (4, BAD))
+        log = CheckpointLog(cluster, CONFIG, OddRecords(measurements, TOPIC), FaultNote("f"))
+        await log.load()
+    assert [place[0] for place in log.applied] == ["c", "d"]
+    assert measurements.malformed[TOPIC] == 2
+
+
+@pytest.mark.parametrize("bad", DAMAGES.values(), ids=DAMAGES.keys())
+async def test_who_must_not_miss_a_record_does_not_read_over_a_damaged_batch(bad: bytes) -> None:
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+        hold(fake, (2, GOOD), (4, bad), (5, MORE))
+        reader = TailReader(cluster, TOPIC)
+        read: list[int] = []
+        with pytest.raises(TopicUnreadable, match="damaged batch at offset 2"):
+            await read_all(reader, read)
+    assert read == [0, 1]
+
+
+async def read_all(reader: TailReader, read: list[int]) -> None:
+    async for _, record in reader.read_new():
+        read.append(record.offset)
+
+
+async def test_a_topic_that_was_deleted_is_made_again_with_all_that_was_applied() -> None:
+    fault = FaultNote("f")
+    ours = Checkpoint("ours", CONFIG.names.on_target("orders"), 0, 9, 9)
+    async with run_fake_cluster(1) as fake:
+        settings = let_create(fake)
+        fake.create_topic(TOPIC, 0)
+        async with open_cluster(fake.bootstrap, client_id="t") as cluster:
+            log = CheckpointLog(cluster, CONFIG, OddRecords(FlowMeasurements("f"), TOPIC), fault)
+            await log.load()
+            log.applied["theirs", "orders", 0] = theirs = ours._replace(group="theirs")
+            del fake.topics[TOPIC]
+            log.note(("ours", "orders", 0), ours)
+            texts = []
+            for _ in range(2):
+                await log.write()
+                texts.append(fault.text)
+        [batch] = fake.topics[TOPIC].partitions[0].batches
+    assert texts == [f"{TOPIC}: UNKNOWN_TOPIC_OR_PARTITION", None]
+    [(_, written)] = iterate_batches(memoryview(batch))
+    found = [
+        checkpoint.decode(one.key or b"", one.value or b"") for one in iterate_records(written)
+    ]
+    assert sorted(found) == [ours, theirs]
+    assert settings == {"cleanup.policy": "compact"}

@@ -1,0 +1,58 @@
+"""What is known of the other direction, when its map is made again under a running daemon."""
+
+from uuid import UUID
+
+import pytest
+
+from mirror.map.loops import LoopWatch
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from offset_translation.map_records import (
+    MirrorProducer,
+    map_topic_name,
+    mirror_producer,
+    piece_start,
+)
+from tests.doubles.fake_cluster import FakeCluster
+from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
+from wire.record_batch import Record, assign_offsets, build_batch
+
+MAP = map_topic_name("dc2")
+
+
+def announce(dc1: FakeCluster, *producer_ids: int) -> None:
+    """Let mirrors into dc1 say who they are, and where their first piece begins."""
+    log = dc1.topics[MAP].partitions[0]
+    for producer_id in producer_ids:
+        ours = MirrorProducer(producer_id=producer_id, producer_epoch=0)
+        piece = piece_start("t", 0, source_start=producer_id, target_start=0)
+        records = [
+            Record(at, 0, *record) for at, record in enumerate([mirror_producer(ours), piece])
+        ]
+        batch = bytearray(build_batch(records))
+        assign_offsets(batch, log.end, 0)
+        log.batches.append(bytes(batch))
+        log.end += len(records)
+
+
+@pytest.mark.parametrize("later", [(9,), (9, 10, 11)], ids=["shorter", "longer by now"])
+async def test_a_map_that_was_made_again_is_read_from_its_beginning(later: tuple[int, ...]) -> None:
+    """Else the batches of the new mirror would be sent back, and come again."""
+    async with two_fakes() as (dc1, _, links):
+        flow = FlowState(config=CONFIG, measurements=FlowMeasurements(CONFIG.name))
+        watch = LoopWatch(flow, links)
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7, 8)
+        await watch.look()
+        assert flow.loop_ids == {7, 8}
+        dc1.create_topic(MAP, 0).topic_id = UUID(int=99)
+        announce(dc1, *later)
+        await links.source_admin.metadata(refresh=len(later) > 1)
+        await watch.look()
+        assert flow.loop_ids == {7, 8, *later}
+        assert flow.arrived.producer is not None
+        assert flow.arrived.producer.producer_id == later[-1]
+        announce(dc1, 12)
+        await watch.look()
+        assert flow.loop_ids == {7, 8, *later, 12}

@@ -1,0 +1,49 @@
+"""What `/metrics` and `/status` say of a flow's faults."""
+
+from pathlib import Path
+
+import trio
+from prometheus_client import CollectorRegistry
+
+from mirror.flow.engine import Engine
+from mirror.flow.runner import FlowRunner
+from mirror.report.exporter import FlowCollector
+from mirror.report.status import flow_head
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.mirror.flow.test_runner import runner_in
+from tests.mirror.groups.test_group_sources import source_of
+
+
+def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:
+    """Return the gauge by part, and the lines of the status."""
+    registry = CollectorRegistry()
+    registry.register(FlowCollector([runner], 1))
+    gauges = {
+        sample.labels["part"]: sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "mirror_fault"
+    }
+    return gauges, flow_head(runner)["faults"]
+
+
+async def test_a_flow_that_cannot_start_says_so_though_it_has_no_partition(tmp_path: Path) -> None:
+    runner = runner_in(tmp_path)
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        assert faults(runner) == ({}, [])
+        runner.engine = engine = Engine(flow.config, links, runner.measurements)
+        runner._working = trio.CancelScope()
+        assert set(faults(runner)[0].values()) == {0}
+        engine.starting_fault.note("dc2: b:1: Connection refused")
+        gauges, lines = faults(runner)
+        assert {part for part, value in gauges.items() if value} == {"start"}
+        assert lines == ["start: dc2: b:1: Connection refused"]
+
+
+async def test_an_engine_that_has_ended_has_no_faults(tmp_path: Path) -> None:
+    """A source that is lost keeps its faults at a promotion, and then nobody asks it any more."""
+    runner = runner_in(tmp_path)
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        runner.engine = engine = Engine(flow.config, links, runner.measurements)
+        engine.discovery.fault.note("dc1: a:1: Connection refused")
+        assert faults(runner) == ({}, [])

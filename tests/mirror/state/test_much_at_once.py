@@ -1,0 +1,182 @@
+"""However much there is to tell at once, a broker takes each write of the map."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from mirror.clusters.links import Links
+from mirror.clusters.log_ends import LogEnds
+from mirror.forward.fetch_plan import Asked
+from mirror.forward.routing import Routed
+from mirror.forward.source import SourceFetcher
+from mirror.map.map_log import RECORDS_A_WRITE, MapLog
+from mirror.map.reached import ReachedKeeper
+from mirror.start.positioning import Found, Positioning, _Tried
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.map_records import MirrorProducer, Reached, mirror_producer, reached
+from offset_translation.tail import Tail
+from tests.doubles.fake_answers import ANSWERS
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.mirror.state.test_policies import CONFIG
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.net import open_cluster
+
+PRODUCE = 0
+MOST_BYTES = 1_048_588
+"""What Kafka's brokers take by default."""
+MANY = 30_000
+LONGEST_NAME = "t" * 249
+
+
+class Stage:
+    """A flow of one partition and its map, on a broker that takes a megabyte at once."""
+
+    def __init__(self, client: Any, topic: str) -> None:
+        self.links = Links(
+            source_data=client,
+            source_groups=client,
+            source_admin=client,
+            target_data=client,
+            target_admin=client,
+        )
+        config = replace(CONFIG, is_active_active=True)
+        self.flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
+        self.map_log = MapLog(client, "dc1", 1)
+        self.map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        self.map_log.state.replay(*mirror_producer(MirrorProducer(producer_id=7, producer_epoch=0)))
+        self.map_log.state._map(topic, 0).announce(0, 0)
+        self.partition = MirroredPartition(
+            topic,
+            0,
+            topic_id=UUID(int=1),
+            offset_map=self.map_log.state.maps[topic, 0],
+            now_ms=0,
+        )
+        self.flow.partitions[topic, 0] = self.partition
+        self.partition.move(PartitionState.POSITIONING, 0)
+
+
+@asynccontextmanager
+async def staged(topic: str) -> AsyncIterator[Stage]:
+    async with run_fake_cluster(1) as fake:
+        fake.create_topic("dc1.offset-map.internal", 0)
+        [broker] = fake.brokers.values()
+
+        async def take(header: RequestHeader, request: ProduceRequest) -> ProduceResponse:
+            [[of_topic], code] = request.topic_data, ErrorCode.MESSAGE_TOO_LARGE
+            [one] = of_topic.partition_data
+            assert isinstance(one.records, memoryview)
+            if len(one.records) <= MOST_BYTES:
+                answer: ProduceResponse = ANSWERS[PRODUCE](broker, header.api_version, request)
+                return answer
+            refused = PartitionProduceResponse(index=0, error_code=code, base_offset=-1)
+            return ProduceResponse(
+                responses=(
+                    TopicProduceResponse(name=of_topic.name, partition_responses=(refused,)),
+                )
+            )
+
+        broker.scripts[PRODUCE] = take
+        async with open_cluster(fake.bootstrap, client_id="test") as client:
+            yield Stage(client, topic)
+
+
+async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> None:
+    async with staged(LONGEST_NAME) as stage:
+        partition, cursor = stage.partition, Cursor(2 * MANY, MANY, MANY)
+        partition.go_on(Cursor(0, 0, 0), 0)
+        forwarded: list[Routed] = []
+        fetcher = SourceFetcher(
+            0,
+            stage.flow,
+            stage.links,
+            stage.map_log,
+            lambda _, routed: forwarded.append(routed),
+        )
+        routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
+        asked = Asked(partition, partition.attempt, 0)
+        await fetcher._forward_behind_holes([(asked, routed)])
+    assert forwarded == [routed]
+    partition.offset_map.advance(MANY)
+    assert partition.offset_map.mirrored_source_end == 2 * MANY - 1
+
+
+async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes() -> None:
+    async with staged(LONGEST_NAME) as stage:
+        partition = stage.partition
+        stage.flow.config = replace(CONFIG, is_active_active=False)
+        for n in range(1, MANY):
+            partition.offset_map.announce(2 * n, n)
+        place = (partition.topic, 0)
+        found = Found(
+            source={place: LogEnds(start=0, end=2 * MANY)},
+            target={place: LogEnds(start=0, end=10)},
+            tails={},
+            rewritten={},
+        )
+        positioning = Positioning(stage.flow, stage.links, stage.map_log)
+        await positioning._begin([_Tried(partition, partition.attempt)], found)
+    assert partition.state is PartitionState.CATCHING_UP
+    assert partition.cursor == Cursor(20, 10, 10)
+    assert partition.offset_map.beyond().pieces == ()
+
+
+async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reached_last() -> None:
+    async with staged(LONGEST_NAME) as stage:
+        partition = stage.partition
+        partition.go_on(Cursor(0, 0, 0), 0)
+        place = (partition.topic, 0)
+        stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
+        partition.new_runs = [(n, 2 * n) for n in range(1, MANY + 1)]
+        for run in partition.new_runs:
+            partition.offset_map.begin_run(*run)
+        partition.offset_map.advance(2 * MANY)
+        partition.offset_map.reach(MANY + 1)
+        keeper = ReachedKeeper(stage.flow, stage.map_log)
+        looks = 0
+        while stage.map_log.state.reached[place].place == 0:
+            await keeper.write()
+            looks += 1
+    assert looks == MANY // RECORDS_A_WRITE + 1
+    assert not partition.new_runs
+    assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=2 * MANY + 1)
+
+
+async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_begun_at() -> None:
+    """Half of them are known by acknowledgements, the others have been read off the log."""
+    async with staged(LONGEST_NAME) as stage:
+        partition = stage.partition
+        place, half = (partition.topic, 0), MANY // 2
+        stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
+        partition.new_runs = [(n, 2 * n) for n in range(1, half + 1)]
+        for run in partition.new_runs:
+            partition.offset_map.begin_run(*run)
+        tail = Tail(partition.offset_map, half)
+        for n in range(half, MANY + 1):
+            tail.take(2 * n, n, 1)
+        found = Found(
+            source={place: LogEnds(start=0, end=2 * MANY)},
+            target={place: LogEnds(start=0, end=2 * MANY + 1)},
+            tails={place: tail},
+            rewritten={},
+        )
+        positioning = Positioning(stage.flow, stage.links, stage.map_log)
+        await positioning._begin([_Tried(partition, partition.attempt)], found)
+    assert partition.state is PartitionState.CATCHING_UP
+    assert partition.cursor == Cursor(MANY + 1, MANY + 1, 0)
+    assert list(partition.offset_map.runs) == [(n, 2 * n) for n in range(1, MANY + 1)]
+    end = 2 * MANY + 1
+    assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=end)

@@ -1,0 +1,172 @@
+"""The table of states, and the run-time partition that walks it."""
+
+from uuid import UUID
+
+import pytest
+
+from mirror.state.batches import Cursor, Forward
+from mirror.state.partition import ANOTHER_LOG, MAX_BACKOFF_MS, MirroredPartition
+from mirror.state.partition_state import (
+    ADVICE,
+    ALLOWED,
+    STOPPED,
+    PartitionState,
+    Status,
+    move,
+)
+from offset_translation.offset_map import OffsetMap
+
+
+def test_every_state_has_its_row_and_can_be_reached() -> None:
+    assert set(ALLOWED) == set(PartitionState)
+    reached = set().union(*ALLOWED.values())
+    assert reached == set(PartitionState) - {PartitionState.DISCOVERING}
+
+
+def test_every_stopped_state_says_what_to_do() -> None:
+    assert set(ADVICE) == STOPPED
+
+
+def test_the_table_is_kept() -> None:
+    for state in PartitionState:
+        status = Status(state=state, since_ms=0)
+        for other in PartitionState:
+            if other is state:
+                continue
+            if other in ALLOWED[state]:
+                assert move(status, other, 5).state is other
+            else:
+                with pytest.raises(AssertionError):
+                    move(status, other, 5)
+
+
+def test_a_state_keeps_its_age_when_only_the_reason_changes() -> None:
+    status = move(Status(state=PartitionState.WAITING, since_ms=3), PartitionState.WAITING, 9, "x")
+    assert (status.since_ms, status.reason) == (3, "x")
+
+
+def forward(base: int, count: int = 1, size: int = 100) -> Forward:
+    return Forward(base, count, base + count, 0, size, (b"",))
+
+
+def flowing() -> MirroredPartition:
+    offset_map = OffsetMap.from_starts([(0, 0)], 0)
+    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    partition.is_positioned = True
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.heard(source_end=10, readable_end=10, now_ms=0)
+    return partition
+
+
+def test_a_partition_streams_once_it_is_level_and_falls_back_when_it_stays_behind() -> None:
+    partition = flowing()
+    seen = [partition.state.value]
+    partition.acknowledged(forward(0, 10), 100, 50)
+    seen.append(partition.state.value)
+    partition.heard(source_end=20, readable_end=20, now_ms=100)
+    seen.append(partition.state.value)
+    partition.heard(source_end=30, readable_end=30, now_ms=10_000)
+    seen.append(partition.state.value)
+    assert seen == ["catching up", "streaming", "streaming", "catching up"]
+
+
+def test_lag_is_the_time_since_it_was_level_and_unknown_before() -> None:
+    partition = flowing()
+    assert partition.lag_ms(1_000) is None
+    partition.acknowledged(forward(0, 10), 100, 1_000)
+    partition.heard(source_end=10, readable_end=10, now_ms=1_500)
+    assert partition.lag_ms(1_600) == 0
+    partition.heard(source_end=12, readable_end=12, now_ms=2_000)
+    assert partition.lag_ms(3_500) == 2_000
+
+
+def test_lag_of_a_source_that_says_nothing_is_not_zero() -> None:
+    partition = flowing()
+    partition.acknowledged(forward(0, 10), 100, 1_000)
+    partition.heard(source_end=10, readable_end=10, now_ms=1_500)
+    assert partition.lag_ms(60_000) == 58_500
+
+
+def test_an_interruption_forgets_what_was_not_sent_and_waits_for_what_was() -> None:
+    partition = flowing()
+    partition.enqueue([forward(0), forward(1)])
+    partition.queue.popleft()
+    partition.sent_count = 1
+    partition.interrupt("broken", 100)
+    assert partition.state is PartitionState.WAITING
+    assert partition.in_flight_bytes == 100
+    assert not partition.queue
+    assert not partition.is_settled
+    assert partition.cursor is None
+
+
+def test_waiting_grows_with_failures_and_is_bounded() -> None:
+    partition = flowing()
+    waits = []
+    for _ in range(10):
+        partition.interrupt("broken", 0)
+        waits.append(partition.retry_at_ms)
+        partition.move(PartitionState.POSITIONING, 0)
+        partition.go_on(Cursor(0, 0, 0), 0)
+    assert waits == sorted(waits)
+    assert waits[-1] == MAX_BACKOFF_MS
+
+
+def test_a_stopped_partition_is_not_started_by_an_interruption_or_a_pause() -> None:
+    partition = flowing()
+    partition.stop(PartitionState.TARGET_DIVERGED, "somebody", 5)
+    partition.interrupt("broken", 6)
+    partition.pause("a command", 7)
+    assert partition.status == Status(
+        state=PartitionState.TARGET_DIVERGED, since_ms=5, reason="somebody"
+    )
+
+
+def test_a_topic_that_is_back_goes_on_and_one_made_again_does_not() -> None:
+    partition = flowing()
+    partition.stop(PartitionState.SOURCE_GONE, "gone", 5)
+    partition.come_back(6)
+    states = [partition.state.value]
+    partition.stop(PartitionState.SOURCE_GONE, "gone", 7)
+    partition.stop(PartitionState.TOPIC_RECREATED, "another id", 8)
+    states.append(partition.state.value)
+    assert states == ["waiting", "topic recreated"]
+
+
+def test_a_target_topic_of_another_id_is_new_until_the_partition_goes_on() -> None:
+    partition = flowing()
+    first, second, unknown = UUID(int=7), UUID(int=8), UUID(int=0)
+    met = [partition.meet_target(topic_id) for topic_id in (unknown, first, unknown, first)]
+    assert (met, partition.is_target_new) == ([False] * 4, False)
+    assert partition.meet_target(second)
+    assert not partition.meet_target(second)
+    assert partition.is_target_new
+    partition.interrupt("made again", 5, at_once=True)
+    partition.move(PartitionState.POSITIONING, 6)
+    partition.go_on(Cursor(0, 0, 0), 7)
+    assert not partition.is_target_new
+
+
+def test_a_map_is_true_while_both_logs_are_those_that_it_speaks_of() -> None:
+    partition = flowing()
+    found = []
+    for topic_id in (UUID(int=7), UUID(int=8)):
+        partition.meet_target(topic_id)
+        found.append(partition.has_true_map)
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize("state", [state for state in PartitionState if state in ANOTHER_LOG])
+def test_a_map_in_doubt_is_true_again_only_once_the_partition_goes_on(
+    state: PartitionState,
+) -> None:
+    partition = flowing()
+    partition.stop(state, "another log", 5)
+    found = [partition.has_true_map]
+    partition.retry("somebody has decided", 6)
+    found.append(partition.has_true_map)
+    partition.move(PartitionState.POSITIONING, 7)
+    found.append(partition.has_true_map)
+    partition.go_on(Cursor(0, 0, 0), 8)
+    assert [*found, partition.has_true_map] == [False, False, False, True]

@@ -1,0 +1,145 @@
+"""What becomes of a partition that cannot go on: a table of causes and policies, walked."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from mirror.flow.command_execution import apply_restart
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.orders import How, Orders, Restart, Scope
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import STOPPED, UNAUTHORISED_RETRY_MS, PartitionState
+from offset_translation.offset_map import OffsetMap
+from runtime.flow_section import POLICIES, FlowConfig, PatternSet, Policy
+from wire.net import AuthenticationFailed, ConnectionClosed
+
+NOTHING = PatternSet(include=(), exclude=())
+CONFIG = FlowConfig(
+    name="dc1->dc2",
+    source="dc1",
+    target="dc2",
+    topics=NOTHING,
+    groups=NOTHING,
+    replication_factor=None,
+    fetch_max_bytes=1,
+    partition_fetch_bytes=1,
+    partition_in_flight_bytes=1,
+    in_flight_bytes=1,
+    discovery_interval_ms=1,
+    group_offsets_interval_ms=1,
+    are_groups_polled=False,
+    group_poll_interval_ms=1,
+)
+CAUSES = [(cause, policy) for cause, allowed in POLICIES.items() for policy in Policy]
+
+
+def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
+    """Return a flow with these policies and its only partition, which flows."""
+    config = replace(CONFIG, policies=policies)
+    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+    offset_map = OffsetMap.from_starts([(0, 0)], 0)
+    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    flow.partitions["t", 0] = partition
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    return flow, partition
+
+
+def test_every_cause_is_a_state_that_stops_and_loses_nothing_by_default() -> None:
+    for cause, allowed in POLICIES.items():
+        assert PartitionState[cause.upper()] in STOPPED
+        assert allowed[0] is Policy.STOP
+
+
+@pytest.mark.parametrize(("cause", "policy"), CAUSES)
+def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> None:
+    flow, partition = flow_with(**{cause: policy})
+    state = PartitionState[cause.upper()]
+    flow.stop(partition, state, "why", 5, source_end=40)
+    match policy:
+        case Policy.STOP:
+            assert (partition.state, partition.pass_over) == (state, None)
+            assert not flow.to_begin_anew
+        case Policy.SKIP:
+            assert (partition.state, partition.pass_over) == (PartitionState.WAITING, 40)
+            assert partition.status.reason == "left out: why"
+            assert not flow.to_begin_anew
+        case Policy.RESTART:
+            assert partition.state is state
+            assert flow.to_begin_anew == {"t"}
+
+
+@pytest.mark.parametrize("state", [one for one in PartitionState if one in STOPPED])
+def test_every_stopped_partition_goes_on_when_somebody_decides_so(state: PartitionState) -> None:
+    flow, partition = flow_with()
+    flow.stop(partition, state, "why", 5, source_end=40)
+    assert partition.state is state
+    partition.retry("a command", 9)
+    assert (partition.state, partition.retry_at_ms) == (PartitionState.WAITING, 9)
+
+
+def test_a_command_to_skip_holds_once_and_only_where_skipping_is_possible() -> None:
+    flow, partition = flow_with()
+    partition.may_skip = True
+    assert flow.policy_for(partition, PartitionState.TOPIC_RECREATED) is Policy.STOP
+    assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
+    flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "why", 5, source_end=40)
+    assert partition.pass_over == 40
+    flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "another", 6, source_end=50)
+    assert partition.state is PartitionState.RECORD_TOO_LARGE
+
+
+def test_refused_credentials_are_a_state_and_a_broken_connection_is_not() -> None:
+    flow, partition = flow_with()
+    flow.fail(partition, "target broker 0", ConnectionClosed("dc2: h:1: closed"), 5)
+    states = [partition.state.value]
+    flow.fail(partition, "target broker 0", AuthenticationFailed("dc2: h:1: no"), 6)
+    states.append(partition.state.value)
+    assert states == ["waiting", "not authorised"]
+    assert partition.status.reason == "target broker 0: dc2: h:1: no"
+    assert partition.retry_at_ms == 6 + UNAUTHORISED_RETRY_MS
+
+
+def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
+    flow, partition = flow_with()
+    flow.stop(partition, PartitionState.NOT_AUTHORISED, "first", 5)
+    partition.move(PartitionState.POSITIONING, 20_000)
+    partition.go_on(Cursor(0, 0, 0), 20_001)
+    flow.stop(partition, PartitionState.NOT_AUTHORISED, "again", 20_002)
+    assert (partition.status.since_ms, partition.status.reason) == (5, "again")
+
+
+def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
+    flow, stopped = flow_with()
+    flow.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
+    restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
+    flow.orders = Orders(restarts=(restart,))
+    assert flow.obeyed == frozenset(), "it has not begun"
+    done = flow.restarts.setdefault(restart, set())
+    assert flow.obeyed == frozenset()
+    assert apply_restart(flow, restart, done) == 1
+    assert flow.obeyed == {restart}
+    assert stopped.pass_over == 40
+    came = MirroredPartition(
+        "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    flow.partitions["t", 1] = came
+    assert flow.obeyed == frozenset(), "one came from another worker"
+    assert apply_restart(flow, restart, done) == 1
+    assert flow.obeyed == {restart}
+    flow.orders = Orders()
+    assert flow.obeyed == frozenset(), "it has been taken out"
+
+
+def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() -> None:
+    flow, partition = flow_with()
+    partition.is_positioned = False  # the daemon was started meanwhile
+    partition.pause("paused by me@h", 5)
+    restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
+    assert apply_restart(flow, restart, set()) == 1
+    assert partition.state is PartitionState.PAUSED
+    partition.retry("resumed", 6)
+    assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP

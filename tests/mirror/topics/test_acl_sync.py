@@ -1,0 +1,72 @@
+"""Rights that travel between two clusters, and clusters that keep none."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.topics.acl_sync import AclWatch
+from runtime.flow_section import AclSync, PatternSet
+from runtime.write_fence import Note, closing, is_of_fence, noting
+from tests.doubles.fake_rights import FakeRights
+from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
+from wire.errors import ErrorCode
+from wire.net import RequestRefused
+from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, READ, WRITE, RightsOff, TopicRight
+
+
+def allowed(*rights: tuple[str, int]) -> set[TopicRight]:
+    """What (principal, operation) may do with topic t."""
+    return {
+        TopicRight(topic="t", principal=principal, host="*", operation=operation, permission=ALLOW)
+        for principal, operation in rights
+    }
+
+
+OLD: Final = allowed(("User:old", WRITE))
+
+
+@asynccontextmanager
+async def watch_between(
+    sync: AclSync,
+) -> AsyncIterator[tuple[AclWatch, FakeRights, FakeRights]]:
+    """Give the watch of a flow that mirrors topic t, and what both clusters hold."""
+    everything = PatternSet(include=(re.compile(".*"),), exclude=())
+    config = replace(CONFIG, acls=sync, topics=everything)
+    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+    flow.places.add(("t", 0))  # another worker may have it
+    async with two_fakes() as (dc1, dc2, links):
+        rights = allowed(("User:r", READ), ("User:w", WRITE), ("User:o", ALL_OPERATIONS))
+        fence = (closing("t"), noting("t", Note(client="mirror-b-a")))
+        yield AclWatch(flow, links), FakeRights(dc1, *rights, *fence), FakeRights(dc2, *OLD)
+
+
+async def test_rights_are_given_downgraded_and_only_once() -> None:
+    async with watch_between(AclSync.DOWNGRADED) as (watch, _, target):
+        for _ in range(2):
+            await watch.look()
+            assert target.rights == OLD | allowed(("User:r", READ), ("User:o", READ))
+
+
+async def test_identical_rights_are_those_of_the_source_but_for_what_fences_it() -> None:
+    async with watch_between(AclSync.IDENTICAL) as (watch, source, target):
+        await watch.look()
+        fence = {right for right in source.rights if is_of_fence(right)}
+        assert len(fence) == 2
+        assert target.rights == (source.rights - fence) | OLD
+
+
+async def test_a_cluster_without_an_authorizer_is_no_fault_and_a_missing_right_is() -> None:
+    async with watch_between(AclSync.DOWNGRADED) as (watch, _, target):
+        target.error = ErrorCode.SECURITY_DISABLED
+        with pytest.raises(RightsOff, match="dc2 has no authorizer"):
+            await watch.look()
+        target.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        with pytest.raises(RequestRefused, match="dc2: to describe rights: CLUSTER_AUTH"):
+            await watch.look()

@@ -1,0 +1,87 @@
+"""A topic's copy is deleted while the assignment changes."""
+
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import trio
+
+from mirror.state.flow_state import FlowState
+from mirror.state.partition_state import PartitionState
+from mirror.topics import discovery as topics
+from mirror.topics.discovery import Discovery
+from offset_translation.map_records import MapState
+from tests.mirror.state.test_policies import flow_with
+from wire.net.metadata import ClusterView, PartitionView, TopicView
+
+LED = PartitionView(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
+TOPIC = TopicView(name="t", topic_id=UUID(int=1), partitions={0: LED})
+TARGET = ClusterView(cluster_id="c", controller_id=1, brokers={}, topics={"t": TOPIC})
+
+
+OLD_ID = UUID(int=9)
+
+
+class Map:
+    """A map log that knows of a topic by this name which is not on the source any more."""
+
+    def __init__(self) -> None:
+        self.state = MapState()
+        self.state.topic_ids["t"] = OLD_ID
+
+    async def forget_topic(self, topic: str) -> None:
+        await trio.lowlevel.checkpoint()
+        del self.state.topic_ids[topic]
+
+
+def discovery_of(flow: FlowState, known: Map) -> Discovery:
+    """Return that of a worker which has the topic whole and is to begin it anew."""
+    flow.share, flow.places = frozenset(flow.partitions), set(flow.partitions)
+    flow.to_begin_anew.add("t")
+    discovery = Discovery(flow, cast("Any", Links), cast("Any", known))
+    discovery._seen = {"t": TOPIC}, TARGET
+    return discovery
+
+
+async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow, partition = flow_with()
+    known = Map()
+    known.state.topic_ids["t"] = TOPIC.topic_id
+    discovery = discovery_of(flow, known)
+    discovery.take_share()
+    assert partition.target_leader == 1
+
+    async def delete(*_: object) -> None:
+        discovery.take_share()  # a new version of the assignment is confirmed meanwhile
+        assert partition.target_leader == -1
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    await discovery._begin_anew()
+    assert flow.begun_anew == {"t"}
+
+
+async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow, partition = flow_with()
+    discovery = discovery_of(flow, Map())
+    discovery.take_share()
+    states = [partition.state]
+
+    async def delete(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    await discovery._begin_anew()
+    discovery._seen = {"t": TOPIC}, TARGET  # a consumer had the target make it at once
+    discovery.take_share()
+    states.append(partition.state)
+    assert states == [PartitionState.TOPIC_RECREATED, PartitionState.WAITING]
+
+
+class Links:
+    """Not asked."""
+
+    target_admin = source_admin = None

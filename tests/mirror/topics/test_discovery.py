@@ -1,0 +1,398 @@
+"""What discovery does to the target's topics, and what it leaves alone."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+
+from mirror.clusters.admin import DYNAMIC_TOPIC_CONFIG
+from mirror.map.map_log import MapLog
+from mirror.start.positioning import Positioning
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.orders import POLICY, How, Orders, Pause, Restart, Scope
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from mirror.topics import discovery as topics
+from mirror.topics import missing
+from mirror.topics.discovery import HAS_OWN, MADE_AGAIN, Discovery
+from offset_translation.map_records import MirrorProducer, piece_start, seal
+from offset_translation.offset_map import OffsetMap
+from runtime.clock import now_ms
+from runtime.config import FlowConfig, PatternSet
+from tests.doubles.fake_cluster import FakeCluster, FakeTopic
+from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.two_fakes import two_fakes
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from wire.net.errors import UnsupportedApi
+
+EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+
+
+def tell_settings(fake: FakeCluster, settings: dict[str, str]) -> None:
+    """Have each of a cluster's topics tell these as its own."""
+
+    async def tell(_: RequestHeader, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        configs = tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                read_only=False,
+                config_source=DYNAMIC_TOPIC_CONFIG,
+                is_sensitive=False,
+            )
+            for name, value in settings.items()
+        )
+        return DescribeConfigsResponse(
+            results=tuple(
+                DescribeConfigsResult(
+                    error_code=0, resource_type=2, resource_name=one.resource_name, configs=configs
+                )
+                for one in request.resources
+            )
+        )
+
+    fake.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = tell
+    fake.versions |= {DescribeConfigsRequest.API_KEY: range(5)}
+
+
+def note_changes(fake: FakeCluster) -> list[str]:
+    """Return what the cluster will be asked to change."""
+    changed: list[str] = []
+
+    async def alter(_: RequestHeader, request: Any) -> IncrementalAlterConfigsResponse:
+        [resource] = request.resources
+        changed.extend(f"{one.name}={one.value}" for one in resource.configs)
+        result = IncrementalAlterConfigsResourceResponse(
+            error_code=0,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        return IncrementalAlterConfigsResponse(responses=(result,))
+
+    async def grow(_: RequestHeader, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        [topic] = request.topics
+        changed.append(f"{topic.count} partitions")
+        return CreatePartitionsResponse(
+            results=(CreatePartitionsTopicResult(name=topic.name, error_code=0),)
+        )
+
+    for request, answer in (
+        (IncrementalAlterConfigsRequest, alter),
+        (CreatePartitionsRequest, grow),
+    ):
+        fake.brokers[0].scripts[request.API_KEY] = answer
+        fake.versions |= {request.API_KEY: request.VERSIONS}
+    return changed
+
+
+@asynccontextmanager
+async def discovery(
+    config: FlowConfig = CONFIG, *, brokers: int = 1, leads: bool = True
+) -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
+    """Give the discovery of a worker, both clusters, and the map of the flow."""
+    flow = FlowState(
+        config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=leads
+    )
+    async with two_fakes(brokers) as (dc1, dc2, links):
+        map_log = MapLog(links.target_admin, "dc1", None)
+        yield Discovery(flow, links, map_log), dc1, dc2, map_log
+
+
+@pytest.mark.parametrize("is_another", [False, True], ids=["the same", "made again"])
+async def test_the_copy_of_a_topic_that_was_made_again_keeps_its_settings(
+    monkeypatch: pytest.MonkeyPatch, *, is_another: bool
+) -> None:
+    monkeypatch.setattr(topics, "CONFIG_INTERVAL_MS", 0)
+    async with discovery() as (looking, dc1, dc2, map_log):
+        changed = note_changes(dc2)
+        tell_settings(dc2, {"retention.ms": "-1"})
+        tell_settings(dc1, {"retention.ms": "-1"})
+        dc2.create_topic("orders", 0)
+        dc1.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
+        await looking.look()
+        dc1.create_topic("orders", 0, 0).topic_id = UUID(int=8 if is_another else 1)
+        tell_settings(dc1, {"cleanup.policy": "compact"})
+        await looking.look()
+    changes = ["retention.ms=None", "2 partitions", "cleanup.policy=compact"]
+    assert changed == ([] if is_another else changes)
+
+
+@pytest.mark.parametrize("source_answers", [False, True])
+async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source_is_heard_of(
+    caplog: pytest.LogCaptureFixture, *, source_answers: bool
+) -> None:
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        deleted = note_deletions(dc2)
+        tell_settings(dc1, {})
+        tell_settings(dc2, {})
+        dc2.create_topic("orders", 0).partitions[0].end = 8
+        orders = dc1.create_topic("orders", 0 if source_answers else -1)
+        orders.partitions[0].end = 8
+        flow.partitions["orders", 0] = MirroredPartition(
+            "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+        )
+        flow.places = {("orders", 0)}
+        flow.share = frozenset(flow.places)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        flow.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
+        flow.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
+        flow.to_begin_anew = {"orders"}
+        await looking.look()
+        assert deleted == []
+        assert (HAS_OWN in caplog.text) == source_answers
+        assert flow.to_begin_anew == (set() if source_answers else {"orders"})
+
+
+def note_deletions(fake: FakeCluster) -> list[str]:
+    """Return the topics that the cluster will be asked to delete, which it does."""
+    deleted: list[str] = []
+
+    async def delete(_: RequestHeader, request: Any) -> DeleteTopicsResponse:
+        [topic] = request.topics
+        deleted.append(topic.name)
+        fake.topics.pop(topic.name)
+        result = DeletableTopicResult(name=topic.name, topic_id=UUID(int=0), error_code=0)
+        return DeleteTopicsResponse(responses=(result,))
+
+    fake.brokers[0].scripts[DeleteTopicsRequest.API_KEY] = delete
+    fake.versions |= {DeleteTopicsRequest.API_KEY: range(7)}
+    return deleted
+
+
+async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_one() -> None:
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        dc2.create_topic("orders", 0).partitions[0].end = 8
+        orders = dc1.create_topic("orders", 0)
+        orders.partitions[0].end = 20
+        tell_settings(dc1, {})
+        tell_settings(dc2, {})
+        flow.share = frozenset({("orders", 0)})
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        positioning = Positioning(flow, looking._links, map_log)
+        await looking.look()
+        assert [len(together) for together in positioning._due()] == [1]
+        orders.topic_id = UUID(int=8)
+        await looking.look()
+        partition = flow.partitions["orders", 0]
+        assert partition.state is PartitionState.TOPIC_RECREATED
+        partition.retry("a command", 0)
+        assert not list(positioning._due())
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        assert [len(together) for together in positioning._due()] == [1]
+
+
+async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None:
+    """A group's position by it would lie in the topic that is made next, where it may be beyond."""
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+        orders = dc1.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        partition = MirroredPartition(
+            "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+        )
+        looking._flow.partitions["orders", 0] = partition
+        partition.is_positioned = True
+        seen = [partition.has_true_map]
+        with suppress(UnsupportedApi):  # as this cluster makes no topics
+            await looking.look()
+        seen.append(partition.has_true_map)
+        assert seen == [True, False]
+
+
+async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_its_map_gone_by() -> (
+    None
+):
+    """It knew no topics; the partition rests, so nothing else would ever interrupt it."""
+    async with discovery() as (looking, dc1, dc2, map_log):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+        map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        copy = dc2.create_topic("orders", 0)
+        looking._flow.share = frozenset({("orders", 0)})
+
+        async def create(_: object, __: CreateTopicsRequest) -> CreateTopicsResponse:
+            dc2.topics["orders"] = copy
+            known = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+            return CreateTopicsResponse(topics=(known,))
+
+        dc2.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
+        dc2.versions |= {CreateTopicsRequest.API_KEY: CreateTopicsRequest.VERSIONS}
+        await looking.look()
+        partition = looking._flow.partitions["orders", 0]
+        partition.move(PartitionState.POSITIONING, 0)
+        partition.go_on(Cursor(0, 0, 0), 0)
+        seen = [partition.has_true_map]
+        del dc2.topics["orders"]
+        await looking.look()
+        seen.append(partition.has_true_map)
+        positioning = Positioning(looking._flow, looking._links, map_log)
+        assert list(positioning._due()) == [[partition]]
+        partition.move(PartitionState.POSITIONING, 0)
+        partition.go_on(Cursor(0, 0, 0), 0)
+        assert [*seen, partition.has_true_map] == [True, False, True]
+
+
+async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who does not lead may see the new source topic before its copy, or before its id is noted."""
+    clock = count(1_000, 3_000)
+    for module in (topics, missing):
+        monkeypatch.setattr(module, "now_ms", clock.__next__, raising=False)
+    async with discovery(leads=False) as (looking, dc1, dc2, map_log):
+        monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
+        flow = looking._flow
+        flow.share = frozenset({("orders", 0)})
+        for fake in (dc1, dc2):
+            fake.create_topic("other", 0)
+        dc2.create_topic("orders", 0)
+        map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
+        await looking.look()
+        for fake in (dc1, dc2):
+            del fake.topics["orders"]
+        for _ in range(4):
+            await looking.look()
+        partition = flow.partitions["orders", 0]
+        seen = [partition.state]
+        dc1.create_topic("orders", 0).topic_id = new = UUID(int=99)
+        await looking.look()
+        seen.append(partition.state)
+        dc2.create_topic("orders", 0)
+        for _ in range(2):
+            await looking.look()
+            seen.append(partition.state)
+        map_log.state.topic_ids["orders"] = new
+        await looking.look()
+        seen.append(partition.state)
+        assert seen == [
+            PartitionState.SOURCE_GONE,
+            PartitionState.WAITING,
+            PartitionState.TOPIC_RECREATED,
+            PartitionState.TOPIC_RECREATED,
+            PartitionState.WAITING,
+        ], "without a copy there is nothing to decide, nor with one of its own"
+        assert [len(due) for due in Positioning(flow, looking._links, map_log)._due()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("by", "is_kept"), [(f"{POLICY}dc1->dc2", True), ("somebody", False)], ids=["policy", "person"]
+)
+async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
+    by: str, *, is_kept: bool
+) -> None:
+    pause = Pause(scope=Scope(topic="orders", partition=1), by="somebody", since_ms=1)
+    anew = Restart(scope=Scope(topic="orders"), how=How.ANEW, by=by, at_ms=2)
+    async with discovery() as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        deleted = note_deletions(dc2)
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+            orders = fake.create_topic("orders", 0, 0)
+        dc2.create_topic("dc1.offset-map.internal", 0)
+        map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
+        map_log.state.topic_ids["orders"] = orders.topic_id
+        flow.orders = Orders(pauses=(pause,), restarts=(anew,))
+        flow.to_begin_anew = {"orders"}
+        flow.share = frozenset({("orders", 0), ("orders", 1)})
+        with suppress(UnsupportedApi):  # as this cluster makes no topics again
+            await looking.look()
+        assert deleted == ([] if is_kept else ["orders"])
+        flow.orders = flow.orders.resumed(pause.scope)
+        with suppress(UnsupportedApi):
+            await looking.look()
+        assert deleted == ["orders"]
+
+
+async def one_partition(
+    looking: Discovery, dc1: FakeCluster, dc2: FakeCluster
+) -> tuple[FakeTopic, FakeTopic, MirroredPartition]:
+    """Return a topic of one partition, on both sides, as it is known."""
+    orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
+    dc2.create_topic("dc1.offset-map.internal", 0)
+    looking._flow.share = frozenset({("orders", 0)})
+    await looking.look()
+    return orders, copy, looking._flow.partitions["orders", 0]
+
+
+@pytest.mark.parametrize(
+    ("moved", "reason"),
+    [("target", MADE_AGAIN), ("source", "the source leader moved"), ("neither", "")],
+)
+async def test_what_changes_while_a_place_is_found_has_it_found_again(
+    moved: str, reason: str
+) -> None:
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        orders, copy, partition = await one_partition(looking, dc1, dc2)
+        partition.move(PartitionState.POSITIONING, 0)
+        attempt = partition.attempt
+        if moved == "target":
+            copy.topic_id = UUID(int=8)
+        elif moved == "source":
+            orders.partitions[0].leader = 1
+        await looking.look()
+        assert partition.status.reason == reason
+        assert (partition.attempt == attempt) is (moved == "neither")
+        assert partition.is_target_new is (moved == "target")
+        due = Positioning(flow, looking._links, map_log)._due()
+        assert len(list(due)) == (moved != "neither")
+
+
+@pytest.mark.parametrize("moved", ["source", "source epoch", "target", "neither"])
+async def test_who_waits_for_a_leader_goes_on_once_there_is_another(moved: str) -> None:
+    """Its pauses have become long while the broker that led was dead and nobody else led yet."""
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
+        flow = looking._flow
+        orders, copy, partition = await one_partition(looking, dc1, dc2)
+        for _ in range(10):
+            partition.move(PartitionState.POSITIONING, now_ms())
+            partition.postpone("its leader is away", now_ms())
+        assert not list(Positioning(flow, looking._links, map_log)._due())
+        if moved == "source epoch":
+            orders.partitions[0].leader_epoch += 1
+        elif moved != "neither":
+            (orders if moved == "source" else copy).partitions[0].leader = 1
+        await looking.look()
+        due = list(Positioning(flow, looking._links, map_log)._due())
+        assert due == ([] if moved == "neither" else [[partition]])

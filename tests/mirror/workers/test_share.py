@@ -1,0 +1,129 @@
+"""A worker takes and lets go of partitions while the others go on."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from mirror.workers.share import Share
+from offset_translation.map_records import TopicPartition
+from offset_translation.offset_map import OffsetMap
+from runtime.config import load
+from wire.net.errors import ConnectionClosed
+
+FILE = """\
+clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
+flows: [{source: dc1, target: dc2}]
+coordination: {zookeeper: "c:1"}
+"""
+
+
+@dataclass
+class Map:
+    """The two things of the map log that a hand-over needs; fails as often as it is told."""
+
+    did: list[str] = field(default_factory=list)
+    faults: int = 0
+
+    async def catch_up(self) -> None:
+        self.did.append("catch up")
+
+    async def settle(self) -> None:
+        await trio.sleep(0.1)
+        if self.faults:
+            self.faults -= 1
+            raise ConnectionClosed("no answer")
+        self.did.append("settle")
+
+
+@dataclass
+class Stage:
+    """A flow that takes whatever its share names."""
+
+    flow: FlowState
+    map_log: Map
+    share: Share
+
+    @classmethod
+    def of(cls, folder: Path) -> "Stage":
+        (folder / "dc.yaml").write_text(FILE)
+        [config] = load(folder / "dc.yaml").flows
+        flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+        map_log = Map()
+
+        def take() -> None:
+            for place in flow.share - flow.partitions.keys():
+                flow.partitions[place] = one = MirroredPartition(
+                    *place, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
+                )
+                one.move(PartitionState.POSITIONING, 0)
+                one.go_on(Cursor(0, 0, 0), 0)
+
+        return cls(flow, map_log, Share(flow, map_log, take))  # type: ignore[arg-type]
+
+    async def confirm(self, version: int, places: set[TopicPartition]) -> None:
+        changed = self.share.changed
+        self.share.show(version, frozenset(places))
+        await changed.wait()
+        assert self.share.confirmed == version
+
+
+async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    stage = Stage.of(tmp_path)
+    share, flow = stage.share, stage.flow
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(share.run)
+        await stage.confirm(1, {("t", 0), ("t", 1)})
+        assert stage.map_log.did == ["catch up"]
+        stays, leaves = flow.partitions["t", 0], flow.partitions["t", 1]
+        leaves.sent_count = 1
+        attempt = stays.attempt
+        share.show(2, frozenset({("t", 0)}))
+        await trio.sleep(60)
+        assert share.confirmed == 1
+        assert not leaves.is_flowing
+        assert flow.partitions.keys() == {("t", 0)}
+        leaves.sent_count = 0
+        stage.map_log.faults = 3
+        changed = share.changed
+        flow.settled.wake()
+        await changed.wait()
+        assert share.confirmed == 2
+        assert stage.map_log.did == ["catch up", "settle"]
+        assert (stays.is_flowing, stays.attempt) == (True, attempt)
+        await stage.confirm(3, {("t", 0), ("t", 1)})
+        assert flow.partitions["t", 0] is stays
+        assert flow.partitions["t", 1] is not leaves
+        nursery.cancel_scope.cancel()
+
+
+async def test_of_several_versions_seen_meanwhile_the_last_counts(
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    stage = Stage.of(tmp_path)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stage.share.run)
+        await stage.confirm(1, {("t", 0)})
+        leaves = stage.flow.partitions["t", 0]
+        leaves.sent_count = 1
+        stage.share.show(2, frozenset())
+        await wait_all_tasks_blocked()
+        stage.share.show(3, frozenset({("t", 7)}))
+        stage.share.show(4, frozenset({("t", 8)}))
+        leaves.sent_count = 0
+        stage.flow.settled.wake()
+        while stage.share.confirmed < 4:
+            await stage.share.changed.wait()
+        assert stage.flow.partitions.keys() == {("t", 8)}
+        nursery.cancel_scope.cancel()

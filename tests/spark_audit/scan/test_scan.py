@@ -1,0 +1,109 @@
+"""Reading a log of a cluster: what brokers of other kinds and in trouble answer."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from spark_audit.scan.scan import scan
+from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_rows import RowKind, ScanPlace
+from spark_audit.snapshot.side import Side
+from tests.doubles.fake_answers import fetch
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster, run_fake_cluster
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.primitives import ZERO_UUID
+from wire.record_batch import Record, build_batch
+
+FETCH = 1
+METADATA = 3
+FIRST_BY_ID = 13
+
+
+def _knows_no_ids(broker: FakeBroker) -> None:
+    """Refuse topics by id, as brokers do whose metadata are still written as before 2.8."""
+
+    async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+        if header.api_version >= FIRST_BY_ID:
+            return FetchResponse(error_code=ErrorCode.UNKNOWN_TOPIC_ID, responses=())
+        return fetch(broker, header.api_version, request)
+
+    broker.scripts[FETCH] = answer
+
+
+def _fill(fake: FakeCluster, records: int) -> ScanTask:
+    """Give the cluster a log with so many records, and return the task that reads the first."""
+    topic = fake.create_topic("t", 0)
+    topic.topic_id = ZERO_UUID
+    topic.partitions[0].batches = [
+        build_batch([Record(offset, 1_000, b"k", b"v")], base_offset=offset)
+        for offset in range(records)
+    ]
+    topic.partitions[0].end = records
+    return ScanTask(
+        cluster="dc1",
+        bootstrap=tuple(fake.bootstrap),
+        topic_id=ZERO_UUID,
+        place=ScanPlace(side=Side.SOURCE, topic="t", partition=0),
+        start=0,
+        stop=1,
+        log_stop=1,
+    )
+
+
+async def test_a_log_of_a_cluster_without_topic_ids_is_read() -> None:
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 1)
+        _knows_no_ids(fake.brokers[0])
+        [rows] = await trio.to_thread.run_sync(scan, [task])
+    assert [row.kind for row in rows] == [RowKind.RECORD.value]
+
+
+async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() -> None:
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 3)
+        [known] = await trio.to_thread.run_sync(scan, [task])
+        [all_there_is] = await trio.to_thread.run_sync(scan, [replace(task, to_end=True)])
+    assert [row.start_offset for row in known] == [0]
+    assert [row.start_offset for row in all_there_is] == [0, 1, 2]
+
+
+async def test_an_answer_with_a_code_of_a_later_kafka_leaves_the_log_unread_by_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.3)
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 1)
+
+        async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+            found = fetch(fake.brokers[0], header.api_version, request)
+            [topic] = found.responses
+            [partition] = topic.partitions
+            refused = replace(partition, error_code=9_999, records=b"")
+            return replace(found, responses=(replace(topic, partitions=(refused,)),))
+
+        fake.brokers[0].scripts[FETCH] = answer
+        [[row]] = await trio.to_thread.run_sync(scan, [task])
+    assert row.kind == RowKind.FAILURE.value
+    assert "error 9999" in str(row.detail)
+
+
+async def test_many_logs_are_read_over_one_connection_with_one_question_for_their_leaders() -> None:
+    async with run_fake_cluster() as fake:
+        first = _fill(fake, 2)
+        other = fake.create_topic("u", 0)
+        other.topic_id = ZERO_UUID
+        other.partitions[0] = fake.topics["t"].partitions[0]
+        second = replace(first, place=replace(first.place, topic="u"), start=1, stop=2)
+        broker = fake.brokers[0]
+        found = await trio.to_thread.run_sync(scan, [first, second] * 20)
+        asked = Counter(header.api_key for header, _ in broker.asked)
+        accepted = broker.accepted
+    assert [[row.start_offset for row in rows] for rows in found] == [[0], [1]] * 20
+    assert asked[FETCH] == 40
+    assert asked[METADATA] <= 2
+    assert accepted <= 2

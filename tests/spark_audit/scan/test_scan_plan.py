@@ -1,0 +1,156 @@
+"""Tasks cover what they should."""
+
+from dataclasses import replace
+from itertools import pairwise
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_audit.scan.scan_plan import (
+    GROUPS_A_CORE,
+    MOST_TOGETHER,
+    RANGE_SPLIT_OFFSETS,
+    RECORD_SPLIT_OFFSETS,
+    Planner,
+    dealt,
+    read_together,
+)
+from spark_audit.scan.windows import LOG_START, LOG_STOP, Window
+from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, Snapshot
+from spark_audit.snapshot.origins import Brought, Part
+from spark_audit.snapshot.seals import Seal
+from spark_audit.snapshot.side import Side
+
+TO_SOURCE = Brought(producer_ids=frozenset({1}))
+TO_TARGET = Brought(producer_ids=frozenset({2}))
+
+
+def _planner(seal: Seal | None = None, *, both: bool = False) -> Planner:
+    source = LogBounds(start=5, stop=2_500_000, topic_id=UUID(int=7), is_compacted=False)
+    target = LogBounds(start=0, stop=900, topic_id=UUID(int=8), is_compacted=False)
+    bounds = PartitionBounds(
+        topic="t",
+        partition=3,
+        source=source,
+        target=target,
+        seal=seal,
+        to_source=TO_SOURCE if both else None,
+        to_target=TO_TARGET if both else None,
+    )
+    snapshot = Snapshot(
+        flow="dc1->dc2",
+        source="dc1",
+        target="dc2",
+        taken_ms=0,
+        promotion=None,
+        partitions=(bounds,),
+        only_on_target=(),
+    )
+    return Planner(snapshot, {"dc1": (("a", 1),), "dc2": (("b", 2),)})
+
+
+def test_a_large_log_is_split_without_gaps() -> None:
+    tasks = [task for task in _planner().ranges() if task.place.side is Side.SOURCE]
+    assert (tasks[0].start, tasks[-1].stop) == (5, 2_500_000)
+    assert all(before.stop == after.start for before, after in pairwise(tasks))
+    assert all(task.stop - task.start <= RANGE_SPLIT_OFFSETS for task in tasks)
+    assert [task.starts_log for task in tasks] == [True, False, False]
+    assert {task.log_stop for task in tasks} == {2_500_000}
+
+
+def test_a_task_names_its_own_cluster_and_topic_id() -> None:
+    found = {(task.place.side, task.bootstrap, task.topic_id) for task in _planner().ranges()}
+    assert found == {
+        (Side.SOURCE, (("a", 1),), UUID(int=7)),
+        (Side.TARGET, (("b", 2),), UUID(int=8)),
+    }
+
+
+def test_windows_are_read_within_the_bounds() -> None:
+    window = Window(LOG_START, 100, 40, LOG_STOP, 1, 1, is_last=True)
+    found = [
+        (task.place.side, task.place.window, task.start, task.stop)
+        for task in _planner().records([("t", 3, 2, window)])
+    ]
+    assert found == [(Side.SOURCE, 2, 5, 100), (Side.TARGET, 2, 40, 900)]
+
+
+def test_only_what_lies_behind_a_seal_is_native() -> None:
+    assert _planner().native({"t"}) == []
+    sealed = _planner(Seal(mirrored_source_end=9, target_end=600))
+    assert [(task.start, task.stop) for task in sealed.native({"t"})] == [(600, 900)]
+    assert sealed.native({"other"}) == []
+
+
+def test_a_whole_source_is_read_in_pieces_that_a_worker_can_hold() -> None:
+    tasks = _planner().sources([("t", 3)])
+    assert sum(task.stop - task.start for task in tasks) == 2_500_000 - 5
+    assert max(task.stop - task.start for task in tasks) == RECORD_SPLIT_OFFSETS
+
+
+def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then() -> None:
+    for seal in (None, Seal(mirrored_source_end=9, target_end=600)):
+        tasks = _planner(seal).newest([("t", 3, 2_200_000, 700 if seal is None else 500)])
+        source = [task for task in tasks if task.place.side is Side.SOURCE]
+        target = [task for task in tasks if task.place.side is not Side.SOURCE]
+        assert [(task.start, task.stop, task.to_end) for task in source] == [
+            (2_200_000, 2_400_000, False),
+            (2_400_000, 2_500_000, True),
+        ]
+        middle = 900 if seal is None else 600
+        assert [(task.start, task.stop, task.to_end) for task in target] == [
+            (700 if seal is None else 500, middle, False),
+            (middle, 900, True),
+        ]
+
+
+def test_of_logs_that_both_sites_wrote_to_each_task_reads_a_part() -> None:
+    own, arrived = (Part(brought=TO_SOURCE, is_brought=found) for found in (False, True))
+    native, mirrored = (Part(brought=TO_TARGET, is_brought=found) for found in (False, True))
+    assert {task.part for task in _planner().ranges()} == {None}
+    for seal, stop in ((None, 900), (Seal(mirrored_source_end=9, target_end=600), 600)):
+        planner = _planner(seal, both=True)
+        ranges = {(one.place.side, one.part, one.log_stop) for one in planner.ranges()}
+        assert ranges == {(Side.SOURCE, own, 2_500_000), (Side.TARGET, mirrored, stop)}
+        assert {task.part for task in planner.sources([("t", 3)])} == {own}
+        written_again = [(one.part, one.start, one.stop) for one in planner.native({"t"})]
+        assert written_again == ([] if seal is None else [(native, 600, 900)])
+        newest = {
+            (one.place.side, one.part, one.start, one.stop, one.to_end)
+            for one in planner.newest([("t", 3, 2_450_000, 500)])
+        }
+        assert newest == {
+            (Side.SOURCE, own, 2_450_000, 2_500_000, True),
+            (Side.RETURNED, arrived, 2_450_000, 2_500_000, True),
+            (Side.TARGET, mirrored, 500, stop, False),
+            (Side.NATIVE, native, 500, 900, True),
+        }
+
+
+@given(st.lists(st.integers(0, RANGE_SPLIT_OFFSETS), max_size=300), st.integers(1, 8))
+def test_small_tasks_share_what_a_group_costs_and_large_ones_are_spread(
+    sizes: list[int], cores: int
+) -> None:
+    [first, *_] = _planner().ranges()
+    tasks = [replace(first, start=at, stop=at + size) for at, size in enumerate(sizes)]
+    groups = dealt(tasks, cores)
+    assert sorted(task.start for group in groups for task in group) == list(range(len(sizes)))
+    assert all(groups)
+    assert len(groups) <= GROUPS_A_CORE * cores + sum(sizes) // RECORD_SPLIT_OFFSETS
+    assert len(groups) >= min(len(tasks), GROUPS_A_CORE * cores)
+    loads = [sum(task.stop - task.start for task in group) for group in groups]
+    assert max(loads, default=0) - min(loads, default=0) <= max(sizes, default=0)
+
+
+@given(st.lists(st.integers(0, RANGE_SPLIT_OFFSETS), max_size=40), st.integers(0, 1_200))
+def test_what_is_read_together_fits_into_a_worker(sizes: list[int], empty: int) -> None:
+    [first, *_] = _planner().ranges()
+    wanted = [*sizes, *[0] * empty]
+    tasks = [replace(first, start=at, stop=at + size) for at, size in enumerate(wanted)]
+    runs = list(read_together(tasks))
+    assert [task for run in runs for task in run] == tasks
+    for run in runs:
+        assert 1 <= len(run) <= MOST_TOGETHER
+        load = sum(task.stop - task.start for task in run)
+        assert load <= RECORD_SPLIT_OFFSETS or len(run) == 1

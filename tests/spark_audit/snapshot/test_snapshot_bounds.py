@@ -1,0 +1,210 @@
+"""A snapshot of what one may not see, of nothing at all, or of two times, is none."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.config import Configuration, load
+from spark_audit.snapshot.seals import CannotTell
+from spark_audit.snapshot.snapshot import TopicFilter, take_snapshot
+from tests.doubles.fake_answers import metadata
+from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
+from wire.errors import ErrorCode
+from wire.headers import RequestHeader
+from wire.messages import APIS
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+
+LIST_OFFSETS = 2
+METADATA = 3
+DESCRIBE_CONFIGS = 32
+
+
+@pytest.fixture(autouse=True)
+def _no_promotion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in for the witness."""
+
+    async def journals(_: Configuration) -> list[bytes]:
+        return []
+
+    monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
+
+
+@asynccontextmanager
+async def _sites(source: str, target: str) -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
+    """Two clusters with these topics, a word each."""
+    async with run_fake_cluster() as dc1, run_fake_cluster() as dc2:
+        for cluster, names in ((dc1, source), (dc2, target)):
+            cluster.versions[DESCRIBE_CONFIGS] = APIS[DESCRIBE_CONFIGS].VERSIONS
+            cluster.brokers[0].scripts[DESCRIBE_CONFIGS] = _no_settings
+            for name in names.split():
+                cluster.create_topic(name, 0).partitions[0].end = 10
+        yield dc1, dc2
+
+
+async def _no_settings(_: RequestHeader, request: DescribeConfigsRequest) -> Any:
+    return DescribeConfigsResponse(
+        results=tuple(
+            DescribeConfigsResult(
+                error_code=0,
+                error_message=None,
+                resource_type=one.resource_type,
+                resource_name=one.resource_name,
+                configs=(),
+            )
+            for one in request.resources
+        )
+    )
+
+
+def _hide(cluster: FakeCluster, hidden: str) -> None:
+    """Let the client not see a topic, as Kafka does without the right to describe it."""
+    broker = cluster.brokers[0]
+
+    async def answer(header: RequestHeader, request: MetadataRequest) -> MetadataResponse:
+        whole: MetadataResponse = metadata(broker, header.api_version, request)
+        refused = MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=hidden, partitions=()
+        )
+        seen = tuple(topic for topic in whole.topics or () if topic.name != hidden)
+        is_asked = any(topic.name == hidden for topic in request.topics or ())
+        return MetadataResponse(
+            brokers=whole.brokers,
+            cluster_id=whole.cluster_id,
+            controller_id=whole.controller_id,
+            topics=(*seen, refused) if is_asked else seen,
+        )
+
+    broker.scripts[METADATA] = answer
+
+
+def _configuration(
+    folder: Path, dc1: FakeCluster, dc2: FakeCluster, more: str = ""
+) -> Configuration:
+    file = folder / "dc.yaml"
+    first, second = (f"127.0.0.1:{cluster.bootstrap[0][1]}" for cluster in (dc1, dc2))
+    file.write_text(
+        f"clusters: {{dc1: {{bootstrap: ['{first}']}}, dc2: {{bootstrap: ['{second}']}}}}\n"
+        f"flows: [{{source: dc1, target: dc2{more}}}]\n"
+        "coordination: {zookeeper: ['127.0.0.1:1']}\n"
+    )
+    return load(file)
+
+
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+async def test_a_topic_that_may_not_be_seen_on_one_side_is_not_taken_for_absent(
+    tmp_path: Path, site: str
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        _hide({"dc1": dc1, "dc2": dc2}[site], "payments")
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        with pytest.raises(CannotTell, match=rf"cluster {site} .*payments: TOPIC_AUTHORIZATION"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
+@pytest.mark.parametrize("target", ["", "orders"])
+async def test_a_flow_without_topics_on_its_source_is_not_judged(
+    tmp_path: Path, target: str
+) -> None:
+    async with _sites("", target) as (dc1, dc2):
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        with pytest.raises(CannotTell, match=r"flow dc1->dc2: no topic that is on dc1"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+async def test_a_partition_without_a_leader_is_named_and_the_others_are_audited(
+    tmp_path: Path, site: str
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        cluster = {"dc1": dc1, "dc2": dc2}[site]
+        cluster.topics["orders"].partitions[1] = FakePartition(-1)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+        places = [(one.topic, one.partition) for one in snapshot.partitions]
+        assert places == [("orders", 0), ("payments", 0)]
+        (why,) = snapshot.untold.values()
+        assert snapshot.untold.keys() == {("orders", 1)}
+        assert why.startswith(f"cluster {site} (")
+        assert why.endswith("orders-1 has no leader")
+        del cluster.topics["payments"]
+        cluster.topics["orders"].partitions[0].leader = -1
+        other = dc2 if cluster is dc1 else dc1
+        del other.topics["payments"]
+        with pytest.raises(CannotTell, match="orders-0 has no leader"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
+async def test_what_no_mirror_takes_is_not_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patterns of one's own take the place of those that leave internal topics out by default."""
+    async with _sites("orders dc2.offset-map.internal .hidden", "orders") as (dc1, dc2):
+
+        async def journals(_: Configuration) -> list[bytes]:
+            return []
+
+        monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
+        own = ', topics: {exclude: [".*-scratch"]}'
+        configuration = _configuration(tmp_path, dc1, dc2, own)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert {one.topic for one in snapshot.partitions} == {"orders"}
+
+
+async def test_a_promotion_in_the_midst_of_a_snapshot_begins_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what was drained since the target was asked counts as lost with the promotion."""
+    async with _sites("orders", "orders") as (dc1, dc2):
+        dc1.topics["orders"].partitions[0].end = 12
+
+        async def journals(_: Configuration) -> list[bytes]:
+            asked = {header.api_key for header, _ in dc1.brokers[0].asked}
+            if LIST_OFFSETS not in asked:
+                return []
+            dc2.topics["orders"].partitions[0].end = 12
+            return [_journal("orders", 12)]
+
+        monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert snapshot.promotion == 1
+    (orders,) = snapshot.partitions
+    assert (orders.source.stop, orders.mirrored_stop) == (12, 12)
+
+
+def _journal(topic: str, end: int) -> bytes:
+    ends = {"topic": topic, "partition": 0, "mirrored_source_end": end, "target_end": end}
+    journal = {"epoch": 1, "site": "dc2", "source": "dc1", "state": "done", "partitions": [ends]}
+    return json.dumps(journal).encode()
+
+
+async def test_behind_a_promotion_a_topic_is_told_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing in one partition applications may have written again to another one."""
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        dc2.topics["orders"].partitions[1] = FakePartition(-1)
+
+        async def journals(_: Configuration) -> list[bytes]:
+            return [_journal("orders", 10)]
+
+        monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert {one.topic for one in snapshot.partitions} == {"payments"}
+    assert snapshot.untold.keys() == {("orders", 0), ("orders", 1)}
