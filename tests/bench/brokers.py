@@ -3,7 +3,6 @@
 Both run, and one serves at a time: the machine's neighbours are the same for both.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from tests.bench.results import (
 )
 from tests.bench.rounds import Rounds, repeat
 from tests.bench.served import Served, create_topic, delete_topics
-from tests.bench.stage import run_apache, run_bundled, warm_up
+from tests.bench.stage import run_apache, run_bundled, scratch, warm_up
 from tests.bench.workloads import BASE, GIB, KIB, MIB, Workload, rotated, stored_mb
 from tests.interop.peers.resources import require_disk
 from wire.compression import Compression
@@ -72,8 +71,7 @@ def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
     """Run the part `broker`: fresh ones in each round, which serve by turns."""
 
     def one_round(usable: Sequence[str], turn: int) -> list[str]:
-        place = folder / f"round-{turn}"
-        with ExitStack() as stack:
+        with scratch(folder / f"round-{turn}") as place, ExitStack() as stack:
             running: dict[str, Served] = {}
             for system in rotated(usable, turn):
                 tell = partial(ledger.miss, system, all_cells(plan))
@@ -85,7 +83,6 @@ def run_brokers(folder: Path, plan: BrokerPlan, ledger: Ledger) -> None:
                 _serve(running, workload, turn, plan.passes, ledger)
             for rate in plan.rates:
                 _answer(running, rate, turn, plan.latency_passes, ledger)
-        shutil.rmtree(place)
         return list(running)
 
     repeat("broker", SYSTEMS, plan.rounds, one_round)
@@ -101,7 +98,6 @@ def all_cells(plan: BrokerPlan) -> list[Cell]:
 @contextmanager
 def _warm(folder: Path, system: str, plan: BrokerPlan, ledger: Ledger) -> Iterator[Served]:
     """Run a broker that has worked a little: Java compiles what it sees often."""
-    folder.mkdir(parents=True, exist_ok=True)
     require_disk(folder, stored_mb(plan.workloads))
     running: AbstractContextManager[Served] = (
         run_bundled(folder, system) if system == OURS else run_apache(folder, system)

@@ -3,7 +3,6 @@
 All clients ask for the acknowledgement of every in-sync replica, and two must be in sync.
 """
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from tests.bench.results import (
 )
 from tests.bench.rounds import Rounds, in_turns
 from tests.bench.served import PERISHABLE, Served, create_topic, delete_topics, ends
-from tests.bench.stage import run_apache, run_bundled
+from tests.bench.stage import run_apache, run_bundled, scratch
 from tests.bench.workloads import MIB
 from tests.interop.peers.resources import require_disk
 from wire.net import open_cluster
@@ -93,7 +92,8 @@ def all_cells(plan: ReplicatedPlan) -> list[Cell]:
 def _run_one(folder: Path, system: str, turn: int, plan: ReplicatedPlan, ledger: Ledger) -> bool:
     """Run everything on one fresh cluster; return whether to try this system again."""
     tell = partial(ledger.miss, system, all_cells(plan))
-    with started(_warm(folder, system, plan), tell, ledger.require_time) as cluster:
+    running = _warm(folder, system, plan)
+    with scratch(folder), started(running, tell, ledger.require_time) as cluster:
         if cluster is None:
             return False
         scene = Scene(cluster=cluster, folder=folder, records=plan.records)
@@ -103,7 +103,6 @@ def _run_one(folder: Path, system: str, turn: int, plan: ReplicatedPlan, ledger:
             ledger.try_run(system, turn, cells(both_name(codec), BOTH_BENCHES), both)
         rate = partial(_trickle, scene, plan.trickle_s)
         ledger.try_run(system, turn, cells(TRICKLE_NAME, LATENCY_BENCHES), rate)
-    shutil.rmtree(folder)
     return True
 
 
@@ -193,7 +192,6 @@ async def _count(cluster: Served, topic: str) -> int:
 @contextmanager
 def _warm(folder: Path, system: str, plan: ReplicatedPlan) -> Iterator[Served]:
     """Run a cluster that has worked a little: Java compiles what it sees often."""
-    folder.mkdir(parents=True, exist_ok=True)
     require_disk(folder, plan.disk_mb)
     run = run_bundled if system == OURS else run_apache
     running: AbstractContextManager[Served] = run(folder, system, BROKERS, SETTINGS)

@@ -1,5 +1,6 @@
 """Two clusters and a witness, and a mirror of any system between them, fresh for each run."""
 
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -241,6 +242,16 @@ def _held(folder: Path, room: Room, place: DataPlace) -> Iterator[Hoard | None]:
             yield None
         else:
             yield hoard
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """Make a folder, and remove it behind the block with all that is in it."""
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def warm_up(broker: Served) -> None:
