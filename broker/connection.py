@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from broker.apis.answers import CloseConnection, FileAnswer, LaterAnswer, with_short_messages
+from broker.apis.answers import FileAnswer, LaterAnswer, with_short_messages
 from broker.apis.api import Api
 from broker.context import Call, Node
-from broker.framing import BadFrame, FrameBuffer
+from broker.framing import BadFrame, CloseConnection, FrameBuffer
 from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
 from broker.security.entry import Entry

@@ -1,104 +1,27 @@
-"""The seam between the broker and what runs inside it: handlers and coordinators see only this.
+"""The node as its handlers see it, and what surrounds one request.
 
 `broker.node.BrokerNode` is the real thing; tests may put any object of the same shape here.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.controller.controller import Controller
+from broker.controller.topics import TopicSpec
+from broker.dynamic_config import DynamicConfig
 from broker.fairness import Aside
+from broker.groups.coordinator import GroupCoordinator
+from broker.log.log_manager import LogManager
+from broker.metadata_cache import MetadataCache
+from broker.metrics import RequestMetrics
+from broker.replication.partition import Partition
+from broker.replication.partitions import Partitions
+from broker.security.credentials import ScramUsers
+from broker.zookeeper.store import ClusterStore
 from wire.errors import ErrorCode
-
-if TYPE_CHECKING:  # their modules import this one
-    from broker.config import BrokerConfig
-    from broker.controller.controller import Controller
-    from broker.controller.topics import TopicSpec
-    from broker.dynamic_config import DynamicConfig
-    from broker.groups.coordinator import GroupCoordinator
-    from broker.log.log_manager import LogManager
-    from broker.metadata_cache import MetadataCache
-    from broker.metrics import RequestMetrics
-    from broker.replication.partition import Partition
-    from broker.replication.partitions import Partitions
-    from broker.security.credentials import ScramUsers
-    from broker.zookeeper.store import ClusterStore
-
-CONSUMER_OFFSETS = "__consumer_offsets"
-
-
-class NotLeader(RuntimeError):
-    """This broker does not lead the partition, or stopped leading it while somebody waited."""
-
-
-class Clock(Protocol):
-    """The clocks, read at the edge and handed to decisions as arguments."""
-
-    def now_ms(self) -> int:
-        """Return milliseconds since the epoch, as the wall clock was set at the start: for ages."""
-
-    def wall_ms(self) -> int:
-        """Return the wall clock as it is set now: for stamps, and checks of them."""
-
-    def age_ms(self) -> int:
-        """Return the time of day by which stamped things grow old: a leap forward counts late."""
-
-    def monotonic_ms(self) -> int:
-        """Return a clock in milliseconds that never goes back, on the scale of trio's clock."""
-
-
-class LedPartition(Protocol):
-    """A partition that this broker leads, as a coordinator uses it.
-
-    Offsets: `log_start_offset` is the first record still there, `log_end_offset` the next one to be
-    written, `high_watermark` the end of what every in-sync replica holds.
-    """
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def log_start_offset(self) -> int: ...
-    @property
-    def log_end_offset(self) -> int: ...
-    @property
-    def high_watermark(self) -> int: ...
-
-    def append_own(self, batch: bytes | bytearray) -> int:
-        """Append one batch built by this broker, offsets assigned here; return its first offset.
-
-        Without an await, so that replaying the batch's records right after is atomic with it.
-        Raises NotLeader, `broker.log.results.StorageError` for the disk's fault, and
-        `broker.replication.partition.OwnBatchRefused` for a batch that the log does not take.
-        """
-
-    def read(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        """Return whole batches from the one that holds `offset` on, at least one if there is any.
-
-        May end in an incomplete batch (`wire.record_batch.iterate_batches` stops there). Empty at
-        the log's end. Reads up to the log's end, not only to the high watermark: a coordinator
-        replays what it leads.
-        """
-
-    async def wait_committed(self, offset: int) -> None:
-        """Wait until the high watermark is beyond `offset`, that is: the record there is safe.
-
-        The caller owns the timeout. Raises NotLeader when leadership is lost meanwhile, and
-        StorageError when the disk fails.
-        """
-
-
-class LeadershipListener(Protocol):
-    """Told about the partitions of one internal topic; must not block (start a task instead)."""
-
-    def on_leader(self, partition: LedPartition) -> None:
-        """Note that this broker leads `partition` from now on (also: again, in a new epoch)."""
-
-    def on_resigned(self, topic: str, index: int) -> None:
-        """Note that this broker no longer leads that partition: forget what it held."""
 
 
 class Node(Protocol):
@@ -107,23 +30,23 @@ class Node(Protocol):
     @property
     def broker_id(self) -> int: ...
     @property
-    def config(self) -> "BrokerConfig": ...
+    def config(self) -> BrokerConfig: ...
     @property
     def clock(self) -> Clock: ...
     @property
-    def metadata(self) -> "MetadataCache":
+    def metadata(self) -> MetadataCache:
         """What the controller told this broker about the cluster."""
 
     @property
-    def logs(self) -> "LogManager":
+    def logs(self) -> LogManager:
         """The logs on this broker's disks."""
 
     @property
-    def partitions(self) -> "Partitions":
+    def partitions(self) -> Partitions:
         """The replicas on this broker."""
 
     @property
-    def groups(self) -> "GroupCoordinator":
+    def groups(self) -> GroupCoordinator:
         """The coordinator of consumer groups.
 
         The node builds it as `GroupCoordinator(node)`, runs `await nursery.start(groups.run)` (a
@@ -132,21 +55,21 @@ class Node(Protocol):
         """
 
     @property
-    def store(self) -> "ClusterStore":
+    def store(self) -> ClusterStore:
         """The cluster's tree in ZooKeeper."""
 
     @property
-    def controller(self) -> "Controller":
+    def controller(self) -> Controller:
         """This broker's part in the controller election; `is_active` while it is the one."""
 
     @property
-    def dynamic(self) -> "DynamicConfig":
+    def dynamic(self) -> DynamicConfig:
         """The settings that change while the broker runs."""
 
     @property
-    def metrics(self) -> "RequestMetrics": ...
+    def metrics(self) -> RequestMetrics: ...
     @property
-    def scram_users(self) -> "ScramUsers":
+    def scram_users(self) -> ScramUsers:
         """The SCRAM credentials that ZooKeeper holds."""
 
     def reconfigure(self) -> None:
@@ -158,10 +81,10 @@ class Node(Protocol):
         NONE means that it exists or has just been written; its leaders may not be known yet.
         """
 
-    async def create_topic(self, spec: "TopicSpec") -> ErrorCode:
+    async def create_topic(self, spec: TopicSpec) -> ErrorCode:
         """Create a topic by the controller, wherever it is; NONE also when it exists already."""
 
-    def led(self, topic: str, index: int) -> "Partition | ErrorCode":
+    def led(self, topic: str, index: int) -> Partition | ErrorCode:
         """Return the partition if this broker leads it, else what to answer a client."""
 
     async def next_producer_id(self) -> int:

@@ -21,6 +21,10 @@ class BadFrame(ValueError):
     """What the peer sends is no request; the connection cannot go on."""
 
 
+class CloseConnection(Exception):
+    """The protocol's only answer here is to end the connection; the message says why."""
+
+
 class FrameBuffer:
     """Bytes in, frames out. A frame's view is valid until `space` is called again."""
 

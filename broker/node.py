@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from broker.ages import Ages
 from broker.apis.table import APIS
+from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config_watch import ConfigWatch
-from broker.context import CONSUMER_OFFSETS, Clock
 from broker.controller.controller import Controller
 from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
@@ -22,6 +22,7 @@ from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.inter_broker import inter_broker_connections
 from broker.leaving import Departure
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.listeners import EVERYWHERE, Listener
 from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.log_manager import CareIntervals, LogManager

@@ -4,9 +4,9 @@ import logging
 from typing import Final
 
 from broker.config import BrokerConfig
-from broker.context import CONSUMER_OFFSETS
 from broker.controller.controller import Controller
 from broker.controller.topics import Refusal, TopicSpec
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import MetadataCache
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (

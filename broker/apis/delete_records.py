@@ -7,9 +7,10 @@ from typing import Final
 import trio
 
 from broker.apis.patience import patience_s
-from broker.context import Call, NotLeader
+from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import Turns
+from broker.led_partition import NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode

@@ -7,7 +7,7 @@ from broker.context import Call
 from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange, StorageError
 from broker.replication.fetch_sessions import Wanted
 from broker.replication.partition import Partition
-from broker.replication.preferred import preferred_replica
+from broker.replication.preferred import RACK_AWARE, preferred_replica
 from broker.replication.truncation import Divergence, UnknownEpoch, find_divergence
 from broker.sending import stand_in
 from wire.errors import ErrorCode
@@ -138,9 +138,7 @@ def _read(
             piece=NOTHING,
             is_final=True,
         )
-    nearer = None
-    if reader.rack_id and not reader.is_follower:
-        nearer = preferred_replica(partition, reader.call.node, reader.rack_id, asked.fetch_offset)
+    nearer = _nearer_replica(partition, reader, asked.fetch_offset)
     if nearer is not None:
         return Look(
             data=_data(one, partition, NOTHING, reader, preferred=nearer),
@@ -169,6 +167,15 @@ def _read(
         piece=piece,
         is_settled=not piece.length and asked.fetch_offset >= stop,
     )
+
+
+def _nearer_replica(partition: Partition, reader: Reader, fetch_offset: int) -> int | None:
+    """Return the replica in the consumer's rack, None where this broker serves the consumer."""
+    node = reader.call.node
+    selects = node.config.replica_selector_class == RACK_AWARE
+    if not selects or not reader.rack_id or reader.is_follower:
+        return None
+    return preferred_replica(partition, node.metadata.brokers, reader.rack_id, fetch_offset)
 
 
 def _is_held_back(partition: Partition, reader: Reader) -> bool:

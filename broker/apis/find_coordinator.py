@@ -7,8 +7,9 @@ from typing import Final
 
 import trio
 
-from broker.context import CONSUMER_OFFSETS, Call
+from broker.context import Call
 from broker.fairness import Turns
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import BrokerEndpoint, MetadataCache
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import trio
 
-from broker.apis.answers import CloseConnection
 from broker.context import Call
 from broker.controller.announcements import FULL
 from broker.controller.topics import illegal_name
+from broker.framing import CloseConnection
 from broker.replication.leadership import Leadership
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode

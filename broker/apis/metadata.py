@@ -5,9 +5,10 @@ from functools import partial
 from typing import Final
 
 from broker.apis.describe_cluster import ALL_CLUSTER_OPERATIONS, UNKNOWN_OPERATIONS
-from broker.context import CONSUMER_OFFSETS, Call
+from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS, TopicSpec, illegal_name
 from broker.fairness import Turns
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import NO_LEADER, PartitionView, TopicView
 from wire.errors import ErrorCode
 from wire.messages.metadata import (

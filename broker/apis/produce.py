@@ -10,11 +10,13 @@ from typing import Final, TypeAlias
 
 import trio
 
-from broker.apis.answers import CloseConnection, LaterAnswer
+from broker.apis.answers import LaterAnswer
 from broker.apis.patience import patience_s
-from broker.context import Call, NotLeader
+from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import RECORDS_AT_ONCE, Turns
+from broker.framing import CloseConnection
+from broker.led_partition import NotLeader
 from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
 from broker.log.validation import KeyCheck, check_keys
 from broker.replication.partition import ALL_IN_SYNC, Partition

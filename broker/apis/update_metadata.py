@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Sequence
 
-from broker.apis.answers import CloseConnection
 from broker.context import Call
 from broker.controller.cluster import LEADER_DURING_DELETE
 from broker.controller.topics import illegal_name
 from broker.fairness import Turns
+from broker.framing import CloseConnection
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from broker.context import Clock
+from broker.clock import Clock
 from broker.controller.channels import Deposed
 from broker.controller.cluster import Cluster, Decision
 from broker.controller.reign import Ask, Reign

@@ -14,14 +14,15 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.context import CONSUMER_OFFSETS, Clock, LedPartition, NotLeader
 from broker.groups.loading import load
 from broker.groups.seat import Seat
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.turn import Answer, Ticket, Turn
 from broker.groups.waiting import WaitingRoom
+from broker.led_partition import CONSUMER_OFFSETS, LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from wire.consumer_offsets import partition_for

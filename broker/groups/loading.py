@@ -5,11 +5,11 @@ from typing import Final
 
 import trio
 
-from broker.context import LedPartition
 from broker.fairness import Turns
 from broker.groups.records import Damage, LatestRecords
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
+from broker.led_partition import LedPartition
 from wire.record_batch import iterate_batches
 
 READ_BYTES: Final = 64 * 1024

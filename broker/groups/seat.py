@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import trio
 
-from broker.context import LedPartition, NotLeader
 from broker.groups.records import batches
 from broker.groups.shard import Shard
 from broker.groups.turn import Turn
+from broker.led_partition import LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import OwnBatchRefused
 from wire.errors import ErrorCode

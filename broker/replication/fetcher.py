@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from broker.context import Clock
+from broker.clock import Clock
 from broker.log.results import Refused, StorageError
 from broker.replication.fetch_positions import NO_SESSION, FetchPositions, Place
 from broker.replication.leader_bounds import LeaderBounds, ask_bounds

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import trio
 
-from broker.context import Clock
+from broker.clock import Clock
 from broker.replication.fetcher import FetcherSettings, ReplicaFetcher
 from broker.replication.partition import Partition
 from wire.net.pool import ConnectionPool

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from broker.context import Clock, NotLeader
+from broker.clock import Clock
+from broker.led_partition import NotLeader
 from broker.log.partition_log import PartitionLog
 from broker.log.results import (
     Appended,

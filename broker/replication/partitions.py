@@ -6,7 +6,8 @@ from uuid import UUID
 
 import trio
 
-from broker.context import Clock, LeadershipListener
+from broker.clock import Clock
+from broker.led_partition import LeadershipListener
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.partition_log import PartitionLog

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from broker.context import Node
+from broker.metadata_cache import BrokerEndpoint
 from broker.replication.partition import Partition
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -20,14 +20,17 @@ class Readable(NamedTuple):
 
 
 def preferred_replica(
-    partition: Partition, node: Node, rack_id: str, fetch_offset: int
+    partition: Partition, brokers: Mapping[int, BrokerEndpoint], rack_id: str, fetch_offset: int
 ) -> int | None:
-    """Return the replica in the consumer's rack to read from; None: from this leader."""
-    if node.config.replica_selector_class != RACK_AWARE or not partition.is_led_here:
+    """Return the replica in the consumer's rack to read from, None where it stays with the leader.
+
+    `brokers` are the live ones by id. The answer of a follower is always None: only the leader
+    knows how far the replicas are.
+    """
+    if not partition.is_led_here:
         return None
-    brokers = node.metadata.brokers
     racks = {broker_id: broker.rack for broker_id, broker in brokers.items()}
-    if racks.get(node.broker_id) == rack_id:
+    if racks.get(partition.leadership.leader) == rack_id:
         return None
     return select_by_rack(_readable(partition, racks, fetch_offset), rack_id)
 

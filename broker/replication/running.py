@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import trio
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.context import Clock
 from broker.inter_broker import inter_broker_connections
 from broker.metadata_cache import MetadataCache
 from broker.replication.fetcher import FetcherSettings

@@ -5,10 +5,9 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 
-from broker.config import BrokerConfig
 from broker.security.credentials import ScramUsers
 from broker.security.scram import credential_of
-from broker.security.settings import initial_scram_users
+from broker.security.settings import ListenerSettings, initial_scram_users
 from broker.zookeeper.store import ClusterStore
 from wire.net.security import Mechanism
 
@@ -16,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 _SALT_BYTES = 20
 
 
-async def add_first_users(config: BrokerConfig, store: ClusterStore, users: ScramUsers) -> None:
+async def add_first_users(config: ListenerSettings, store: ClusterStore, users: ScramUsers) -> None:
     """Add who has no credential yet; what is there stays, also when the settings say otherwise.
 
     Raises ZooKeeperFault.

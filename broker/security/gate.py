@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from broker.apis.answers import CloseConnection
-from broker.framing import SIZE
+from broker.framing import SIZE, CloseConnection
 from broker.security.credentials import PlainUsers, ScramUsers
 from broker.security.scram import Challenge, Garbled, challenge, finish, parse_client_first
 from broker.security.settings import Login

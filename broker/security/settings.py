@@ -16,13 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from broker.listeners import Listener
 from wire.net.security import Mechanism, Sasl, Security, Tls
-
-if TYPE_CHECKING:  # it imports this module
-    from broker.config import BrokerConfig
 
 LISTENER_PREFIX: Final = "listener.name."
 JAAS: Final = "sasl.jaas.config"
@@ -104,6 +101,27 @@ class ListenerSecurity:
     """For how long a client's word is taken (connections.max.reauth.ms, KIP-368); 0 for ever."""
 
 
+class ListenerSettings(Protocol):
+    """The settings of a broker from which the security of its listeners follows."""
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]: ...
+    @property
+    def inter_broker_listener(self) -> Listener:
+        """The listener by which brokers come to each other. Raises BadSecurity."""
+
+    @property
+    def ssl_client_auth(self) -> str: ...
+    @property
+    def sasl_mechanism_inter_broker_protocol(self) -> str: ...
+    @property
+    def listener_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """What holds for one listener alone, by the listener's name and the setting's."""
+
+    def of_listener(self, listener: str, setting: str) -> Any:  # noqa: ANN401 - one type for each
+        """Return a listener's own value of a setting, or the one for all."""
+
+
 def parse_jaas(line: str) -> Login:
     """Return what a JAAS line says. Raises ValueError, which does not quote it."""
     found = _JAAS_LINE.fullmatch(line)
@@ -123,7 +141,7 @@ def parse_jaas(line: str) -> Login:
     )
 
 
-def security_of(config: "BrokerConfig", listener: Listener) -> ListenerSecurity:
+def security_of(config: ListenerSettings, listener: Listener) -> ListenerSecurity:
     """Return what a listener asks. Raises BadSecurity where settings are missing or contradict."""
     protocol = listener.protocol
     return ListenerSecurity(
@@ -133,7 +151,7 @@ def security_of(config: "BrokerConfig", listener: Listener) -> ListenerSecurity:
     )
 
 
-def _tls(config: "BrokerConfig", listener: Listener) -> ServerTls:
+def _tls(config: ListenerSettings, listener: Listener) -> ServerTls:
     keystore = config.of_listener(listener.name, "ssl.keystore.location")
     if keystore is None:
         raise BadSecurity("ssl.keystore.location", f"missing: {listener} speaks TLS")
@@ -155,20 +173,20 @@ def _tls(config: "BrokerConfig", listener: Listener) -> ServerTls:
     )
 
 
-def _logins(config: "BrokerConfig", listener: Listener) -> Mapping[Mechanism, Login]:
+def _logins(config: ListenerSettings, listener: Listener) -> Mapping[Mechanism, Login]:
     enabled = config.of_listener(listener.name, "sasl.enabled.mechanisms")
     if not enabled:
         raise BadSecurity("sasl.enabled.mechanisms", f"missing: {listener} asks for SASL")
     return {mechanism: _login(config, listener, mechanism) for mechanism in enabled}
 
 
-def _login(config: "BrokerConfig", listener: Listener, mechanism: Mechanism) -> Login:
+def _login(config: ListenerSettings, listener: Listener, mechanism: Mechanism) -> Login:
     own = config.listener_settings.get(listener.name, {})
     login: Login | None = own.get(f"{mechanism.value.lower()}.{JAAS}")
     return login or config.of_listener(listener.name, JAAS) or Login()
 
 
-def inter_broker_security(config: "BrokerConfig") -> Security:
+def inter_broker_security(config: ListenerSettings) -> Security:
     """Return how this broker comes to the others. Raises BadSecurity."""
     listener = config.inter_broker_listener
     return Security(
@@ -177,7 +195,7 @@ def inter_broker_security(config: "BrokerConfig") -> Security:
     )
 
 
-def _own_tls(config: "BrokerConfig", listener: Listener) -> Tls:
+def _own_tls(config: ListenerSettings, listener: Listener) -> Tls:
     served = _tls(config, listener)
     algorithm = config.of_listener(listener.name, "ssl.endpoint.identification.algorithm")
     return Tls(
@@ -188,7 +206,7 @@ def _own_tls(config: "BrokerConfig", listener: Listener) -> Tls:
     )
 
 
-def _own_login(config: "BrokerConfig", listener: Listener) -> Sasl:
+def _own_login(config: ListenerSettings, listener: Listener) -> Sasl:
     mechanism = Mechanism(config.sasl_mechanism_inter_broker_protocol)
     if mechanism not in _logins(config, listener):
         raise BadSecurity(
@@ -204,7 +222,7 @@ def _own_login(config: "BrokerConfig", listener: Listener) -> Sasl:
     return Sasl(mechanism=mechanism, username=login.username, password=login.password)
 
 
-def initial_scram_users(config: "BrokerConfig") -> Iterator[tuple[Mechanism, str, str]]:
+def initial_scram_users(config: ListenerSettings) -> Iterator[tuple[Mechanism, str, str]]:
     """Yield mechanism, name and password of the SCRAM users that the settings name."""
     for listener in config.listeners:
         for mechanism, login in (security_of(config, listener).logins or {}).items():

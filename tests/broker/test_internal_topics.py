@@ -10,8 +10,9 @@ import pytest
 from broker.apis import alter_configs, incremental_alter_configs
 from broker.apis.describe_configs import TOPIC
 from broker.apis.incremental_alter_configs import Operation
-from broker.context import CONSUMER_OFFSETS, Call, Node
+from broker.context import Call, Node
 from broker.dynamic_config import DynamicConfig
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import MetadataCache
 from tests.broker.rig import TOPIC_ID, config, view
 from wire.errors import ErrorCode

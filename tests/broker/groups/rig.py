@@ -11,8 +11,9 @@ import trio
 
 from broker.ages import Ages
 from broker.config import BrokerConfig
-from broker.context import CONSUMER_OFFSETS, Call, Node
+from broker.context import Call, Node
 from broker.groups.coordinator import GroupCoordinator
+from broker.led_partition import CONSUMER_OFFSETS
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.results import StorageError

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.apis import offset_commit
-from broker.context import CONSUMER_OFFSETS, LedPartition
+from broker.led_partition import CONSUMER_OFFSETS, LedPartition
 from tests.broker.groups.asking import (
     GROUP,
     beat,

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.apis import offset_commit, offset_fetch
-from broker.context import CONSUMER_OFFSETS, LedPartition
+from broker.led_partition import CONSUMER_OFFSETS, LedPartition
 from broker.metadata_cache import MetadataCache, TopicView
 from tests.broker.groups.asking import GROUP
 from tests.broker.groups.rig import BROKER, TOPIC, FailingOnce, Rig, commit_request, open_rig

@@ -20,7 +20,7 @@ from broker.apis import (
     offset_fetch,
     sync_group,
 )
-from broker.context import CONSUMER_OFFSETS
+from broker.led_partition import CONSUMER_OFFSETS
 from tests.broker.groups.rig import BROKER, TOPIC, Rig, commit_request, open_rig
 from wire.errors import ErrorCode
 from wire.messages.delete_groups import DeleteGroupsRequest

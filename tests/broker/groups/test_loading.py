@@ -7,11 +7,11 @@ from typing import cast
 import pytest
 import trio
 
-from broker.context import LedPartition
 from broker.fairness import AT_ONCE
 from broker.groups.loading import READ_BYTES, load
 from broker.groups.records import batches
 from broker.groups.settings import GroupSettings
+from broker.led_partition import LedPartition
 from broker.replication.partition import Partition
 from tests.broker.groups.rig import TOPIC, WALL_MS, open_rig
 from wire.consumer_offsets import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.context import LedPartition
+from broker.led_partition import LedPartition
 from broker.log.log_manager import LogManager
 from broker.log.results import FolderRefused, StorageError
 from broker.replication.partitions import Partitions

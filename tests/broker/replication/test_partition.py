@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.context import NotLeader
+from broker.led_partition import NotLeader
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.results import AppendResult, Refused

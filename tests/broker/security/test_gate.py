@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.apis.answers import CloseConnection
+from broker.framing import CloseConnection
 from broker.security.credentials import PlainUsers, ScramUsers
 from broker.security.gate import ANONYMOUS, Gate, Passage, State, Step
 from broker.security.scram import credential_of
