@@ -109,7 +109,7 @@ class Connection:
         self._listener = entry.listener
         self._principal = entry.principal
         self._passage = entry.passage
-        self._patience = trio.CancelScope(deadline=entry.deadline)
+        self._authenticating = trio.CancelScope(deadline=entry.deadline)
         # Over TLS parts of files are read and encrypted; everywhere else they never come in here.
         tls = entry.tls
         self._recv_into = peer_socket.recv_into if tls is None else tls.recv_into
@@ -154,9 +154,9 @@ class Connection:
 
     async def _serve_with_gate(self) -> None:
         """Serve, but a stranger who takes too long to say who it is; raises NotLetIn."""
-        with self._patience:
+        with self._authenticating:
             await self._serve()
-        if self._patience.cancelled_caught:
+        if self._authenticating.cancelled_caught:
             raise NotLetIn("it took too long to authenticate")
 
     async def _serve(self) -> None:
@@ -267,7 +267,7 @@ class Connection:
             raise NotLetIn(step.refusal)
         if passage.state is State.INSIDE and not was_inside:
             self._principal = passage.principal
-            self._patience.deadline = math.inf
+            self._authenticating.deadline = math.inf
             self._frames.limit(self._limits.largest_request_bytes)
             self._metrics.authentications += 1
             _LOG.debug("%s: is %s on %s", self._peer, self._principal, self._listener)
@@ -356,8 +356,8 @@ class Connection:
         if not self._outgoing:
             return
         parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
-        patience_s = self._limits.idle_s
-        self._metrics.sent_bytes += await self._send_parts(parts, patience_s)
+        timeout_s = self._limits.idle_s
+        self._metrics.sent_bytes += await self._send_parts(parts, timeout_s)
 
 
 def _encode(header: RequestHeader, answer: Any) -> list[Part]:  # noqa: ANN401 - one per API

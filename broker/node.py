@@ -36,7 +36,7 @@ from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
 from broker.security.first_users import add_first_users
 from broker.server import Bound, Server, allow_many_files, bind
-from broker.starting import patiently
+from broker.starting import retried
 from broker.topic_creation import TopicCreation
 from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
@@ -260,13 +260,13 @@ async def _run(
         start_timeout_ms=config.zookeeper_connection_timeout_ms,
     ) as zookeeper:
         store = ClusterStore(zookeeper, config.inter_broker_listener.name)
-        patience_s = config.zookeeper_connection_timeout_ms / 1000
-        metadata = MetadataCache(await patiently(zookeeper, patience_s, store.prepare))
+        timeout_s = config.zookeeper_connection_timeout_ms / 1000
+        metadata = MetadataCache(await retried(zookeeper, timeout_s, store.prepare))
         dynamic = DynamicConfig(config)
         watch = ConfigWatch(store, dynamic)
-        await patiently(zookeeper, patience_s, watch.load_all)
+        await retried(zookeeper, timeout_s, watch.load_all)
         first_users = partial(add_first_users, config, store, watch.scram_users)
-        await patiently(zookeeper, patience_s, first_users)
+        await retried(zookeeper, timeout_s, first_users)
         registration = Registration(config.broker_id, endpoints, config.broker_rack, store)
         with trio.CancelScope() as serving:
             async with (
@@ -287,7 +287,7 @@ async def _run(
                 if node.cleaner is not None:
                     nursery.start_soon(node.cleaner.run)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
-                await patiently(zookeeper, patience_s, registration.register_first)
+                await retried(zookeeper, timeout_s, registration.register_first)
                 nursery.start_soon(registration.run)
                 nursery.start_soon(node.controller.run)
                 where = ",".join(map(str, endpoints))

@@ -52,10 +52,10 @@ def with_files(pieces: Sequence[Piece], slices: Sequence[FileSlice]) -> list[Par
     return parts
 
 
-async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: float) -> int:
+async def send_parts(peer: socket.socket, parts: Sequence[Part], timeout_s: float) -> int:
     """Send everything in order; return how many bytes.
 
-    Raises OSError, and PeerGone when the peer takes nothing for `patience_s`.
+    Raises OSError, and PeerGone when the peer takes nothing for `timeout_s`.
     """
     sent = copied = 0
     run: list[Piece] = []
@@ -67,10 +67,10 @@ async def send_parts(peer: socket.socket, parts: Sequence[Part], patience_s: flo
             run.append(read_whole(part.file, part.position, part.length))
             copied += part.length
             continue
-        sent += await _send_pieces(peer, run, patience_s)
+        sent += await _send_pieces(peer, run, timeout_s)
         run, copied = [], 0
-        sent += await _send_file(peer, part, patience_s)
-    return sent + await _send_pieces(peer, run, patience_s)
+        sent += await _send_file(peer, part, timeout_s)
+    return sent + await _send_pieces(peer, run, timeout_s)
 
 
 def read_whole(file: OpenFile | None, position: int, length: int) -> bytes:
@@ -82,7 +82,7 @@ def read_whole(file: OpenFile | None, position: int, length: int) -> bytes:
     return content
 
 
-async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], patience_s: float) -> int:
+async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], timeout_s: float) -> int:
     # Not with MSG_MORE, although a file's part may follow: the kernel then holds back the end of
     # what fits for 200 ms whenever the peer's window closes in between.
     total, first = 0, 0
@@ -91,7 +91,7 @@ async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], patience_s:
         try:
             sent = peer.sendmsg(waiting[first : first + MOST_PIECES])
         except BlockingIOError:
-            await _wait_writable(peer, patience_s)
+            await _wait_writable(peer, timeout_s)
             continue
         total += sent
         while first < len(waiting) and sent >= len(waiting[first]):
@@ -102,7 +102,7 @@ async def _send_pieces(peer: socket.socket, pieces: Sequence[Piece], patience_s:
     return total
 
 
-async def _send_file(peer: socket.socket, part: FileSlice, patience_s: float) -> int:
+async def _send_file(peer: socket.socket, part: FileSlice, timeout_s: float) -> int:
     assert part.file is not None, "an empty slice is not sent"
     position, end = part.position, part.position + part.length
     while position < end:
@@ -110,7 +110,7 @@ async def _send_file(peer: socket.socket, part: FileSlice, patience_s: float) ->
         try:
             sent = os.sendfile(peer.fileno(), part.file.fileno(), position, count)
         except BlockingIOError:
-            await _wait_writable(peer, patience_s)
+            await _wait_writable(peer, timeout_s)
             continue
         if sent == 0:
             raise PeerGone(f"{part.file.path} ends before byte {end}")
@@ -119,8 +119,8 @@ async def _send_file(peer: socket.socket, part: FileSlice, patience_s: float) ->
     return part.length
 
 
-async def _wait_writable(peer: socket.socket, patience_s: float) -> None:
-    with trio.move_on_after(patience_s):
+async def _wait_writable(peer: socket.socket, timeout_s: float) -> None:
+    with trio.move_on_after(timeout_s):
         await trio.lowlevel.wait_writable(peer)
         return
-    raise PeerGone(f"it took no answers for {patience_s:.0f} s")
+    raise PeerGone(f"it took no answers for {timeout_s:.0f} s")

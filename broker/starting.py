@@ -18,14 +18,12 @@ _T = TypeVar("_T")
 AGAIN_AFTER_S: Final = 0.1
 
 
-async def patiently(
-    zookeeper: ZooKeeper, patience_s: float, step: Callable[[], Awaitable[_T]]
-) -> _T:
+async def retried(zookeeper: ZooKeeper, timeout_s: float, step: Callable[[], Awaitable[_T]]) -> _T:
     """Return what the step returns; one that may be repeated without harm.
 
-    Raises ZooKeeperUnreachable when the connection does not last for it within `patience_s`.
+    Raises ZooKeeperUnreachable when the connection does not last for it within `timeout_s`.
     """
-    deadline = trio.current_time() + patience_s
+    deadline = trio.current_time() + timeout_s
     while True:
         try:
             return await step()

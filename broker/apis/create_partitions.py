@@ -2,7 +2,7 @@
 
 import trio
 
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
 from broker.controller.topics import Refusal
@@ -38,7 +38,7 @@ async def _grow(
     error = ErrorCode.NONE
     if not request.validate_only:
         error = ErrorCode.REQUEST_TIMED_OUT
-        with trio.move_on_after(patience_s(request.timeout_ms)):
+        with trio.move_on_after(timeout_s(request.timeout_ms)):
             await wait_topic(
                 call.node,
                 topic.name,

@@ -4,7 +4,7 @@ from collections import Counter
 
 import trio
 
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call, Node
 from broker.controller.topics import Refusal, TopicSpec
@@ -36,7 +36,7 @@ async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsRespon
         for topic in request.topics
     ]
     if not request.validate_only:
-        with trio.move_on_after(patience_s(request.timeout_ms)):
+        with trio.move_on_after(timeout_s(request.timeout_ms)):
             for result in results:
                 if result.error_code == ErrorCode.NONE:
                     await wait_topic(node, result.name, _has_all_leaders)

@@ -23,5 +23,5 @@ async def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsRespon
 
 async def _delete(group_id: str, call: Call) -> ErrorCode:
     return await call.node.groups.ask(
-        group_id, lambda shard, turn: shard.delete_group(group_id, turn)
+        group_id, lambda shard, operation: shard.delete_group(group_id, operation)
     )

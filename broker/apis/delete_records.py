@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import Turns
@@ -63,7 +63,7 @@ async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResp
         (topic.name, await turns.each(topic.partitions, partial(_delete, topic.name, call)))
         for topic in request.topics
     ]
-    deadline = trio.current_time() + patience_s(request.timeout_ms)
+    deadline = trio.current_time() + timeout_s(request.timeout_ms)
     answered: list[DeleteRecordsTopicResult] = []
     for name, deletions in begun:
         answers: list[DeleteRecordsPartitionResult] = []

@@ -2,7 +2,7 @@
 
 import trio
 
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
 from wire.errors import ErrorCode
@@ -38,7 +38,7 @@ async def _delete(topic: DeleteTopicState, timeout_ms: int, call: Call) -> Delet
     error = await node.controller.delete_topic(name or "")
     if error is ErrorCode.NONE:
         error = ErrorCode.REQUEST_TIMED_OUT
-        with trio.move_on_after(patience_s(timeout_ms)):
+        with trio.move_on_after(timeout_s(timeout_ms)):
             await node.controller.wait_deleted(name or "")
             await wait_topic(node, name or "", lambda view: view is None)
             error = ErrorCode.NONE

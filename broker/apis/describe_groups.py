@@ -31,7 +31,8 @@ async def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsRe
 
 async def _described(group_id: str, operations: int, call: Call) -> DescribedGroup:
     answer = await call.node.groups.ask(
-        group_id, lambda shard, _turn: described(group_id, shard.groups.get(group_id), operations)
+        group_id,
+        lambda shard, _operation: described(group_id, shard.groups.get(group_id), operations),
     )
     if isinstance(answer, ErrorCode):
         return DescribedGroup(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import trio
 
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
 from broker.controller.cluster import Decision, Election, ElectionRequested, Outcome
@@ -33,7 +33,7 @@ async def handle(request: ElectLeadersRequest, call: Call) -> ElectLeadersRespon
     decision = await controller.ask(lambda _: event)
     if decision is None:
         return _refused(request, ErrorCode.NOT_CONTROLLER)
-    with trio.move_on_after(patience_s(request.timeout_ms)):
+    with trio.move_on_after(timeout_s(request.timeout_ms)):
         await _wait_elected(decision, call)
     outcomes = {
         name: outcome

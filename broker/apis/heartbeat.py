@@ -11,12 +11,12 @@ async def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = await call.node.groups.ask(
         request.group_id,
-        lambda shard, turn: shard.heartbeat(
+        lambda shard, operation: shard.heartbeat(
             request.group_id,
             request.member_id,
             request.group_instance_id,
             request.generation_id,
-            turn,
+            operation,
         ),
     )
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:

@@ -7,7 +7,7 @@ from broker.context import Call
 from broker.groups.answers import refused_join
 from broker.groups.joining import Joining
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
-from broker.groups.turn import Ticket
+from broker.groups.write_operation import Ticket
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -33,8 +33,8 @@ async def _answer(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
         return refused_join(error, request.member_id)
     answer = await groups.ask_later(
         request.group_id,
-        lambda shard, turn, ticket: shard.join(
-            request.group_id, _joining(request, call, ticket), turn
+        lambda shard, operation, ticket: shard.join(
+            request.group_id, _joining(request, call, ticket), operation
         ),
     )
     if isinstance(answer, JoinGroupResponse):

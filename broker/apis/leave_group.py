@@ -14,7 +14,7 @@ async def handle(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     leavers = _leavers(request, call.api_version)
     outcomes = await call.node.groups.ask(
-        request.group_id, lambda shard, turn: shard.leave(request.group_id, leavers, turn)
+        request.group_id, lambda shard, operation: shard.leave(request.group_id, leavers, operation)
     )
     if isinstance(outcomes, ErrorCode):
         return LeaveGroupResponse(error_code=outcomes)

@@ -52,14 +52,14 @@ async def _find(
         wrong = ErrorCode.UNSUPPORTED_VERSION
     if wrong is not ErrorCode.NONE:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=wrong)
-    end, reign = _readable_end(partition, request), partition.reign
+    end, term = _readable_end(partition, request), partition.term
     try:
         timestamp, offset, epoch = await _look_up(partition, asked.timestamp, end, call)
     except StorageError:
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
         )
-    if not partition.is_led_here or partition.reign != reign:
+    if not partition.is_led_here or partition.term != term:
         return await _find(topic, request, call, asked)  # it took long, and others have led
     if request.replica_id < 0 and partition.is_behind_its_epoch and _is_open(asked, offset):
         return ListOffsetsPartitionResponse(

@@ -28,7 +28,7 @@ async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitRespon
         retention_ms=request.retention_time_ms,
     )
     outcome = await call.node.groups.ask(
-        request.group_id, lambda shard, turn: shard.commit(committing, turn)
+        request.group_id, lambda shard, operation: shard.commit(committing, operation)
     )
     if isinstance(outcome, ErrorCode):
         outcome = dict.fromkeys((TopicPartition(p.topic, p.partition) for p in positions), outcome)

@@ -28,7 +28,8 @@ async def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteRespon
             else:
                 known.append(name)
     outcome = await call.node.groups.ask(
-        request.group_id, lambda shard, turn: shard.delete_offsets(request.group_id, known, turn)
+        request.group_id,
+        lambda shard, operation: shard.delete_offsets(request.group_id, known, operation),
     )
     if isinstance(outcome, ErrorCode):
         return OffsetDeleteResponse(error_code=outcome, topics=())

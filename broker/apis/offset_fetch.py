@@ -51,7 +51,7 @@ async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse
 
 async def _committed(group_id: str, call: Call) -> Mapping[TopicPartition, OffsetValue] | ErrorCode:
     return await call.node.groups.ask(
-        group_id, lambda shard, _turn: dict(shard.committed(group_id))
+        group_id, lambda shard, _operation: dict(shard.committed(group_id))
     )
 
 

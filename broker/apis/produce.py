@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import trio
 
 from broker.apis.answers import LaterAnswer
-from broker.apis.patience import patience_s
+from broker.apis.timeouts import timeout_s
 from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import RECORDS_AT_ONCE, Turns
@@ -48,7 +48,7 @@ class Promise:
     partition: Partition | None = None
     """None where there is nothing to wait for."""
     last_offset: int = -1
-    reign: int = -1
+    term: int = -1
 
     @property
     def is_kept(self) -> bool:
@@ -59,7 +59,7 @@ class Promise:
         partition = self.partition
         return partition is None or (
             partition.is_led_here
-            and partition.reign == self.reign
+            and partition.term == self.term
             and partition.high_watermark > self.last_offset
         )
 
@@ -76,7 +76,7 @@ class Promise:
             return self.kept
         with trio.move_on_at(deadline):
             try:
-                await self.partition.wait_committed(self.last_offset, reign=self.reign)
+                await self.partition.wait_committed(self.last_offset, term=self.term)
             except NotLeader:
                 return _failed(self.answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             except StorageError as error:
@@ -107,7 +107,7 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
             await turns.pass_on()
         promised.append((topic.name, promises))
     if request.acks == ALL_IN_SYNC:
-        later = ProduceLater(promised, trio.current_time() + patience_s(request.timeout_ms))
+        later = ProduceLater(promised, trio.current_time() + timeout_s(request.timeout_ms))
         return later.kept if later.is_ready else later
     appended = [(name, [promise.answer for promise in promises]) for name, promises in promised]
     if request.acks == NO_ANSWER:
@@ -227,7 +227,7 @@ def _append(
     answer = _answer(data.index, appended)
     if request.acks != ALL_IN_SYNC or isinstance(appended, Refused):
         return Promise(answer)
-    return Promise(answer, led, led.log_end_offset - 1, led.reign)
+    return Promise(answer, led, led.log_end_offset - 1, led.term)
 
 
 def _refuse_outright(

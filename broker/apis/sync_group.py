@@ -19,7 +19,7 @@ async def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse:
     assignments = {given.member_id: given.assignment for given in request.assignments}
     answer = await call.node.groups.ask_later(
         request.group_id,
-        lambda shard, turn, ticket: shard.sync(
+        lambda shard, operation, ticket: shard.sync(
             request.group_id,
             Syncing(
                 ticket=ticket,
@@ -30,7 +30,7 @@ async def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse:
                 protocol_name=request.protocol_name,
                 assignments=assignments,
             ),
-            turn,
+            operation,
         ),
     )
     return answer if isinstance(answer, SyncGroupResponse) else refused_sync(answer)

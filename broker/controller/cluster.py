@@ -109,7 +109,7 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFound:
-    """A topic was created, has grown, or was read at the start of a reign."""
+    """A topic was created, has grown, or a new controller has read it."""
 
     name: str
     assignment: TopicAssignment

@@ -1,7 +1,8 @@
 """This broker's part in the controller's election, and what handlers ask of the controller.
 
-SUSPENDED (the connection to ZooKeeper is gone): no decisions, the reign ends. LOST: somebody else
-may reign by now. Either way this broker contends anew once it is connected.
+SUSPENDED (the connection to ZooKeeper is gone): this broker resigns and decides nothing. LOST:
+another broker may be the controller by now. In both cases this broker contends again once it is
+connected.
 """
 
 import logging
@@ -11,12 +12,12 @@ from typing import Final, TypeVar
 import trio
 
 from broker.clock import Clock
+from broker.controller.active_controller import ActiveController, Ask
 from broker.controller.channels import Deposed
 from broker.controller.cluster import Cluster, Decision
-from broker.controller.reign import Ask, Reign
 from broker.controller.settings import ControllerSettings
 from broker.controller.topics import Refusal, TopicSpec
-from broker.zookeeper.controller_store import Reigning, try_become_controller
+from broker.zookeeper.controller_store import ControllerEpoch, try_become_controller
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
 from runtime.zookeeper import SessionState, ZooKeeperFault
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Controller:
-    """Contends for the controller's place all the time, and reigns while it has it."""
+    """Contends for the controller's place all the time, and acts as controller while it has it."""
 
     def __init__(
         self, broker_id: int, store: ClusterStore, clock: Clock, settings: ControllerSettings
@@ -42,33 +43,33 @@ class Controller:
         self._store = store
         self._clock = clock
         self.settings = settings
-        self._reign: Reign | None = None
+        self._active: ActiveController | None = None
         self._contending = trio.CancelScope()
 
     @property
     def is_active(self) -> bool:
         """Return whether this broker is the controller now."""
-        return self._reign is not None
+        return self._active is not None
 
     @property
     def cluster(self) -> Cluster | None:
         """Return the cluster as this controller knows it, None when it is not the one."""
-        return None if self._reign is None else self._reign.cluster
+        return None if self._active is None else self._active.cluster
 
     @property
     def offline_partitions(self) -> int:
         """Return how many partitions have no leader; 0 where this broker cannot know."""
-        if self._reign is None:
+        if self._active is None:
             return 0
-        return sum(state.leader < 0 for state in self._reign.cluster.states.values())
+        return sum(state.leader < 0 for state in self._active.cluster.states.values())
 
     async def run(self) -> None:
-        """Contend and reign until cancelled, or retired."""
+        """Contend, and act as controller when elected, until cancelled or retired."""
         with self._contending:
             await self._contend()
 
     async def retire(self) -> None:
-        """Reign no more, and make room for another at once. Raises ZooKeeperFault."""
+        """Resign for good, and make room for another at once. Raises ZooKeeperFault."""
         self._contending.cancel()
         await self._store.vacate_controller()
 
@@ -76,16 +77,16 @@ class Controller:
         while True:
             await self._store.zookeeper.wait_connected()
             try:
-                reigning = await try_become_controller(
+                epoch = await try_become_controller(
                     self._store.zookeeper, self._broker_id, self._clock.wall_ms()
                 )
-                if reigning is None:
+                if epoch is None:
                     await self._wait_vacant()
                 else:
-                    await self._rule(reigning)
+                    await self._act(epoch)
             except* (ZooKeeperFault, Deposed) as group:
                 for fault in group.exceptions:
-                    _LOG.warning("the controller's reign ends: %s", fault)
+                    _LOG.warning("this broker resigns as the controller: %s", fault)
                 await trio.sleep(RETRY_S)
 
     async def _wait_vacant(self) -> None:
@@ -94,52 +95,52 @@ class Controller:
                 if node is None:
                     return
 
-    async def _rule(self, reigning: Reigning) -> None:
-        _LOG.info("broker %s is the controller, epoch %s", self._broker_id, reigning.epoch)
+    async def _act(self, epoch: ControllerEpoch) -> None:
+        _LOG.info("broker %s is the controller, epoch %s", self._broker_id, epoch.number)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._end_when_disconnected, nursery.cancel_scope)
             nursery.start_soon(self._end_when_replaced, nursery.cancel_scope)
-            reign = Reign(self._broker_id, self._store, reigning, self.settings, nursery)
-            await reign.load()
-            self._reign = reign
-            nursery.start_soon(reign.watch_brokers)
-            nursery.start_soon(reign.watch_topics)
-            nursery.start_soon(reign.watch_deletions)
-            nursery.start_soon(reign.watch_disks)
-            nursery.start_soon(reign.watch_settings)
-            nursery.start_soon(reign.balance_leaders)
+            active = ActiveController(self._broker_id, self._store, epoch, self.settings, nursery)
+            await active.load()
+            self._active = active
+            nursery.start_soon(active.watch_brokers)
+            nursery.start_soon(active.watch_topics)
+            nursery.start_soon(active.watch_deletions)
+            nursery.start_soon(active.watch_disks)
+            nursery.start_soon(active.watch_settings)
+            nursery.start_soon(active.balance_leaders)
             try:
                 await trio.sleep_forever()
             finally:
-                self._reign = None  # while the nursery still takes what was asked meanwhile
+                self._active = None  # while the nursery still takes what was asked meanwhile
 
-    async def _end_when_disconnected(self, reign: trio.CancelScope) -> None:
+    async def _end_when_disconnected(self, acting: trio.CancelScope) -> None:
         async with self._store.watch_session() as states:
             async for state in states:
                 if state is not SessionState.CONNECTED:
                     _LOG.warning("ZooKeeper is %s: no decisions", state.value)
-                    reign.cancel()
+                    acting.cancel()
 
-    async def _end_when_replaced(self, reign: trio.CancelScope) -> None:
+    async def _end_when_replaced(self, acting: trio.CancelScope) -> None:
         async with self._store.watch_controller() as nodes:
             async for node in nodes:
                 if node is None or node.ephemeral_owner != self._store.zookeeper.session_id:
                     _LOG.warning("broker %s is no longer the controller", self._broker_id)
-                    reign.cancel()
+                    acting.cancel()
 
     async def ask(self, ask: Ask, *, is_told: bool = True) -> Decision | None:
         """Have the controller decide and do something, None when this broker is not the one.
 
         With `is_told` every broker that answers has heard of it when this returns.
         """
-        return await self._ask(lambda reign: reign.ask(ask, is_told=is_told), None)
+        return await self._ask(lambda active: active.ask(ask, is_told=is_told), None)
 
     async def create_topic(
         self, spec: TopicSpec, *, validate_only: bool = False
     ) -> TopicAssignment | Refusal:
         """Create a topic, if this broker is the controller."""
         return await self._ask(
-            lambda reign: reign.create_topic(
+            lambda active: active.create_topic(
                 spec, self.settings.defaults, validate_only=validate_only
             ),
             NOT_CONTROLLER,
@@ -155,33 +156,33 @@ class Controller:
     ) -> TopicAssignment | Refusal:
         """Add partitions to a topic, if this broker is the controller."""
         return await self._ask(
-            lambda reign: reign.grow_topic(name, total, given, validate_only=validate_only),
+            lambda active: active.grow_topic(name, total, given, validate_only=validate_only),
             NOT_CONTROLLER,
         )
 
     async def delete_topic(self, name: str) -> ErrorCode:
         """Begin to delete a topic, if this broker is the controller."""
-        return await self._ask(lambda reign: reign.delete_topic(name), ErrorCode.NOT_CONTROLLER)
+        return await self._ask(lambda active: active.delete_topic(name), ErrorCode.NOT_CONTROLLER)
 
     async def wait_deleted(self, name: str) -> None:
         """Wait until a topic is wholly gone; returns at once when this is not the controller."""
-        if self._reign is not None:
-            await self._reign.wait_deleted(name)
+        if self._active is not None:
+            await self._active.wait_deleted(name)
 
-    async def _ask(self, command: Callable[[Reign], Awaitable[_T]], otherwise: _T) -> _T:
-        """Run a command in the reign's own nursery: a client that leaves does not cut it short."""
-        reign = self._reign
-        if reign is None:
+    async def _ask(self, command: Callable[[ActiveController], Awaitable[_T]], otherwise: _T) -> _T:
+        """Run a command in the active controller's nursery, so that no client cuts it short."""
+        active = self._active
+        if active is None:
             return otherwise
         outcome: list[_T] = []
         finished = trio.Event()
 
         async def run() -> None:
             try:
-                outcome.append(await command(reign))
+                outcome.append(await command(active))
             finally:
                 finished.set()
 
-        reign.nursery.start_soon(run)
+        active.nursery.start_soon(run)
         await finished.wait()
         return outcome[0] if outcome else otherwise

@@ -66,8 +66,8 @@ def decide(cluster: Cluster, event: Event) -> Decision:  # noqa: C901, PLR0911 -
 def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
     """Take the dead out and let the newcomers in; a broker reborn is both, dead first.
 
-    At the beginning of a reign that is told by the states: the controller before may have died
-    with that broker, or been it.
+    To a new controller the states tell who has died: the controller before may have died with that
+    broker, or have been it.
     """
     mentioned = {
         broker for state in cluster.states.values() for broker in (state.leader, *state.isr)

@@ -7,7 +7,7 @@ from broker.groups.group import Group
 from broker.groups.member import Member
 from broker.groups.offsets import Offsets, expired, tombstone
 from broker.groups.states import GroupState
-from broker.groups.turn import Turn
+from broker.groups.write_operation import WriteOperation
 from wire.consumer_offsets import GroupMetadataKey
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -86,23 +86,23 @@ def _described_member(member: Member, protocol: str | None) -> DescribedGroupMem
     )
 
 
-def delete(group: Group | None, offsets: Offsets, turn: Turn) -> ErrorCode:
+def delete(group: Group | None, offsets: Offsets, operation: WriteOperation) -> ErrorCode:
     """Delete a group that has no members, with all its offsets."""
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is not GroupState.EMPTY:
         return ErrorCode.NON_EMPTY_GROUP
     for topic, partition in offsets.of(group.group_id):
-        turn.records.append(tombstone(group.group_id, topic, partition))
-    turn.records.append((GroupMetadataKey(group=group.group_id), None))
+        operation.records.append(tombstone(group.group_id, topic, partition))
+    operation.records.append((GroupMetadataKey(group=group.group_id), None))
     return ErrorCode.NONE
 
 
-def expire(group: Group, offsets: Offsets, turn: Turn, age_ms: int) -> None:
+def expire(group: Group, offsets: Offsets, operation: WriteOperation, age_ms: int) -> None:
     """Forget offsets that are over, and the group when it is empty and nothing is left of it."""
-    over = expired(group, offsets, turn.settings, age_ms)
+    over = expired(group, offsets, operation.settings, age_ms)
     for topic, partition in over:
-        turn.records.append(tombstone(group.group_id, topic, partition))
+        operation.records.append(tombstone(group.group_id, topic, partition))
     nothing_left = len(over) == len(offsets.of(group.group_id))
     if nothing_left and group.state is GroupState.EMPTY and not group.pending_joins:
-        turn.records.append((GroupMetadataKey(group=group.group_id), None))
+        operation.records.append((GroupMetadataKey(group=group.group_id), None))

@@ -9,19 +9,19 @@ nobody is ever told of a state that a failover would take back.
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.groups.coordinated_partition import CoordinatedPartition
 from broker.groups.loading import load
-from broker.groups.seat import Seat
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.shard import Shard
-from broker.groups.turn import Answer, Ticket, Turn
 from broker.groups.waiting import WaitingRoom
+from broker.groups.write_operation import Answer, Ticket, WriteOperation
 from broker.led_partition import CONSUMER_OFFSETS, LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
@@ -31,8 +31,8 @@ from wire.primitives import MalformedMessage
 from wire.record_batch import CorruptBatch
 
 Result = TypeVar("Result")
-Ask: TypeAlias = Callable[[Shard, Turn], Result]
-AskLater: TypeAlias = Callable[[Shard, Turn, Ticket], None]
+Ask: TypeAlias = Callable[[Shard, WriteOperation], Result]
+AskLater: TypeAlias = Callable[[Shard, WriteOperation, Ticket], None]
 
 LOAD_RETRY_S: Final = 1.0
 SLOW_LOAD_MS: Final = 1_000
@@ -61,13 +61,13 @@ class GroupCoordinator:
     def __init__(self, node: Host) -> None:
         self._node = node
         self._settings = GroupSettings.of(node.config)
-        self._seats: dict[int, Seat] = {}
+        self._partitions: dict[int, CoordinatedPartition] = {}
         self._waiting = WaitingRoom()
         self._nursery: trio.Nursery | None = None
         self._sleeps_until_ms: float = math.inf
         self._earlier = trio.Event()
-        self._loading_turn = trio.Lock()
-        """Several at once would each take a slice of the loop between two turns of the others."""
+        self._one_load = trio.Lock()
+        """Held while a partition is loaded: several at once would keep the loop busy."""
 
     @property
     def settings(self) -> GroupSettings:
@@ -92,32 +92,32 @@ class GroupCoordinator:
         COORDINATOR_NOT_AVAILABLE when the decision could not be written, or not be made safe
         within offsets.commit.timeout.ms (then it may still hold).
         """
-        seat = self._seat_of(group_id)
-        if isinstance(seat, ErrorCode):
-            return seat
-        return await self._decide(seat, decide)
+        partition = self._partition_of(group_id)
+        if isinstance(partition, ErrorCode):
+            return partition
+        return await self._decide(partition, decide)
 
     async def ask_later(self, group_id: str, decide: AskLater) -> Any:  # noqa: ANN401 - its answer
-        """Let the group's shard decide; return the answer given in this turn or in a later one.
+        """Let the group's shard decide; return the answer, which this or a later operation gives.
 
         An ErrorCode stands for the whole answer, for the reasons `ask` has.
         """
-        seat = self._seat_of(group_id)
-        if isinstance(seat, ErrorCode):
-            return seat
+        partition = self._partition_of(group_id)
+        if isinstance(partition, ErrorCode):
+            return partition
         with self._waiting.enter() as waiting:
-            turn = self._turn(seat.loaded)
-            decide(seat.loaded, turn, waiting.ticket)
-            self._conclude(seat, turn)
+            operation = self._begin(partition.loaded)
+            decide(partition.loaded, operation, waiting.ticket)
+            self._conclude(partition, operation)
             return await waiting.wait_answered()
 
     async def ask_all(self, decide: Ask[Iterable[Result]]) -> list[Result] | ErrorCode:
         """Collect from every shard; one that is still loading is an error for the whole."""
         collected: list[Result] = []
-        for seat in list(self._seats.values()):
-            if seat.shard is None:
+        for partition in list(self._partitions.values()):
+            if partition.shard is None:
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            part = await self._decide(seat, decide)
+            part = await self._decide(partition, decide)
             if isinstance(part, ErrorCode):
                 if part is ErrorCode.NOT_COORDINATOR:  # resigned meanwhile: another one lists it
                     continue
@@ -125,118 +125,116 @@ class GroupCoordinator:
             collected.extend(part)
         return collected
 
-    def state_counts(self) -> Mapping[str, int]:
-        """Return how many groups are in each state, for metrics."""
-        counts: dict[str, int] = {}
-        for seat in self._seats.values():
-            for group in () if seat.shard is None else seat.shard.groups.values():
-                counts[group.state.value] = counts.get(group.state.value, 0) + 1
-        return counts
-
     # Leadership
 
     def on_leader(self, partition: LedPartition) -> None:
         """Begin to coordinate a partition's groups: load them first."""
-        known = self._seats.get(partition.index)
+        known = self._partitions.get(partition.index)
         if known is not None and known.shard is not None:
-            known.partition = partition  # led again in a new epoch; nobody wrote in between
+            known.led = partition  # led again in a new epoch; nobody wrote in between
             return
         assert self._nursery is not None, "led before the coordinator runs"
-        seat = self._seats[partition.index] = Seat(partition=partition)
+        coordinated = self._partitions[partition.index] = CoordinatedPartition(led=partition)
         if known is not None:
             known.loading.cancel()
-            seat.deleted_topics = known.deleted_topics
-        self._nursery.start_soon(self._load, seat)
+            coordinated.deleted_topics = known.deleted_topics
+        self._nursery.start_soon(self._load, coordinated)
 
     def on_resigned(self, topic: str, index: int) -> None:
         """Send everybody who waits for this partition's groups to the next coordinator."""
-        seat = self._seats.pop(index, None)
-        if seat is None:
+        partition = self._partitions.pop(index, None)
+        if partition is None:
             return
-        seat.loading.cancel()
-        if seat.shard is not None:
-            turn = self._turn(seat.shard)
-            seat.shard.resign(turn)
-            self._waiting.give(turn.answers)
+        partition.loading.cancel()
+        if partition.shard is not None:
+            operation = self._begin(partition.shard)
+            partition.shard.resign(operation)
+            self._waiting.give(operation.answers)
             _log.debug("no longer coordinates the groups of %s-%d", topic, index)
 
-    async def _load(self, seat: Seat) -> None:
-        partition = seat.partition
+    async def _load(self, partition: CoordinatedPartition) -> None:
+        led = partition.led
         began_ms = self._node.clock.monotonic_ms()
-        with seat.loading:
-            while seat.shard is None:
+        with partition.loading:
+            while partition.shard is None:
                 try:
-                    async with self._loading_turn:
-                        shard = await load(partition, self._settings)
+                    async with self._one_load:
+                        shard = await load(led, self._settings)
                 except NotLeader:
                     return  # on_resigned follows
                 except (StorageError, CorruptBatch, MalformedMessage) as fault:
                     # Clients see that the groups are being loaded, which stays true.
-                    _log.error("%s-%d: %s", partition.topic, partition.index, fault)
+                    _log.error("%s-%d: %s", led.topic, led.index, fault)
                     await trio.sleep(LOAD_RETRY_S)
                     continue
-                seat.shard = shard
-                seat.last_written = partition.log_end_offset - 1
-                turn = self._turn(shard)
-                shard.start_sessions(turn)
-                shard.forget(seat.deleted_topics, turn)
-                self._conclude(seat, turn)
-                took_ms = turn.now_ms - began_ms
+                partition.shard = shard
+                partition.last_written = led.log_end_offset - 1
+                operation = self._begin(shard)
+                shard.start_sessions(operation)
+                shard.forget(partition.deleted_topics, operation)
+                self._conclude(partition, operation)
+                took_ms = operation.now_ms - began_ms
                 _log.log(
                     logging.INFO if took_ms >= SLOW_LOAD_MS else logging.DEBUG,
                     "coordinates %d groups of %s-%d, loaded in %d ms",
                     len(shard.groups),
-                    partition.topic,
-                    partition.index,
+                    led.topic,
+                    led.index,
                     took_ms,
                 )
 
-    # One turn
+    # One write operation
 
-    def _seat_of(self, group_id: str) -> Seat | ErrorCode:
+    def _partition_of(self, group_id: str) -> CoordinatedPartition | ErrorCode:
         if len(group_id.encode(errors="replace")) > MAX_STRING_BYTES:
             return ErrorCode.INVALID_GROUP_ID
         partition_count = self._node.metadata.partition_count(CONSUMER_OFFSETS)
         if not partition_count:
             return ErrorCode.NOT_COORDINATOR
-        seat = self._seats.get(partition_for(group_id, partition_count))
-        if seat is None:
+        partition = self._partitions.get(partition_for(group_id, partition_count))
+        if partition is None:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if seat.shard is None else seat
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if partition.shard is None else partition
 
-    def _turn(self, shard: Shard) -> Turn:
+    def _begin(self, shard: Shard) -> WriteOperation:
         clock = self._node.clock
-        return shard.turn(clock.monotonic_ms(), clock.wall_ms())
+        return shard.begin(clock.monotonic_ms(), clock.wall_ms())
 
-    async def _decide(self, seat: Seat, decide: Ask[Result]) -> Result | ErrorCode:
-        turn = self._turn(seat.loaded)
-        result = decide(seat.loaded, turn)
-        error = self._conclude(seat, turn)
+    async def _decide(
+        self, partition: CoordinatedPartition, decide: Ask[Result]
+    ) -> Result | ErrorCode:
+        operation = self._begin(partition.loaded)
+        result = decide(partition.loaded, operation)
+        error = self._conclude(partition, operation)
         if error is ErrorCode.NONE:
-            error = await self._wait_safe(seat, seat.last_written)
+            error = await self._wait_safe(partition, partition.last_written)
         return result if error is ErrorCode.NONE else error
 
-    def _conclude(self, seat: Seat, turn: Turn) -> ErrorCode:
+    def _conclude(self, partition: CoordinatedPartition, operation: WriteOperation) -> ErrorCode:
         """Write and replay what was decided, and see to the answers. Never waits."""
-        error = seat.write(turn)
+        error = partition.write(operation)
         if error is not ErrorCode.NONE:
-            self._waiting.give(_instead(turn.answers, error))
-        elif seat.is_safe:
-            self._waiting.give(turn.answers)
-        elif turn.answers:
+            self._waiting.give(_instead(operation.answers, error))
+        elif partition.is_safe:
+            self._waiting.give(operation.answers)
+        elif operation.answers:
             assert self._nursery is not None
-            self._nursery.start_soon(self._give_when_safe, seat, seat.last_written, turn.answers)
-        due_ms = seat.loaded.next_deadline_ms
+            self._nursery.start_soon(
+                self._give_when_safe, partition, partition.last_written, operation.answers
+            )
+        due_ms = partition.loaded.next_deadline_ms
         if due_ms is not None and due_ms < self._sleeps_until_ms:
             self._earlier.set()
         return error
 
-    async def _give_when_safe(self, seat: Seat, offset: int, answers: list[Answer]) -> None:
-        error = await self._wait_safe(seat, offset)
+    async def _give_when_safe(
+        self, partition: CoordinatedPartition, offset: int, answers: list[Answer]
+    ) -> None:
+        error = await self._wait_safe(partition, offset)
         self._waiting.give(answers if error is ErrorCode.NONE else _instead(answers, error))
 
-    async def _wait_safe(self, seat: Seat, offset: int) -> ErrorCode:
-        return await seat.wait_safe(offset, self._settings.offset_commit_timeout_ms)
+    async def _wait_safe(self, partition: CoordinatedPartition, offset: int) -> ErrorCode:
+        return await partition.wait_safe(offset, self._settings.offset_commit_timeout_ms)
 
     # Time
 
@@ -247,25 +245,25 @@ class GroupCoordinator:
             now_ms = self._node.clock.monotonic_ms()
             with trio.move_on_after(max(self._sleeps_until_ms - now_ms, 0) / 1000):
                 await self._earlier.wait()
-            for seat in list(self._seats.values()):
-                self._on_time(seat)
+            for partition in list(self._partitions.values()):
+                self._on_time(partition)
 
     def _next_deadline_ms(self) -> float:
-        deadlines = (seat.next_deadline_ms for seat in self._seats.values())
+        deadlines = (partition.next_deadline_ms for partition in self._partitions.values())
         return min((due for due in deadlines if due is not None), default=math.inf)
 
-    def _on_time(self, seat: Seat) -> None:
-        due_ms = seat.next_deadline_ms
+    def _on_time(self, partition: CoordinatedPartition) -> None:
+        due_ms = partition.next_deadline_ms
         if due_ms is not None and due_ms <= self._node.clock.monotonic_ms():
-            turn = self._turn(seat.loaded)
-            seat.loaded.on_time(turn)
-            self._conclude(seat, turn)
+            operation = self._begin(partition.loaded)
+            partition.loaded.on_time(operation)
+            self._conclude(partition, operation)
 
     async def _expire_regularly(self) -> None:
         while True:
             await trio.sleep(self._settings.offsets_retention_check_interval_ms / 1000)
             await self._each_shard(
-                lambda shard, turn: shard.expire_offsets(turn, self._node.clock.age_ms())
+                lambda shard, operation: shard.expire_offsets(operation, self._node.clock.age_ms())
             )
 
     async def _forget_deleted_topics(self, task_status: trio.TaskStatus[None]) -> None:
@@ -287,17 +285,17 @@ class GroupCoordinator:
                 await metadata.wait_changed()
 
     async def _forget(self, topics: Collection[str]) -> None:
-        for seat in self._seats.values():
-            if seat.shard is None:
-                seat.deleted_topics.update(topics)
-        await self._each_shard(lambda shard, turn: shard.forget(topics, turn))
+        for partition in self._partitions.values():
+            if partition.shard is None:
+                partition.deleted_topics.update(topics)
+        await self._each_shard(lambda shard, operation: shard.forget(topics, operation))
 
-    async def _each_shard(self, decide: Callable[[Shard, Turn], None]) -> None:
-        for seat in [seat for seat in self._seats.values() if seat.shard is not None]:
-            if self._seats.get(seat.partition.index) is seat:
-                turn = self._turn(seat.loaded)
-                decide(seat.loaded, turn)
-                self._conclude(seat, turn)
+    async def _each_shard(self, decide: Callable[[Shard, WriteOperation], None]) -> None:
+        for partition in [one for one in self._partitions.values() if one.shard is not None]:
+            if self._partitions.get(partition.led.index) is partition:
+                operation = self._begin(partition.loaded)
+                decide(partition.loaded, operation)
+                self._conclude(partition, operation)
             await trio.lowlevel.checkpoint()
 
 

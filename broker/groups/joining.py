@@ -15,7 +15,7 @@ from broker.groups.rebalance import (
     restart_session,
 )
 from broker.groups.states import GroupState
-from broker.groups.turn import Ticket, Turn
+from broker.groups.write_operation import Ticket, WriteOperation
 from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -44,27 +44,27 @@ class Joining:
     may_skip_assignment: bool
 
 
-def join(group: Group, joining: Joining, turn: Turn) -> None:
-    """Decide on a JoinGroup; the answer may be left for a later turn."""
-    if not _has_room(group, joining, turn):
-        turn.answer(joining.ticket, refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED))
+def join(group: Group, joining: Joining, operation: WriteOperation) -> None:
+    """Decide on a JoinGroup; the answer may be left for a later operation."""
+    if not _has_room(group, joining, operation):
+        operation.answer(joining.ticket, refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED))
         if group.remove(joining.member_id) is not None:
-            complete_if_all_joined(group, turn)
+            complete_if_all_joined(group, operation)
     elif not group.supports(joining.protocol_type, joining.protocols):
-        _refuse(joining, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, turn)
+        _refuse(joining, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, operation)
     elif joining.member_id:
-        _join_known(group, joining, turn)
+        _join_known(group, joining, operation)
     elif joining.instance_id is not None:
-        _join_static(group, joining, joining.instance_id, turn)
+        _join_static(group, joining, joining.instance_id, operation)
     elif joining.must_return:
-        group.pending_joins[joining.fresh_member_id] = turn.now_ms + joining.session_timeout_ms
+        group.pending_joins[joining.fresh_member_id] = operation.now_ms + joining.session_timeout_ms
         answer = refused_join(ErrorCode.MEMBER_ID_REQUIRED, joining.fresh_member_id)
-        turn.answer(joining.ticket, answer)
+        operation.answer(joining.ticket, answer)
     else:
-        _add(group, joining, joining.fresh_member_id, turn)
+        _add(group, joining, joining.fresh_member_id, operation)
 
 
-def _has_room(group: Group, joining: Joining, turn: Turn) -> bool:
+def _has_room(group: Group, joining: Joining, operation: WriteOperation) -> bool:
     """Return whether one more may join.
 
     During a rebalance those count who have joined, so that a group that has become too large loses
@@ -76,16 +76,19 @@ def _has_room(group: Group, joining: Joining, turn: Turn) -> bool:
         case GroupState.PREPARING_REBALANCE:
             member = group.members.get(joining.member_id)
             waits_already = member is not None and member.has_joined
-            return waits_already or group.joined_count < turn.settings.max_size
+            return waits_already or group.joined_count < operation.settings.max_size
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
-            return joining.member_id in group.members or len(group.members) < turn.settings.max_size
+            return (
+                joining.member_id in group.members
+                or len(group.members) < operation.settings.max_size
+            )
 
 
-def _refuse(joining: Joining, error: ErrorCode, turn: Turn) -> None:
-    turn.answer(joining.ticket, refused_join(error, joining.member_id))
+def _refuse(joining: Joining, error: ErrorCode, operation: WriteOperation) -> None:
+    operation.answer(joining.ticket, refused_join(error, joining.member_id))
 
 
-def _add(group: Group, joining: Joining, member_id: str, turn: Turn) -> None:
+def _add(group: Group, joining: Joining, member_id: str, operation: WriteOperation) -> None:
     member = Member(
         member_id=member_id,
         instance_id=joining.instance_id,
@@ -100,40 +103,40 @@ def _add(group: Group, joining: Joining, member_id: str, turn: Turn) -> None:
     if group.initial is not None:
         group.initial.member_added = True
     group.add(member)
-    park_join(member, joining.ticket, turn)
-    rebalance_or_complete(group, turn)
+    park_join(member, joining.ticket, operation)
+    rebalance_or_complete(group, operation)
 
 
-def _join_known(group: Group, joining: Joining, turn: Turn) -> None:
+def _join_known(group: Group, joining: Joining, operation: WriteOperation) -> None:
     if joining.member_id in group.pending_joins and joining.instance_id is None:
-        _add(group, joining, joining.member_id, turn)
+        _add(group, joining, joining.member_id, operation)
         return
     error = membership_error(group, joining.member_id, joining.instance_id)
     if error is not ErrorCode.NONE:
-        _refuse(joining, error, turn)
+        _refuse(joining, error, operation)
         return
     member = group.members[joining.member_id]
     match group.state:
         case GroupState.PREPARING_REBALANCE:
-            _rejoin(group, member, joining, turn)
+            _rejoin(group, member, joining, operation)
         case GroupState.COMPLETING_REBALANCE if member.protocols == joining.protocols:
             # It probably missed our answer.
-            turn.answer(joining.ticket, joined(group, member))
+            operation.answer(joining.ticket, joined(group, member))
         case GroupState.STABLE if (
             member.protocols == joining.protocols and group.leader_id != member.member_id
         ):
-            turn.answer(joining.ticket, joined(group, member))
+            operation.answer(joining.ticket, joined(group, member))
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
             # What it wants has changed; or it leads, and has seen that partitions have.
-            _rejoin(group, member, joining, turn)
+            _rejoin(group, member, joining, operation)
         case GroupState.EMPTY | GroupState.DEAD:
             raise AssertionError(f"{group.group_id} has members and is {group.state}")
 
 
-def _rejoin(group: Group, member: Member, joining: Joining, turn: Turn) -> None:
+def _rejoin(group: Group, member: Member, joining: Joining, operation: WriteOperation) -> None:
     _update(member, joining)
-    park_join(member, joining.ticket, turn)
-    rebalance_or_complete(group, turn)
+    park_join(member, joining.ticket, operation)
+    rebalance_or_complete(group, operation)
 
 
 def _update(member: Member, joining: Joining) -> None:
@@ -142,41 +145,45 @@ def _update(member: Member, joining: Joining) -> None:
     member.rebalance_timeout_ms = joining.rebalance_timeout_ms
 
 
-def _join_static(group: Group, joining: Joining, instance_id: str, turn: Turn) -> None:
+def _join_static(
+    group: Group, joining: Joining, instance_id: str, operation: WriteOperation
+) -> None:
     known_id = group.static_members.get(instance_id)
     if known_id is None:
-        _add(group, joining, joining.fresh_member_id, turn)
+        _add(group, joining, joining.fresh_member_id, operation)
     else:
-        _replace(group, group.members[known_id], joining, turn)
+        _replace(group, group.members[known_id], joining, operation)
 
 
-def _replace(group: Group, member: Member, joining: Joining, turn: Turn) -> None:
+def _replace(group: Group, member: Member, joining: Joining, operation: WriteOperation) -> None:
     """Let a restarted static member take its own place (KIP-345).
 
     Its former self is fenced at once. A stable group does not notice, unless the choice of the
     assignor would change; while the leader is assigning it has to begin again, because the
     assignment that is on its way names the former id.
     """
-    dismiss(member, ErrorCode.FENCED_INSTANCE_ID, turn, member_id=member.member_id)
+    dismiss(member, ErrorCode.FENCED_INSTANCE_ID, operation, member_id=member.member_id)
     _update(member, joining)
-    restart_session(member, turn)
+    restart_session(member, operation)
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
-        _replace_quietly(group, member, joining, turn)
+        _replace_quietly(group, member, joining, operation)
         return
     group.rename(member, joining.fresh_member_id)
-    park_join(member, joining.ticket, turn)
+    park_join(member, joining.ticket, operation)
     if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-        prepare(group, turn)
+        prepare(group, operation)
     else:
-        complete_if_all_joined(group, turn)
+        complete_if_all_joined(group, operation)
 
 
-def _replace_quietly(group: Group, member: Member, joining: Joining, turn: Turn) -> None:
+def _replace_quietly(
+    group: Group, member: Member, joining: Joining, operation: WriteOperation
+) -> None:
     """Write the new id down; it becomes the member's own when the record has been replayed."""
     former_id, fresh_id = member.member_id, joining.fresh_member_id
     assignments = {m.member_id: m.assignment for m in group.members.values()}
-    value = _renamed(group.metadata_value(assignments, turn.wall_ms), former_id, fresh_id)
-    turn.records.append((GroupMetadataKey(group=group.group_id), value))
+    value = _renamed(group.metadata_value(assignments, operation.wall_ms), former_id, fresh_id)
+    operation.records.append((GroupMetadataKey(group=group.group_id), value))
     # An older client that hears it leads would assign anew although nothing has changed; so it is
     # told of its former self as the leader.
     leads = group.leader_id == former_id and joining.may_skip_assignment
@@ -190,7 +197,7 @@ def _replace_quietly(group: Group, member: Member, joining: Joining, turn: Turn)
         member_id=fresh_id,
         members=_listed(value) if leads else (),
     )
-    turn.answer(joining.ticket, answer)
+    operation.answer(joining.ticket, answer)
 
 
 def _renamed(value: GroupMetadataValue, former_id: str, fresh_id: str) -> GroupMetadataValue:

@@ -13,7 +13,7 @@ from broker.groups.rebalance import (
     restart_session,
 )
 from broker.groups.states import GroupState
-from broker.groups.turn import Ticket, Turn
+from broker.groups.write_operation import Ticket, WriteOperation
 from wire.consumer_offsets import GroupMetadataKey
 from wire.errors import ErrorCode
 
@@ -31,24 +31,24 @@ class Syncing:
     assignments: Mapping[str, bytes]
 
 
-def sync(group: Group, syncing: Syncing, turn: Turn) -> None:
+def sync(group: Group, syncing: Syncing, operation: WriteOperation) -> None:
     """Give a member its assignment, now or as soon as the leader has sent it."""
     error = _sync_error(group, syncing)
     if error is not ErrorCode.NONE:
-        turn.answer(syncing.ticket, refused_sync(error))
+        operation.answer(syncing.ticket, refused_sync(error))
         return
     member = group.members[syncing.member_id]
     group.pending_syncs.discard(syncing.member_id)
     if not group.pending_syncs:
         group.sync_deadline_ms = None
     if group.state is GroupState.STABLE:
-        turn.answer(syncing.ticket, synced(group, member))
+        operation.answer(syncing.ticket, synced(group, member))
         return
     if member.sync_ticket is not None:  # the client has asked again; the first request is over
-        turn.answer(member.sync_ticket, refused_sync(ErrorCode.REBALANCE_IN_PROGRESS))
+        operation.answer(member.sync_ticket, refused_sync(ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync_ticket = syncing.ticket
     if group.leader_id == syncing.member_id:
-        _assign(group, syncing.assignments, turn)
+        _assign(group, syncing.assignments, operation)
 
 
 def _sync_error(group: Group, syncing: Syncing) -> ErrorCode:
@@ -70,26 +70,30 @@ def _differs(said: str | None, known: str | None) -> bool:
     return said is not None and known is not None and said != known
 
 
-def _assign(group: Group, assignments: Mapping[str, bytes], turn: Turn) -> None:
+def _assign(group: Group, assignments: Mapping[str, bytes], operation: WriteOperation) -> None:
     """Write the assignments down; the group is stable once the record has been replayed."""
     given = {member_id: assignments.get(member_id, b"") for member_id in group.members}
-    value = group.metadata_value(given, turn.wall_ms)
-    turn.records.append((GroupMetadataKey(group=group.group_id), value))
+    value = group.metadata_value(given, operation.wall_ms)
+    operation.records.append((GroupMetadataKey(group=group.group_id), value))
     for member in group.members.values():
         if member.sync_ticket is not None:
-            turn.answer(member.sync_ticket, assigned(group, given[member.member_id]))
+            operation.answer(member.sync_ticket, assigned(group, given[member.member_id]))
             member.sync_ticket = None
-            restart_session(member, turn)
+            restart_session(member, operation)
 
 
 def heartbeat(
-    group: Group, member_id: str, instance_id: str | None, generation: int, turn: Turn
+    group: Group,
+    member_id: str,
+    instance_id: str | None,
+    generation: int,
+    operation: WriteOperation,
 ) -> ErrorCode:
     """Note that a member is alive; tell it whether it has to join again."""
     error = generation_error(group, member_id, instance_id, generation)
     if error is not ErrorCode.NONE:
         return error
-    restart_session(group.members[member_id], turn)
+    restart_session(group.members[member_id], operation)
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
@@ -103,28 +107,28 @@ class Leaver:
     instance_id: str | None
 
 
-def leave(group: Group, leavers: tuple[Leaver, ...], turn: Turn) -> list[ErrorCode]:
+def leave(group: Group, leavers: tuple[Leaver, ...], operation: WriteOperation) -> list[ErrorCode]:
     """Remove members; return each one's outcome in the order asked."""
-    outcomes = [_leave(group, leaver, turn) for leaver in leavers]
+    outcomes = [_leave(group, leaver, operation) for leaver in leavers]
     if ErrorCode.NONE in outcomes:
         if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-            prepare(group, turn)
+            prepare(group, operation)
         else:
-            complete_if_all_joined(group, turn)
+            complete_if_all_joined(group, operation)
     return outcomes
 
 
-def _leave(group: Group, leaver: Leaver, turn: Turn) -> ErrorCode:
+def _leave(group: Group, leaver: Leaver, operation: WriteOperation) -> ErrorCode:
     if not leaver.member_id:
         current_id = group.static_members.get(leaver.instance_id or "")
         if leaver.instance_id is None or current_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        remove_member(group, current_id, turn)
+        remove_member(group, current_id, operation)
         return ErrorCode.NONE
     if leaver.member_id in group.pending_joins:
         group.remove(leaver.member_id)
         return ErrorCode.NONE
     error = membership_error(group, leaver.member_id, leaver.instance_id)
     if error is ErrorCode.NONE:
-        remove_member(group, leaver.member_id, turn)
+        remove_member(group, leaver.member_id, operation)
     return error

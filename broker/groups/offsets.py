@@ -10,7 +10,7 @@ from broker.groups.group import Group
 from broker.groups.rebalance import restart_session
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.states import GroupState
-from broker.groups.turn import GroupRecord, Turn
+from broker.groups.write_operation import GroupRecord, WriteOperation
 from wire.consumer_offsets import NO_TIMESTAMP, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
@@ -81,22 +81,22 @@ CommitOutcome: TypeAlias = ErrorCode | Mapping[TopicPartition, ErrorCode]
 """One error for the whole request, or one outcome for each partition."""
 
 
-def commit(group: Group | None, committing: Committing, turn: Turn) -> CommitOutcome:
+def commit(group: Group | None, committing: Committing, operation: WriteOperation) -> CommitOutcome:
     """Decide on a commit; a commit to a group that does not exist creates a simple one."""
     error = _commit_error(group, committing)
     if error is not ErrorCode.NONE:
         return error
     member = None if group is None else group.members.get(committing.member_id)
     if member is not None:
-        restart_session(member, turn)
+        restart_session(member, operation)
     outcomes: dict[TopicPartition, ErrorCode] = {}
     for position in committing.positions:
-        accepted = _fits(position.metadata or "", turn.settings)
+        accepted = _fits(position.metadata or "", operation.settings)
         outcomes[TopicPartition(position.topic, position.partition)] = (
             ErrorCode.NONE if accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
         )
         if accepted:
-            turn.records.append(_record(committing, position, turn))
+            operation.records.append(_record(committing, position, operation))
     return outcomes
 
 
@@ -120,7 +120,7 @@ def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
     return ErrorCode.NONE if committing.generation < 0 else ErrorCode.ILLEGAL_GENERATION
 
 
-def _record(committing: Committing, position: Position, turn: Turn) -> GroupRecord:
+def _record(committing: Committing, position: Position, operation: WriteOperation) -> GroupRecord:
     expires = committing.retention_ms != NO_RETENTION
     return (
         OffsetKey(group=committing.group_id, topic=position.topic, partition=position.partition),
@@ -128,16 +128,21 @@ def _record(committing: Committing, position: Position, turn: Turn) -> GroupReco
             offset=position.offset,
             leader_epoch=position.leader_epoch,
             metadata=position.metadata or "",
-            commit_timestamp_ms=turn.wall_ms,
+            commit_timestamp_ms=operation.wall_ms,
             expire_timestamp_ms=(
-                min(turn.wall_ms + committing.retention_ms, LAST_MS) if expires else NO_TIMESTAMP
+                min(operation.wall_ms + committing.retention_ms, LAST_MS)
+                if expires
+                else NO_TIMESTAMP
             ),
         ),
     )
 
 
 def delete(
-    group: Group | None, offsets: Offsets, partitions: Iterable[TopicPartition], turn: Turn
+    group: Group | None,
+    offsets: Offsets,
+    partitions: Iterable[TopicPartition],
+    operation: WriteOperation,
 ) -> CommitOutcome:
     """Delete offsets of topics that no member reads."""
     if group is None:
@@ -152,7 +157,7 @@ def delete(
             continue
         outcomes[name] = ErrorCode.NONE
         if name in known:
-            turn.records.append(tombstone(group.group_id, *name))
+            operation.records.append(tombstone(group.group_id, *name))
     return outcomes
 
 

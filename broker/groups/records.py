@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from broker.groups.group import contradiction
-from broker.groups.turn import GroupRecord
+from broker.groups.write_operation import GroupRecord
 from wire.consumer_offsets import (
     GROUP_KEY_VERSION,
     GroupMetadataKey,
@@ -24,7 +24,8 @@ from wire.primitives import Buffer, MalformedMessage, Reader, read_int16
 from wire.record_batch import BatchHeader, Record, build_batch, iterate_records
 
 BATCH_BYTES: Final = 512 * 1024
-"""A turn of many records becomes several batches of about this size, below any message limit."""
+"""An operation of many records becomes several batches of about this size: no message limit is
+below it."""
 
 _PER_RECORD_BYTES: Final = 32
 

@@ -1,9 +1,9 @@
-"""The groups of one partition of `__consumer_offsets`: pure state, one turn at a time.
+"""The groups of one partition of `__consumer_offsets`: pure state, one operation at a time.
 
-A caller opens a turn, asks for one thing, writes the turn's records down, replays them here without
-letting anybody in between, and gives the turn's answers once the records are safe. What has not
-been written (who is joining, whose session runs) dies with the coordinator, as in Kafka: members
-find the next one and join again.
+A caller begins a write operation, asks for one thing, appends the operation's records, replays them
+here with no await in between, and gives the operation's answers once the records are safe. What
+has not been written (who is joining, whose session runs) dies with the coordinator, as in Kafka:
+members find the next one and join again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ from broker.groups.group import Group
 from broker.groups.joining import Joining, join
 from broker.groups.settings import GroupSettings
 from broker.groups.states import GroupState
-from broker.groups.turn import GroupRecord, Turn
+from broker.groups.write_operation import GroupRecord, WriteOperation
 from wire.consumer_offsets import GroupMetadataValue, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
@@ -31,53 +31,58 @@ class Shard:
         self.offsets = offsets.Offsets()
         self._timers = _Timers()
 
-    def turn(self, now_ms: int, wall_ms: int) -> Turn:
-        """Open a turn at this time."""
-        return Turn(settings=self.settings, now_ms=now_ms, wall_ms=wall_ms)
+    def begin(self, now_ms: int, wall_ms: int) -> WriteOperation:
+        """Begin a write operation at this time."""
+        return WriteOperation(settings=self.settings, now_ms=now_ms, wall_ms=wall_ms)
 
     # Members
 
-    def join(self, group_id: str, joining: Joining, turn: Turn) -> None:
-        """Decide on a JoinGroup; the answer may come in a later turn."""
+    def join(self, group_id: str, joining: Joining, operation: WriteOperation) -> None:
+        """Decide on a JoinGroup; the answer may come in a later operation."""
         group = self.groups.get(group_id)
         if group is None and joining.member_id:
             answer = refused_join(ErrorCode.UNKNOWN_MEMBER_ID, joining.member_id)
-            turn.answer(joining.ticket, answer)
+            operation.answer(joining.ticket, answer)
             return
-        group = group or Group(group_id=group_id, state_wall_ms=turn.wall_ms)
-        join(group, joining, turn)
+        group = group or Group(group_id=group_id, state_wall_ms=operation.wall_ms)
+        join(group, joining, operation)
         if group.members or group.pending_joins:  # else it was refused: nothing to keep
             self.groups.setdefault(group_id, group)
         self._timers.watch(group)
 
-    def sync(self, group_id: str, syncing: membership.Syncing, turn: Turn) -> None:
-        """Decide on a SyncGroup; the answer may come in a later turn."""
+    def sync(self, group_id: str, syncing: membership.Syncing, operation: WriteOperation) -> None:
+        """Decide on a SyncGroup; the answer may come in a later operation."""
         group = self.groups.get(group_id)
         if group is None:
-            turn.answer(syncing.ticket, refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
+            operation.answer(syncing.ticket, refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
             return
-        membership.sync(group, syncing, turn)
+        membership.sync(group, syncing, operation)
         self._timers.watch(group)
 
     def heartbeat(
-        self, group_id: str, member_id: str, instance_id: str | None, generation: int, turn: Turn
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        operation: WriteOperation,
     ) -> ErrorCode:
         """Note a sign of life."""
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = membership.heartbeat(group, member_id, instance_id, generation, turn)
+        error = membership.heartbeat(group, member_id, instance_id, generation, operation)
         self._watch_session(group, member_id)
         return error
 
     def leave(
-        self, group_id: str, leavers: tuple[membership.Leaver, ...], turn: Turn
+        self, group_id: str, leavers: tuple[membership.Leaver, ...], operation: WriteOperation
     ) -> list[ErrorCode]:
         """Remove members; return each one's outcome in the order asked."""
         group = self.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leavers]
-        outcomes = membership.leave(group, leavers, turn)
+        outcomes = membership.leave(group, leavers, operation)
         self._timers.watch(group)
         return outcomes
 
@@ -89,10 +94,12 @@ class Shard:
 
     # Offsets
 
-    def commit(self, committing: offsets.Committing, turn: Turn) -> offsets.CommitOutcome:
+    def commit(
+        self, committing: offsets.Committing, operation: WriteOperation
+    ) -> offsets.CommitOutcome:
         """Decide on an OffsetCommit."""
         group = self.groups.get(committing.group_id)
-        outcome = offsets.commit(group, committing, turn)
+        outcome = offsets.commit(group, committing, operation)
         if group is not None:
             self._watch_session(group, committing.member_id)
         return outcome
@@ -102,17 +109,17 @@ class Shard:
         return self.offsets.of(group_id)
 
     def delete_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition], turn: Turn
+        self, group_id: str, partitions: Iterable[TopicPartition], operation: WriteOperation
     ) -> offsets.CommitOutcome:
         """Decide on an OffsetDelete."""
-        return offsets.delete(self.groups.get(group_id), self.offsets, partitions, turn)
+        return offsets.delete(self.groups.get(group_id), self.offsets, partitions, operation)
 
-    def forget(self, topics: Collection[str], turn: Turn) -> None:
+    def forget(self, topics: Collection[str], operation: WriteOperation) -> None:
         """Forget all offsets in topics that have been deleted."""
         for group_id in self.offsets.group_ids():
             for topic, partition in self.offsets.of(group_id):
                 if topic in topics:
-                    turn.records.append(offsets.tombstone(group_id, topic, partition))
+                    operation.records.append(offsets.tombstone(group_id, topic, partition))
 
     # Administration
 
@@ -120,9 +127,9 @@ class Shard:
         """Return the groups that a filter admits."""
         return [administration.listed(g) for g in self.groups.values() if chosen.admits(g)]
 
-    def delete_group(self, group_id: str, turn: Turn) -> ErrorCode:
+    def delete_group(self, group_id: str, operation: WriteOperation) -> ErrorCode:
         """Decide on the deletion of one group."""
-        return administration.delete(self.groups.get(group_id), self.offsets, turn)
+        return administration.delete(self.groups.get(group_id), self.offsets, operation)
 
     # Time
 
@@ -131,18 +138,18 @@ class Shard:
         """When `on_time` is to be called next; it may turn out that nothing is due then."""
         return self._timers.next_ms
 
-    def on_time(self, turn: Turn) -> None:
+    def on_time(self, operation: WriteOperation) -> None:
         """Do everything that is due by now."""
-        for group_id in self._timers.take_due(turn.now_ms):
+        for group_id in self._timers.take_due(operation.now_ms):
             group = self.groups.get(group_id)
             if group is not None:
-                rebalance.on_time(group, turn)
+                rebalance.on_time(group, operation)
                 self._timers.watch(group)
 
-    def expire_offsets(self, turn: Turn, age_ms: int) -> None:
+    def expire_offsets(self, operation: WriteOperation, age_ms: int) -> None:
         """Forget offsets and groups whose retention is over; `age_ms` is the time it counts by."""
         for group in self.groups.values():
-            administration.expire(group, self.offsets, turn, age_ms)
+            administration.expire(group, self.offsets, operation, age_ms)
 
     # Replay
 
@@ -169,23 +176,23 @@ class Shard:
         else:
             group.settle(value)
 
-    def start_sessions(self, turn: Turn) -> None:
+    def start_sessions(self, operation: WriteOperation) -> None:
         """Give every member of a freshly loaded shard one whole session to be heard of."""
         for group in self.groups.values():
             for member in group.members.values():
-                rebalance.restart_session(member, turn)
-            if len(group.members) > turn.settings.max_size:
-                rebalance.prepare(group, turn)  # the limit is lower now: who comes last must go
+                rebalance.restart_session(member, operation)
+            if len(group.members) > operation.settings.max_size:
+                rebalance.prepare(group, operation)  # the limit is lower now, the last must go
             self._timers.watch(group)
 
-    def resign(self, turn: Turn) -> None:
+    def resign(self, operation: WriteOperation) -> None:
         """Send everybody who waits to the next coordinator; the shard is of no use after this."""
         for group in self.groups.values():
             for member in group.members.values():
                 rebalance.dismiss(
-                    member, ErrorCode.NOT_COORDINATOR, turn, member_id=member.member_id
+                    member, ErrorCode.NOT_COORDINATOR, operation, member_id=member.member_id
                 )
-            group.move_to(GroupState.DEAD, turn.wall_ms)
+            group.move_to(GroupState.DEAD, operation.wall_ms)
         self.groups.clear()
 
 

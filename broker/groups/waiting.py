@@ -1,4 +1,4 @@
-"""Requests that wait for their answer, perhaps over many turns."""
+"""Requests that wait for their answer, perhaps over many operations."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from broker.groups.turn import Answer, Ticket
+from broker.groups.write_operation import Answer, Ticket
 
 _NOT_YET: Final = object()
 

@@ -75,8 +75,8 @@ class Partition(Replica):
         self._broker_id = broker_id
         self._surroundings = surroundings or Surroundings()
         self._in_sync: InSync | None = None
-        self.reign = 0
-        """Counts how often this broker has come to lead it."""
+        self.term = 0
+        """The number of this term of leadership: how often this broker has come to lead."""
         self._low_watermark_waits: set[Wakeup] = set()
 
     @property
@@ -158,7 +158,7 @@ class Partition(Replica):
     def _lead(self, leadership: Leadership, *, is_new_epoch: bool) -> None:
         if self._in_sync is None:
             self._in_sync = InSync(self._broker_id, self._surroundings.rules)
-            self.reign += 1
+            self.term += 1
             is_new_epoch = True
         if is_new_epoch:
             self.log.assign_leader_epoch(leadership.leader_epoch)
@@ -363,18 +363,18 @@ class Partition(Replica):
 
     # -- waiting --------------------------------------------------------------------------------
 
-    async def wait_committed(self, offset: int, *, reign: int | None = None) -> None:
-        """Wait until the record at `offset`, written in this `reign`, is committed.
+    async def wait_committed(self, offset: int, *, term: int | None = None) -> None:
+        """Wait until the record at `offset`, written in this `term` of leadership, is committed.
 
         Raises NotLeader, and StorageError when the log's folder fails. A new epoch of the same
         leader does not end the wait: its log was never cut, even if others led unheard of.
         """
-        reign = self.reign if reign is None else reign
-        if self.is_led_here and self.reign == reign and self._high_watermark > offset:
+        term = self.term if term is None else term
+        if self.is_led_here and self.term == term and self._high_watermark > offset:
             return
         wakeup = Wakeup()
         with self.waking(wakeup):
-            while self.is_led_here and self.reign == reign:
+            while self.is_led_here and self.term == term:
                 if self._high_watermark > offset:
                     return
                 self.log.refuse_if_offline()

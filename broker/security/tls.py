@@ -115,16 +115,16 @@ class TlsPeer:
             raise BlockingIOError
         return filled
 
-    async def send_parts(self, parts: Sequence[Part], patience_s: float) -> int:
+    async def send_parts(self, parts: Sequence[Part], timeout_s: float) -> int:
         """Send everything in order; raises as `broker.sending.send_parts` does."""
         sent = 0
         for piece in _pieces(parts):
             sent += len(piece)
             self._encrypt(piece)
             if self._outgoing.bio.pending >= PIECE_BYTES:
-                await self._flush_all(patience_s)
+                await self._flush_all(timeout_s)
                 await trio.lowlevel.checkpoint()  # a reader of much leaves the others their turn
-        await self._flush_all(patience_s)
+        await self._flush_all(timeout_s)
         return sent
 
     def say_goodbye(self) -> None:
@@ -161,12 +161,12 @@ class TlsPeer:
             self._incoming.write_eof()
         return size
 
-    async def _flush_all(self, patience_s: float) -> None:
+    async def _flush_all(self, timeout_s: float) -> None:
         while not self._outgoing.flush():
-            with trio.move_on_after(patience_s) as waiting:
+            with trio.move_on_after(timeout_s) as waiting:
                 await trio.lowlevel.wait_writable(self._socket)
             if waiting.cancelled_caught:
-                raise PeerGone(f"it took no answers for {patience_s:.0f} s")
+                raise PeerGone(f"it took no answers for {timeout_s:.0f} s")
 
 
 def _pieces(parts: Sequence[Part]) -> Iterator[memoryview]:

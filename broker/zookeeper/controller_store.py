@@ -31,16 +31,16 @@ PER_TRANSACTION: Final = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reigning:
-    """The right to write, as long as the epoch's node keeps this version."""
+class ControllerEpoch:
+    """The epoch of one controller: it may write as long as the epoch's node keeps this version."""
 
-    epoch: int
-    epoch_version: int
+    number: int
+    node_version: int
 
 
 async def try_become_controller(
     zookeeper: ZooKeeper, broker_id: int, now_ms: int
-) -> Reigning | None:
+) -> ControllerEpoch | None:
     """Become the controller with a new epoch, None when somebody else is."""
     with suppress(NodeExists):  # it counts for as long as the cluster lives
         await zookeeper.create(tree.CONTROLLER_EPOCH, b"0")
@@ -69,15 +69,15 @@ async def try_become_controller(
         )
     except (NodeExists, BadVersion, NoNode):
         return None
-    return Reigning(epoch=epoch, epoch_version=counted.version + 1)
+    return ControllerEpoch(number=epoch, node_version=counted.version + 1)
 
 
 class ControllerStore:
     """The controller's writes. BadVersion from any of them means: deposed, or overtaken."""
 
-    def __init__(self, zookeeper: ZooKeeper, reigning: Reigning) -> None:
+    def __init__(self, zookeeper: ZooKeeper, epoch: ControllerEpoch) -> None:
         self._zookeeper = zookeeper
-        self._fence = Check(path=tree.CONTROLLER_EPOCH, version=reigning.epoch_version)
+        self._fence = Check(path=tree.CONTROLLER_EPOCH, version=epoch.node_version)
 
     async def read_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
         """Return the assignments of the topics that (still) exist."""

@@ -112,7 +112,7 @@ class PartitionState:
     recovery: int = 0
     """1 from an unclean election until the new leader has said that it has settled (KIP-704)."""
     written_zxid: int = field(default=-1, compare=False)
-    """When ZooKeeper took what a reign begins with, on the scale of broker epochs; -1: unknown."""
+    """When ZooKeeper took what a new controller has read, on the scale of broker epochs, or -1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

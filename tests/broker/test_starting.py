@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from broker.starting import patiently
+from broker.starting import retried
 from runtime.zookeeper import NoNode, ZooKeeper, ZooKeeperUnreachable
 
 
@@ -35,13 +35,13 @@ class Steps:
 
 
 async def test_a_step_is_repeated_once_connected_again(autojump_clock: MockClock) -> None:
-    assert await patiently(SESSION, 18, Steps(3)) == "done"
+    assert await retried(SESSION, 18, Steps(3)) == "done"
     assert autojump_clock.current_time() == pytest.approx(6.3)
 
 
 async def test_a_connection_that_never_lasts_ends_the_start(autojump_clock: MockClock) -> None:
     with pytest.raises(ZooKeeperUnreachable):
-        await patiently(SESSION, 18, Steps(10**6))
+        await retried(SESSION, 18, Steps(10**6))
     assert autojump_clock.current_time() == pytest.approx(18, abs=2.2)
 
 
@@ -50,4 +50,4 @@ async def test_other_faults_are_not_for_waiting() -> None:
         raise NoNode("/brokers")
 
     with pytest.raises(NoNode):
-        await patiently(SESSION, 18, step)
+        await retried(SESSION, 18, step)

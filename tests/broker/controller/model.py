@@ -1,4 +1,4 @@
-"""A cluster in memory around the pure controller: ZooKeeper, brokers with disks, and one reign.
+"""A cluster in memory around the pure controller: ZooKeeper, and brokers with disks.
 
 The model knows nothing of the controller's rules. It writes what a decision says, one node after
 the other, and a controller may die before any of them; brokers hear announcements in order; a
@@ -81,7 +81,7 @@ class Broker:
 
 
 class Model:
-    """The whole cluster and the controller's present reign."""
+    """The whole cluster and its present controller."""
 
     def __init__(self, brokers: Iterable[int]) -> None:
         self.tree = Tree()
@@ -92,7 +92,7 @@ class Model:
         self.unclean: frozenset[str] = frozenset()
         self.cluster = Cluster(controller_epoch=0)
         self.deleted: set[Replica] = set()
-        self.begin_reign()
+        self.begin_controller()
 
     def registration(self, id_: int) -> BrokerRegistration:
         self.zxid += 1
@@ -111,7 +111,7 @@ class Model:
             deleting=frozenset(self.tree.deleting) & self.tree.topics.keys(),
         )
 
-    def begin_reign(self) -> None:
+    def begin_controller(self) -> None:
         self.epoch += 1
         self.deleted = set()
         for broker in self.brokers.values():
@@ -126,7 +126,7 @@ class Model:
         for write in writes if dies_after is None else writes[:dies_after]:
             write()
         if dies_after is not None and dies_after < len(writes):
-            self.begin_reign()
+            self.begin_controller()
             return None
         self.cluster = decision.cluster
         for told in announce(decision, CONTROLLER):
@@ -138,7 +138,7 @@ class Model:
         return decision
 
     def hear_all(self, id_: int) -> None:
-        """Let a broker take what this reign has told it in this life of its."""
+        """Let a broker take what this controller has told it in this life of its."""
         broker = self.brokers[id_]
         broker.is_deaf = False
         unheard, broker.unheard = broker.unheard, []

@@ -76,7 +76,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule()
     def another_controller_takes_over(self) -> None:
-        self.model.begin_reign()
+        self.model.begin_controller()
 
     @initialize()
     def there_is_a_topic(self) -> None:

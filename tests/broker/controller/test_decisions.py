@@ -169,7 +169,7 @@ def test_a_broker_reborn_between_two_looks_is_dead_and_new_in_one_step() -> None
     assert decision.introduced == {0}
 
 
-def test_a_reign_begins_by_electing_where_the_old_leader_died_meanwhile() -> None:
+def test_a_controller_begins_by_electing_where_the_old_leader_died_meanwhile() -> None:
     inherited = in_sync((0, 1), 0, ())
     decision = decide(inherited, alive(1, 2))
     state = decision.cluster.states[TopicPartition("t", 0)]
@@ -177,7 +177,7 @@ def test_a_reign_begins_by_electing_where_the_old_leader_died_meanwhile() -> Non
     assert decision.introduced == {1, 2}
 
 
-def test_a_reign_begins_without_a_leader_that_came_back_while_nobody_looked() -> None:
+def test_a_controller_begins_without_a_leader_that_came_back_while_nobody_looked() -> None:
     """Broker 0, leader and controller, may have another disk now."""
     inherited = in_sync((0, 1, 2), 0, (), written_zxid=7)
     live = {0: broker(0, epoch=9), 1: broker(1, epoch=8), 2: broker(2, epoch=3)}

@@ -138,14 +138,14 @@ def test_a_partition_that_is_not_there_cannot_move() -> None:
     assert move(gone, (1,)).outcomes[T0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_new_reign_goes_on_with_what_the_old_one_began() -> None:
+def test_a_new_controller_goes_on_with_what_the_old_one_began() -> None:
     begun = replace(move(BEFORE, (2, 3)).cluster, live={})
     resumed = decide(begun, BrokersChanged(live=registered(0, 1, 2, 3)))
     assert resumed.writes[T0].leader_epoch == begun.states[T0].leader_epoch + 1
     assert resumed.cluster.topics["t"].moving() == {0}
 
 
-def test_a_new_reign_finishes_what_the_old_one_had_only_to_note() -> None:
+def test_a_new_controller_finishes_what_the_old_one_had_only_to_note() -> None:
     """It died after the state and before the assignment was written."""
     begun = move(BEFORE, (2, 3)).cluster
     died = replace(begun, live={}, states={T0: state(2, (2, 3))})

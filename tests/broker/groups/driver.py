@@ -10,7 +10,7 @@ from broker.groups.offsets import CommitOutcome, Committing, Position
 from broker.groups.records import Damage, LatestRecords, batches
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
-from broker.groups.turn import Turn
+from broker.groups.write_operation import WriteOperation
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse
@@ -55,9 +55,9 @@ class Driver:
         """Let time pass, with every timer at its own moment."""
         while (due_ms := self.shard.next_deadline_ms) is not None and due_ms <= now_ms:
             self.now_ms = max(self.now_ms, due_ms)
-            turn = self._turn()
-            self.shard.on_time(turn)
-            self._conclude(turn)
+            operation = self._begin()
+            self.shard.on_time(operation)
+            self._conclude(operation)
         self.now_ms = now_ms
 
     def advance(self, ms: int) -> None:
@@ -95,9 +95,9 @@ class Driver:
             must_return=must_return,
             may_skip_assignment=may_skip_assignment,
         )
-        turn = self._turn()
-        self.shard.join(group_id, joining, turn)
-        self._conclude(turn)
+        operation = self._begin()
+        self.shard.join(group_id, joining, operation)
+        self._conclude(operation)
         return joining.ticket
 
     def sync(
@@ -119,29 +119,29 @@ class Driver:
             protocol_name=protocol_name or joined.protocol_name,
             assignments=assignments or {},
         )
-        turn = self._turn()
-        self.shard.sync(group_id, syncing, turn)
-        self._conclude(turn)
+        operation = self._begin()
+        self.shard.sync(group_id, syncing, operation)
+        self._conclude(operation)
         return syncing.ticket
 
     def heartbeat(
         self, member_id: str, generation: int, *, instance_id: str | None = None
     ) -> ErrorCode:
         """Send a Heartbeat; return its answer."""
-        turn = self._turn()
-        error = self.shard.heartbeat(GROUP, member_id, instance_id, generation, turn)
-        self._conclude(turn)
+        operation = self._begin()
+        error = self.shard.heartbeat(GROUP, member_id, instance_id, generation, operation)
+        self._conclude(operation)
         return error
 
     def leave(self, *leavers: str | Leaver) -> list[ErrorCode]:
         """Send a LeaveGroup; return each member's outcome."""
-        turn = self._turn()
+        operation = self._begin()
         named = tuple(
             Leaver(member_id=leaver, instance_id=None) if isinstance(leaver, str) else leaver
             for leaver in leavers
         )
-        outcomes = self.shard.leave(GROUP, named, turn)
-        self._conclude(turn)
+        outcomes = self.shard.leave(GROUP, named, operation)
+        self._conclude(operation)
         return outcomes
 
     def commit(
@@ -169,38 +169,38 @@ class Driver:
             ),
             retention_ms=retention_ms,
         )
-        turn = self._turn()
-        outcome = self.shard.commit(committing, turn)
-        self._conclude(turn)
+        operation = self._begin()
+        outcome = self.shard.commit(committing, operation)
+        self._conclude(operation)
         return outcome
 
     def delete_offsets(self, *partitions: tuple[str, int]) -> CommitOutcome:
         """Send an OffsetDelete; return its outcome."""
-        turn = self._turn()
+        operation = self._begin()
         outcome = self.shard.delete_offsets(
-            GROUP, [TopicPartition(*name) for name in partitions], turn
+            GROUP, [TopicPartition(*name) for name in partitions], operation
         )
-        self._conclude(turn)
+        self._conclude(operation)
         return outcome
 
     def delete_group(self, group_id: str = GROUP) -> ErrorCode:
         """Send a DeleteGroups for one group; return its outcome."""
-        turn = self._turn()
-        error = self.shard.delete_group(group_id, turn)
-        self._conclude(turn)
+        operation = self._begin()
+        error = self.shard.delete_group(group_id, operation)
+        self._conclude(operation)
         return error
 
     def expire_offsets(self) -> None:
         """Look for offsets whose retention is over."""
-        turn = self._turn()
-        self.shard.expire_offsets(turn, turn.wall_ms)
-        self._conclude(turn)
+        operation = self._begin()
+        self.shard.expire_offsets(operation, operation.wall_ms)
+        self._conclude(operation)
 
     def resign(self) -> None:
         """Stop coordinating."""
-        turn = self._turn()
-        self.shard.resign(turn)
-        self._conclude(turn)
+        operation = self._begin()
+        self.shard.resign(operation)
+        self._conclude(operation)
 
     # What came of it
 
@@ -264,9 +264,9 @@ class Driver:
         for record in latest.decoded():
             assert not isinstance(record, Damage), record.reason
             successor.shard.replay(record)
-        turn = successor._turn()
-        successor.shard.start_sessions(turn)
-        successor._conclude(turn)
+        operation = successor._begin()
+        successor.shard.start_sessions(operation)
+        successor._conclude(operation)
         successor._last_name = self._last_name
         return successor
 
@@ -274,16 +274,16 @@ class Driver:
         self._last_ticket += 1
         return self._last_ticket
 
-    def _turn(self) -> Turn:
-        return self.shard.turn(self.now_ms, WALL_MS + self.now_ms)
+    def _begin(self) -> WriteOperation:
+        return self.shard.begin(self.now_ms, WALL_MS + self.now_ms)
 
-    def _conclude(self, turn: Turn) -> None:
-        if self.is_broken and turn.records:
+    def _conclude(self, operation: WriteOperation) -> None:
+        if self.is_broken and operation.records:
             return
-        for batch, records in batches(turn.records, turn.wall_ms):
+        for batch, records in batches(operation.records, operation.wall_ms):
             self.log.append(batch)
             for record in records:
                 self.shard.replay(record)
-        for answer in turn.answers:
+        for answer in operation.answers:
             assert answer.ticket not in self.answers, "answered twice"
             self.answers[answer.ticket] = answer.response

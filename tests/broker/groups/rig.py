@@ -1,5 +1,6 @@
 """A coordinator over a real partition log in a temporary folder, without server or ZooKeeper."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from uuid import UUID
 import trio
 
 from broker.ages import Ages
+from broker.apis import list_groups
 from broker.config import BrokerConfig
 from broker.context import Call, Node
 from broker.groups.coordinator import GroupCoordinator
@@ -22,6 +24,7 @@ from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
 from broker.replication.partition import Partition, Surroundings
 from wire.errors import ErrorCode
+from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -107,6 +110,12 @@ class Rig:
         """Let these brokers be in sync; another one than this holds the high watermark back."""
         known = self.partition.leadership
         self.partition.take(replace(known, isr=brokers, partition_epoch=known.partition_epoch + 1))
+
+    async def group_states(self) -> Counter[str]:
+        """Return how many groups are in each state, as ListGroups tells it."""
+        answer = await list_groups.handle(ListGroupsRequest(), self.call(5))
+        assert answer.error_code == ErrorCode.NONE
+        return Counter(group.group_state for group in answer.groups)
 
     async def wait_loaded(self) -> None:
         """Wait until the groups have been loaded."""

@@ -48,7 +48,7 @@ async def test_a_group_forms_by_itself_as_time_passes(
             assert await beat(rig, joined) is ErrorCode.NONE
         await trio.sleep(10.001)
         assert await beat(rig, joined) is ErrorCode.UNKNOWN_MEMBER_ID
-        assert rig.groups.state_counts() == {"Empty": 1}
+        assert await rig.group_states() == {"Empty": 1}
 
 
 async def test_a_restarted_broker_keeps_groups_and_offsets(
@@ -169,7 +169,7 @@ async def test_while_loading_members_are_left_alone_and_others_come_back_later(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with open_rig(tmp_path, is_led=False) as rig:
-        rig.groups.on_leader(rig.partition)  # the load has not had its turn yet
+        rig.groups.on_leader(rig.partition)  # the load has not had its operation yet
         joined = JoinGroupResponse(
             error_code=0, generation_id=1, leader="m", member_id="m", members=()
         )
@@ -285,7 +285,7 @@ async def test_offsets_go_when_their_retention_is_over(
         assert await committed(rig) == 5
         await trio.sleep(50)
         assert await committed(rig) == -1
-        assert rig.groups.state_counts() == {}
+        assert await rig.group_states() == {}
 
 
 async def test_a_clock_set_forward_by_mistake_takes_no_offsets_away(
@@ -344,5 +344,5 @@ async def test_a_thousand_groups_are_loaded_with_their_last_commits(tmp_path: Pa
             for offset in (1, 2, 3):
                 await commit(rig, offset, f"group-{number}")
     async with open_rig(tmp_path) as rig:
-        assert rig.groups.state_counts() == {"Empty": group_count}
+        assert await rig.group_states() == {"Empty": group_count}
         assert await committed(rig, "group-999") == 3

@@ -235,7 +235,7 @@ def test_silent_static_members_without_patience_do_not_keep_the_clock_busy() -> 
     driver.assign([leader, static])
     driver.leave(leader.member_id)
     for _ in range(3):
-        driver.shard.on_time(driver.shard.turn(driver.now_ms, driver.now_ms))
+        driver.shard.on_time(driver.shard.begin(driver.now_ms, driver.now_ms))
     assert driver.shard.groups[GROUP].state is GroupState.PREPARING_REBALANCE
     assert (driver.shard.next_deadline_ms or 0) > driver.now_ms
 

@@ -209,8 +209,8 @@ class Replicas(RuleBasedStateMachine):
         record = batch(b"%d" % self.written)
         appended = partition.append_from_client(record, acks=acks, is_fenced=False)
         if isinstance(appended, AppendResult) and acks == ALL_IN_SYNC:
-            reign = partition.reign
-            self.waiting.append((partition, reign, appended.base_offset, record))
+            term = partition.term
+            self.waiting.append((partition, term, appended.base_offset, record))
 
     @rule(number=st.sampled_from(BROKERS))
     def ask(self, number: int) -> None:
@@ -354,8 +354,8 @@ class Replicas(RuleBasedStateMachine):
         """A producer with acks=all hears of success only about records that stay."""
         still_waiting = []
         for entry in self.waiting:
-            partition, reign, offset, record = entry
-            if not partition.is_led_here or partition.reign != reign:
+            partition, term, offset, record = entry
+            if not partition.is_led_here or partition.term != term:
                 continue
             if partition.high_watermark > offset:
                 assert self.committed[offset] == record

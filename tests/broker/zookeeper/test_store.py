@@ -11,8 +11,8 @@ import trio
 from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.controller_store import (
+    ControllerEpoch,
     ControllerStore,
-    Reigning,
     try_become_controller,
 )
 from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
@@ -38,10 +38,10 @@ async def two_sessions(address: str) -> AsyncIterator[tuple[ZooKeeper, ZooKeeper
         yield one, other
 
 
-async def reign(zookeeper: ZooKeeper, broker_id: int) -> Reigning:
-    reigning = await try_become_controller(zookeeper, broker_id, 1)
-    assert reigning is not None
-    return reigning
+async def become_controller(zookeeper: ZooKeeper, broker_id: int) -> ControllerEpoch:
+    epoch = await try_become_controller(zookeeper, broker_id, 1)
+    assert epoch is not None
+    return epoch
 
 
 async def test_the_cluster_id_is_made_once(empty_zookeeper: str) -> None:
@@ -51,21 +51,21 @@ async def test_the_cluster_id_is_made_once(empty_zookeeper: str) -> None:
 
 async def test_there_is_one_controller_at_a_time(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, other):
-        first = await reign(one, 0)
-        assert first.epoch == 1
+        first = await become_controller(one, 0)
+        assert first.number == 1
         assert await try_become_controller(other, 1, 1) is None
         assert await ClusterStore(other).controller() == 0
-        again = await reign(one, 0)
-        assert again.epoch == 2
+        again = await become_controller(one, 0)
+        assert again.number == 2
 
 
 async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> None:
     """It looked away while another took over: each of its writes is refused as a whole."""
     async with two_sessions(empty_zookeeper) as (one, other):
-        deposed = ControllerStore(one, await reign(one, 0))
+        deposed = ControllerStore(one, await become_controller(one, 0))
         await deposed.create_topic("t", TOPIC, {})
         await one.delete(tree.CONTROLLER)
-        new = ControllerStore(other, await reign(other, 1))
+        new = ControllerStore(other, await become_controller(other, 1))
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         writes: tuple[Callable[[], Awaitable[None]], ...] = (
             lambda: deposed.create_topic("u", TOPIC, {}),
@@ -84,7 +84,7 @@ async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> Non
 
 async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         states = [
             PartitionState(
@@ -104,7 +104,7 @@ async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: s
 
 async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({}, [(T0, state)], {})
@@ -117,7 +117,7 @@ async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zooke
 
 async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         big = TopicAssignment(topic_id=UUID(int=9), replicas=dict.fromkeys(range(250), (0,)))
         await store.create_topic("t", big, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
@@ -128,7 +128,7 @@ async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
 
 async def test_a_removed_topic_leaves_no_node(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {"retention.ms": "5"})
         await store.request_deletion("t")
         await store.request_deletion("t")
@@ -192,7 +192,7 @@ async def test_a_broker_replaces_its_dead_self_but_nobody_else(empty_zookeeper: 
     """The first session is still open in ZooKeeper's eyes, as after a SIGKILL."""
     async with two_sessions(empty_zookeeper) as (dead, alive):
         before = await ClusterStore(dead).register(0, [HERE], None, now_ms=1)
-        await reign(dead, 0)
+        await become_controller(dead, 0)
         with pytest.raises(BrokerIdTaken, match=r"broker\.id 0 is in use by a broker at here:1"):
             await ClusterStore(alive).register(0, [ELSEWHERE], None, now_ms=1)
         after = await ClusterStore(alive).register(0, [HERE], "rack", now_ms=1)
@@ -210,7 +210,7 @@ async def test_a_failed_folder_is_announced_until_the_controller_takes_note(
     empty_zookeeper: str,
 ) -> None:
     async with two_sessions(empty_zookeeper) as (one, other):
-        controller = ControllerStore(one, await reign(one, 0))
+        controller = ControllerStore(one, await become_controller(one, 0))
         broker = ClusterStore(other)
         async with broker.watch_log_dir_events() as listings:
             assert await listings.receive() == []
@@ -224,7 +224,7 @@ async def test_a_failed_folder_is_announced_until_the_controller_takes_note(
 
 async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         await one.create(tree.partition_path("t", 0))
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
@@ -234,7 +234,7 @@ async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) 
 
 async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
-        store = ControllerStore(one, await reign(one, 0))
+        store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         moving = replace(TOPIC, adding={0: (3,)}, replicas={0: (3, 0), 1: (0,)})
         done = replace(TOPIC, replicas={0: (3,), 1: (0,)})

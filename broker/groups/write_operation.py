@@ -1,4 +1,8 @@
-"""One turn of the coordinator: when it happens, what is decided, who gets which answer."""
+"""One write operation of a coordinator: its time, the records it decides on, and the answers.
+
+Kafka's CoordinatorRuntime has the same word: the records are appended and replayed at once, and the
+answers are given when the records are committed.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -7,7 +11,7 @@ from broker.groups.settings import GroupSettings
 from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue, OffsetKey, OffsetValue
 
 Ticket: TypeAlias = int
-"""Stands for one request that waits for its answer, perhaps over many turns."""
+"""Stands for one request that waits for its answer, perhaps over many operations."""
 
 GroupRecord: TypeAlias = (
     tuple[OffsetKey, OffsetValue | None] | tuple[GroupMetadataKey, GroupMetadataValue | None]
@@ -17,14 +21,14 @@ GroupRecord: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The response to one waiting request; given only when the turn's records are safe."""
+    """The response to one waiting request; given only when the operation's records are safe."""
 
     ticket: Ticket
     response: Any
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class WriteOperation:
     """Collects the outcome of one decision.
 
     `now_ms` is on the clock of deadlines, which never goes back; `wall_ms` is the time of day that

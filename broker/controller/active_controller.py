@@ -1,9 +1,9 @@
-"""One reign of this broker as the controller: events are decided one after the other, and done.
+"""The active controller: it decides on events one after the other, and carries them out.
 
     event ─► decide (pure) ─► ZooKeeper, fenced ─► requests to the brokers
 
-Any trouble with ZooKeeper, and any sign of a newer controller, ends the reign: the next one starts
-by reading everything again. So nothing here needs to repair itself.
+Any trouble with ZooKeeper, and any sign of a newer controller, ends it. The next active controller
+starts by reading everything again, so that nothing here needs to repair itself.
 """
 
 import logging
@@ -36,7 +36,7 @@ from broker.controller.decisions import decide
 from broker.controller.requests import imbalanced
 from broker.controller.settings import ControllerSettings
 from broker.controller.topics import Chances, Refusal, TopicSpec, plan_creation, plan_growth
-from broker.zookeeper.controller_store import ControllerStore, Reigning
+from broker.zookeeper.controller_store import ControllerEpoch, ControllerStore
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
 from runtime.zookeeper import NodeExists
@@ -51,17 +51,17 @@ FIRST_BALANCE_S: Final = 5.0
 """How long after its election a controller looks at the balance for the first time, as Kafka's."""
 
 Ask = Callable[[Cluster], Event]
-"""Makes the event out of the cluster as it is when it is the event's turn."""
+"""Makes the event out of the cluster as it is when the event is decided."""
 
 
-class Reign:
+class ActiveController:
     """What this broker knows and does while it is the controller."""
 
     def __init__(
         self,
         broker_id: int,
         store: ClusterStore,
-        reigning: Reigning,
+        epoch: ControllerEpoch,
         settings: ControllerSettings,
         nursery: trio.Nursery,
     ) -> None:
@@ -69,9 +69,9 @@ class Reign:
         self._broker_id = broker_id
         self._store = store
         self._settings = settings
-        self._writes = ControllerStore(store.zookeeper, reigning)
-        self._cluster = Cluster(controller_epoch=reigning.epoch)
-        self._turn = trio.Lock()
+        self._writes = ControllerStore(store.zookeeper, epoch)
+        self._cluster = Cluster(controller_epoch=epoch.number)
+        self._one_event = trio.Lock()
         self._changed = trio.Event()
         self._channels = BrokerChannels(
             nursery,
@@ -117,7 +117,7 @@ class Reign:
         """Take in topics that somebody else wrote to ZooKeeper."""
         async with self._store.watch_topics() as listings:
             async for names in listings:
-                async with self._turn:
+                async with self._one_event:
                     unknown = [name for name in names or () if name not in self._cluster.topics]
                     for name, topic in (await self._writes.read_topics(unknown)).items():
                         await self._carry_out(TopicFound(name=name, assignment=topic))
@@ -158,7 +158,7 @@ class Reign:
 
     async def ask(self, ask: Ask, *, is_told: bool) -> Decision:
         """Decide and do what somebody asks; `is_told`: return when the brokers have heard of it."""
-        async with self._turn:
+        async with self._one_event:
             decision, told = await self._carry_out(ask(self._cluster))
         if is_told:
             await _wait_told(told)
@@ -173,7 +173,7 @@ class Reign:
             start=random.randrange(2**16),  # noqa: S311 - spreads load, keeps no secret
             shift=random.randrange(2**16),  # noqa: S311
         )
-        async with self._turn:
+        async with self._one_event:
             planned = plan_creation(self._cluster, spec, defaults, chances)
             if isinstance(planned, Refusal) or validate_only:
                 return planned
@@ -194,7 +194,7 @@ class Reign:
         self, name: str, total: int, given: Sequence[Sequence[int]] | None, *, validate_only: bool
     ) -> TopicAssignment | Refusal:
         """Add partitions to a topic."""
-        async with self._turn:
+        async with self._one_event:
             planned = plan_growth(self._cluster, name, total, given)
             if isinstance(planned, Refusal) or validate_only:
                 return planned
@@ -206,7 +206,7 @@ class Reign:
 
     async def delete_topic(self, name: str) -> ErrorCode:
         """Begin to delete a topic."""
-        async with self._turn:
+        async with self._one_event:
             if name not in self._cluster.topics:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             await self._writes.request_deletion(name)
@@ -231,11 +231,11 @@ class Reign:
             self.nursery.start_soon(self._apply, ReplicasFailed(told=told, failed=failed))
 
     async def _apply(self, event: Event) -> None:
-        async with self._turn:
+        async with self._one_event:
             await self._carry_out(event)
 
     async def _carry_out(self, event: Event) -> tuple[Decision, Delivery]:
-        """Decide and do; the caller holds the turn, so decisions never overlap."""
+        """Decide and do; the caller holds `_one_event`, so decisions never overlap."""
         decision = decide(self._cluster, event)
         await self._writes.write(decision.begun, decision.writes.items(), decision.finished)
         for name in decision.removed:

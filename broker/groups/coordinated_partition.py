@@ -7,7 +7,7 @@ import trio
 
 from broker.groups.records import batches
 from broker.groups.shard import Shard
-from broker.groups.turn import Turn
+from broker.groups.write_operation import WriteOperation
 from broker.led_partition import LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import OwnBatchRefused
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Seat:
+class CoordinatedPartition:
     """A partition this broker leads; `shard` is None until its log has been read."""
 
-    partition: LedPartition
+    led: LedPartition
     shard: Shard | None = None
     last_written: int = -1
     """The offset of the last record that the shard has replayed, -1 when there is none."""
@@ -30,30 +30,29 @@ class Seat:
 
     @property
     def loaded(self) -> Shard:
-        """The shard of a seat that is known to be loaded."""
+        """The shard of a partition that is known to be loaded."""
         assert self.shard is not None
         return self.shard
 
     @property
     def is_safe(self) -> bool:
         """Whether everything the shard has replayed would survive a failover."""
-        return self.last_written < self.partition.high_watermark
+        return self.last_written < self.led.high_watermark
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When the shard has to be looked at again."""
         return None if self.shard is None else self.shard.next_deadline_ms
 
-    def write(self, turn: Turn) -> ErrorCode:
-        """Append and replay what a turn has decided; nothing of a batch counts if it fails.
+    def write(self, operation: WriteOperation) -> ErrorCode:
+        """Append and replay what an operation has decided; nothing of a batch counts if it fails.
 
         NOT_COORDINATOR without leadership, COORDINATOR_NOT_AVAILABLE when the disk fails,
         UNKNOWN_SERVER_ERROR for records that the log does not take.
         """
-        partition = self.partition
         try:
-            for batch, records in batches(turn.records, turn.wall_ms):
-                self.last_written = partition.append_own(batch) + len(records) - 1
+            for batch, records in batches(operation.records, operation.wall_ms):
+                self.last_written = self.led.append_own(batch) + len(records) - 1
                 for record in records:
                     self.loaded.replay(record)
         except NotLeader:
@@ -63,7 +62,7 @@ class Seat:
             return ErrorCode.UNKNOWN_SERVER_ERROR
         except StorageError as fault:
             # The state is still what the log says; members will ask again.
-            _log.error("%s-%d cannot be written: %s", partition.topic, partition.index, fault)
+            _log.error("%s-%d cannot be written: %s", self.led.topic, self.led.index, fault)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE
 
@@ -73,11 +72,11 @@ class Seat:
         NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`
         or when the disk fails.
         """
-        if offset < self.partition.high_watermark:
+        if offset < self.led.high_watermark:
             return ErrorCode.NONE
         try:
             with trio.fail_after(timeout_ms / 1000):
-                await self.partition.wait_committed(offset)
+                await self.led.wait_committed(offset)
         except NotLeader:
             return ErrorCode.NOT_COORDINATOR
         except (trio.TooSlowError, StorageError):
