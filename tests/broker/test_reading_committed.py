@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.log.test_kafkas_folders import unpack
+from tests.broker.log.kafkas_folders import unpack
 from tests.broker.rig import Client, fetch, serving
 from wire.errors import ErrorCode
 from wire.messages.fetch import AbortedTransaction, FetchPartitionData

@@ -1,12 +1,16 @@
 """A transport without sockets, for tests in virtual time; its far end is a trio stream."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 import trio
 
-from wire.net.transport import Transport
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster
+from wire.net.connecting import ConnectionSettings, connect
+from wire.net.connection import Connection
+from wire.net.transport import Address, Transport
 from wire.primitives import Buffer
 
 
@@ -95,3 +99,30 @@ def memory_transport() -> tuple[MemoryTransport, trio.abc.Stream]:
     checked: Transport = transport
     assert checked is transport
     return transport, _FarEnd(to_client, at_broker)
+
+
+SETTINGS = ConnectionSettings(client_id="test")
+
+
+@asynccontextmanager
+async def connected_in_memory(
+    settings: ConnectionSettings = SETTINGS,
+) -> AsyncIterator[tuple[FakeBroker, Connection, MemoryTransport]]:
+    """Give the same without sockets, for virtual time."""
+    cluster = FakeCluster()
+    cluster.brokers[0] = broker = FakeBroker(cluster, 0)
+    transport, far_end = memory_transport()
+
+    async def dial(_: Address) -> Transport:
+        return transport
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broker.serve, far_end)
+        settings = ConnectionSettings(
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            max_response_bytes=settings.max_response_bytes,
+            dial=dial,
+        )
+        yield broker, await connect(nursery, ("memory", 0), settings), transport
+        nursery.cancel_scope.cancel()

@@ -279,3 +279,15 @@ def hanging(cluster: RunningCluster) -> Iterator[None]:
     finally:
         for pid in cluster.pids.values():
             os.kill(pid, signal.SIGCONT)
+
+
+def delete_records(cluster: RunningCluster, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result()
+
+
+def delete_topic(cluster: RunningCluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_topics([topic]).values():
+        future.result()

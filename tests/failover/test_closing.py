@@ -12,12 +12,12 @@ import trio
 from failover.effects import PromotionEffects, _places
 from failover.execute import StepFailed
 from failover.fence import wait_holds
-from failover.journal import Facts, Journal, begin_step, end_step
-from failover.steps import StepName, StepState
+from failover.journal import Journal, begin_step
+from failover.steps import StepName
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
-from tests.failover.test_stopped_controller import begun
+from tests.failover.journals import begun, done, drained
 from wire.record_batch import Record, build_batch
 
 
@@ -36,18 +36,6 @@ class Stage:
         """Do a step, and note it."""
         journal = begin_step(journal, step, 0)
         return done(journal, step, (await self.effects.run(step, journal)).facts)
-
-
-def done(journal: Journal, step: StepName, facts: Facts) -> Journal:
-    """The journal with a step that has ended."""
-    return end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=0)
-
-
-def drained(journal: Journal, **ends: int) -> Journal:
-    """The journal behind the drain of logs with these ends."""
-    logs = {topic: {"0": end} for topic, end in ends.items()}
-    facts: Facts = {"records": 0, "starts": logs, "ends": logs}
-    return done(begin_step(journal, StepName.DRAIN, 0), StepName.DRAIN, facts)
 
 
 @asynccontextmanager

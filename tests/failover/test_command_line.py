@@ -20,8 +20,8 @@ from failover.cli import _run, parse, promote
 from failover.journal import Facts, Journal
 from failover.steps import PromotionKind, StepName
 from runtime.config import Configuration, load
+from tests.failover.journals import ended_promotion
 from tests.failover.sites import CONFIG
-from tests.failover.test_report import done
 
 FACTS: Final[dict[StepName, Facts]] = {
     StepName.DRAIN: {"records": 0},
@@ -92,7 +92,7 @@ async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
             for step in ("fence", "drain", "switch"):
                 show(step)
                 reached.append(step)
-            return done(PromotionKind.PLANNED, FACTS)
+            return ended_promotion(PromotionKind.PLANNED, FACTS)
 
         yield SimpleNamespace(promote=carried_out)
 

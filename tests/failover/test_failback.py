@@ -1,100 +1,43 @@
 """Over to dc2, on with the work there, and back to dc1: every record once, every group exact."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from offset_translation import map_topic_name
 from runtime.witness import ActiveSite
 from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
+from tests.failover.both_ways import (
+    configure_both_ways,
+    go_on_reading,
+    promote,
+    wait_logged,
+    wait_same_logs,
+)
 from tests.failover.promoting import (
     open_witness,
     run_mirror,
-    tell,
     wait_mirroring,
 )
 from tests.failover.sites import (
-    QUIET,
     READ_TIMEOUT_S,
     Sites,
     commit_by_hand,
     committed,
     create_topic,
-    pause,
+    delete_topic,
     produce,
     read_all,
-    read_what_is_there,
     values_of,
     wait_length,
 )
-from tests.mirror.test_positions import delete_topic
 
 pytestmark = pytest.mark.integration
-
-BACK = """\
-  - source: dc2
-    target: dc1
-    topics: {{include: ["{topic}"]}}
-    discovery_interval_ms: 200
-coordination:"""
-
-
-def configure_both_ways(sites: Sites, folder: Path, path: str, topic: str) -> Path:
-    """Both directions, with the same names of topics."""
-    file = sites.configure(folder, path, topic)
-    text = file.read_text().replace("coordination:", BACK.format(topic=topic))
-    file.write_text(text.replace("failover: {", "failover: {initial_active: dc1, "))
-    return file
-
-
-def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -> list[int]:
-    """Read so many records from where the group is, and commit them, as no member of it."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            **QUIET,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0)])
-    found: list[int] = []
-    deadline = monotonic() + READ_TIMEOUT_S
-    while len(found) < count:
-        assert monotonic() < deadline, f"{len(found)} of {count} records read: {found[-3:]}"
-        messages = [one for one in consumer.consume(count - len(found), 0.2) if not one.error()]
-        found += values_of(messages)
-        if messages:
-            end = (messages[-1].offset() or 0) + 1
-            consumer.commit(offsets=[TopicPartition(topic, 0, end)], asynchronous=False)
-    consumer.close()
-    return found
-
-
-def promote(site: str, file: Path, *arguments: str) -> str:
-    """Promote and return what was said."""
-    ended = tell("promote", site, str(file), *arguments)
-    assert ended.status == 0, f"{ended}\n{(file.parent / 'mirror.log').read_text()[-3000:]}"
-    return ended.output
-
-
-def wait_same_logs(sites: Sites, topic: str, count: int) -> Sequence[int]:
-    """Return what both logs hold once it is so many records."""
-    deadline = monotonic() + READ_TIMEOUT_S
-    logs: list[list[int]] = [[], [0]]
-    while logs[0] != logs[1] or len(logs[0]) != count:
-        assert monotonic() < deadline, f"{[len(log) for log in logs]}, {count} wanted"
-        logs = [values_of(read_what_is_there(one, topic)) for one in (sites.dc1, sites.dc2)]
-        pause(0.1)
-    return logs[0]
 
 
 def test_to_dc2_and_back_and_over_again_reads_every_record_once(
@@ -254,15 +197,6 @@ def mirror(file: Path, *words: str) -> str:
     ended = run_mirror_command(*words[:flags], file, *words[flags:])
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-def wait_logged(file: Path, words: str) -> str:
-    """Return what the daemon has said once these words are in it."""
-    log, deadline = file.parent / "mirror.log", monotonic() + READ_TIMEOUT_S
-    while words not in log.read_text():
-        assert monotonic() < deadline, log.read_text()[-3000:]
-        pause(0.1)
-    return log.read_text()
 
 
 def restart(file: Path, topic: str, how: str) -> None:

@@ -29,7 +29,7 @@ from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, notin
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
 from tests.failover.between import effects_between
-from tests.failover.test_stopped_controller import begun
+from tests.failover.journals import begun
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.topic_rights import ALLOW, PREFIXED, READ, TopicRight

@@ -17,8 +17,8 @@ from failover.status import Status
 from runtime.config import load
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import NoNode, ZooKeeperUnreachable
+from tests.failover.plans import BACK
 from tests.failover.sites import CONFIG
-from tests.failover.test_guard import BACK
 
 
 @pytest.mark.parametrize(

@@ -11,59 +11,18 @@ import pytest
 
 import failover.guard
 from failover.guard import Breach, StrayFence, close_breach, find_breach, find_stray, find_wrong
-from failover.journal import Journal, begin_step, end_step
+from failover.journal import begin_step, end_step
 from failover.lease import Lease, LeaseLost
-from failover.status import SiteStatus, Status, _read_sites
-from failover.steps import PromotionKind, PromotionState, StepName, StepState
+from failover.status import Status, _read_sites
+from failover.steps import PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
-from runtime.witness import ActiveSite
 from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.fencing import FencedCluster
+from tests.failover.plans import BACK, last_promotion, site
 from tests.failover.sites import CONFIG
 from tests.failover.sleeping import SleepyWitness
-
-
-def last_promotion() -> Journal:
-    """dc1 was lost, and two topics moved to dc2."""
-    journal = Journal(
-        epoch=1,
-        site="dc2",
-        source="dc1",
-        kind=PromotionKind.SOURCE_LOST,
-        state=PromotionState.DONE,
-        started_ms=0,
-    )
-    journal = begin_step(journal, StepName.PREFLIGHT, 0)
-    return end_step(
-        journal,
-        StepName.PREFLIGHT,
-        state=StepState.DONE,
-        facts={"topics": {"b": 1, "a": 3}},
-        now_ms=0,
-    )
-
-
-def site(name: str, *fenced: str, fault: str | None = None) -> SiteStatus:
-    """A site as the status shows it."""
-    return SiteStatus(
-        name=name,
-        is_active=name == "dc2",
-        fault=fault,
-        fenced_topics=fenced,
-        allowed_clients=(),
-    )
-
-
-BACK = Status(
-    active=ActiveSite(site="dc2", epoch=1),
-    sites=(site("dc1"), site("dc2")),
-    flows=(),
-    unfinished=None,
-    last=None,
-    switched=last_promotion(),
-)
 
 
 def test_a_lost_site_that_is_back_is_to_be_closed() -> None:

@@ -15,7 +15,7 @@ from offset_translation.map_records import map_topic_name, piece_start
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.failover.between import effects_between
-from tests.failover.test_stopped_controller import begun
+from tests.failover.journals import begun
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.offset_commit import (

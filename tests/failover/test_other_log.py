@@ -27,10 +27,9 @@ from offset_translation.map_records import (
 from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from tests.failover.between import effects_between
+from tests.failover.journals import begun, done, drained
+from tests.failover.plans import ALL_WELL, PLANNED
 from tests.failover.sites import CONFIG
-from tests.failover.test_closing import done, drained
-from tests.failover.test_plan import ALL_WELL, PLANNED
-from tests.failover.test_stopped_controller import begun
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 

@@ -10,29 +10,14 @@ from failover.plan import (
     Refusal,
     Request,
     Resume,
-    SiteView,
     Snapshot,
     decide,
     describe,
     describe_resume,
 )
 from failover.steps import ORDER, PromotionKind, StepName, StepState
+from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
 
-ENDS = {("orders", 0): 100, ("orders", 1): 50}
-DC1 = SiteView(name="dc1", fault=None, ends=ENDS, groups={"billing": 2, "idle": 0})
-DC2 = SiteView(name="dc2", fault=None, ends={("orders", 0): 90, ("orders", 1): 50}, groups={})
-ALL_WELL = Snapshot(
-    sites=frozenset({"dc1", "dc2"}),
-    active="dc1",
-    last_epoch=4,
-    unfinished=None,
-    flow="dc1->dc2",
-    worker="process 7 on host",
-    source=DC1,
-    target=DC2,
-    mirrored={("orders", 0): 90, ("orders", 1): 50},
-)
-PLANNED = Request(site="dc2", kind=PromotionKind.PLANNED)
 LOST = Request(site="dc2", kind=PromotionKind.SOURCE_LOST)
 DC1_DOWN = replace(ALL_WELL, source=replace(DC1, fault="refused", ends={}, groups={}))
 

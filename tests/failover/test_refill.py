@@ -10,26 +10,26 @@ from offset_translation import map_topic_name
 from tests.auditing import audited
 from tests.clusters import RunningCluster, run_cluster
 from tests.commands import run_mirror_command
-from tests.failover.promoting import run_mirror, wait_mirroring
-from tests.failover.sites import (
-    Sites,
-    committed,
-    create_topic,
-    produce,
-    read_all,
-    run_sites,
-    values_of,
-    wait_length,
-)
-from tests.failover.test_failback import (
+from tests.failover.both_ways import (
     configure_both_ways,
     go_on_reading,
     promote,
     wait_logged,
     wait_same_logs,
 )
+from tests.failover.promoting import run_mirror, wait_mirroring
+from tests.failover.sites import (
+    Sites,
+    committed,
+    create_topic,
+    delete_records,
+    produce,
+    read_all,
+    run_sites,
+    values_of,
+    wait_length,
+)
 from tests.mirror.daemon import append_batches, wait_until
-from tests.mirror.test_positions import delete_records
 from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.integration

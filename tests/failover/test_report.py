@@ -1,30 +1,10 @@
 """The lines a promotion prints."""
 
 from failover.execute import StepReport
-from failover.journal import Facts, Journal, PartitionEnds, begin_step, end_step
+from failover.journal import Facts
 from failover.report import step_line, summary
-from failover.steps import PromotionKind, PromotionState, StepName, StepState
-
-
-def done(kind: PromotionKind, facts: dict[StepName, Facts]) -> Journal:
-    """A promotion that has ended well."""
-    ends = PartitionEnds(
-        topic="orders", partition=0, mirrored_source_end=42, target_end=40, source_end=None
-    )
-    journal = Journal(
-        epoch=1,
-        site="dc2",
-        source="dc1",
-        kind=kind,
-        state=PromotionState.DONE,
-        started_ms=1_000,
-        switched_ms=3_250,
-        partitions=(ends,),
-    )
-    for step, found in facts.items():
-        journal = begin_step(journal, step, 0)
-        journal = end_step(journal, step, state=StepState.DONE, facts=found, now_ms=0)
-    return journal
+from failover.steps import PromotionKind, StepName, StepState
+from tests.failover.journals import ended_promotion
 
 
 def test_a_step_has_one_line_with_its_seconds() -> None:
@@ -41,7 +21,7 @@ def test_a_failed_step_says_why() -> None:
 
 
 def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> None:
-    journal = done(
+    journal = ended_promotion(
         PromotionKind.PLANNED,
         {
             StepName.DRAIN: {"records": 120},
@@ -69,7 +49,7 @@ def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> No
         StepName.PREFLIGHT: {"topics": {"orders": 1}, "unmirrored": {"new": 3}},
         StepName.FENCE: {"fenced": False, "why": "no answer"},
     }
-    assert list(summary(done(PromotionKind.SOURCE_LOST, facts))) == [
+    assert list(summary(ended_promotion(PromotionKind.SOURCE_LOST, facts))) == [
         "dc2 is active (epoch 1), RTO 2.25 s",
         "  orders-0: mirrored up to dc1 offset 42 (dc2 40)",
         "  new: 3 partitions of dc1 are not on dc2 at all",

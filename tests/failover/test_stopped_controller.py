@@ -11,16 +11,16 @@ import trio
 
 from failover.execute import StepFailed
 from failover.guard import Breach, _fence
-from failover.journal import Facts, Journal, begin_step, end_step
 from failover.lease import Lease, LeaseLost
 from failover.promote import Controller
-from failover.steps import PromotionKind, StepName, StepState
+from failover.steps import StepName
 from failover.store import WitnessStore
 from offset_translation.map_records import map_topic_name, piece_start
 from runtime.config import Configuration, load
 from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
+from tests.failover.journals import begun
 from tests.failover.sites import CONFIG
 from tests.failover.sleeping import SleepyWitness
 from wire.headers import RequestHeader
@@ -61,15 +61,6 @@ class Stage:
     def asked(self, cluster: FakeCluster, api: int) -> int:
         """Return how many requests of this kind reached a cluster."""
         return sum(header.api_key == api for header, _ in cluster.brokers[0].asked)
-
-
-def begun() -> Journal:
-    """A promotion of dc2 that knows what moves."""
-    kind = PromotionKind.PLANNED
-    journal = Journal(epoch=1, site="dc2", source="dc1", kind=kind, started_ms=0)
-    journal = begin_step(journal, StepName.PREFLIGHT, 0)
-    facts: Facts = {"topics": {"orders": 1}, "fence": []}
-    return end_step(journal, StepName.PREFLIGHT, state=StepState.DONE, facts=facts, now_ms=0)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from failover.store import Superseded, WitnessStore
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
 from runtime.zookeeper import BadVersion, Check, Create, Node, Operation, SetData, ZooKeeper
 from runtime.zookeeper_faults import ZooKeeperUnreachable
-from tests.failover.test_witness import FLOW
+from tests.failover.plans import FLOW
 
 T = TypeVar("T")
 PATHS = WitnessPaths(root="/r")

@@ -15,7 +15,7 @@ from failover.steps import StepName, StepState
 from offset_translation.map_records import map_topic_name, piece_start
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
-from tests.failover.test_stopped_controller import begun
+from tests.failover.journals import begun
 from wire.record_batch import Record, build_batch
 
 PLACE = ("orders", 0)

@@ -6,7 +6,7 @@ from failover.map_follower import MapFollower
 from failover.probe import probe
 from failover.site import SiteUnclear
 from tests.doubles.fake_cluster import FakeCluster
-from tests.failover.test_map_follower import MAP, ORDERS, target_with_a_map
+from tests.failover.maps import MAP, ORDERS, target_with_a_map
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.produce import (

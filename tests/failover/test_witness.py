@@ -17,33 +17,16 @@ from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.steps import PromotionKind, PromotionState, StepName
 from failover.store import Superseded, WitnessStore
-from runtime.config import FlowConfig, PatternSet
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
 from runtime.zookeeper_server import run_zookeeper
+from tests.failover.plans import FLOW
 
 pytestmark = pytest.mark.integration
 
 PATHS = WitnessPaths(root="/kafka-dr")
 JOURNAL = Journal(epoch=1, site="dc2", source="dc1", kind=PromotionKind.PLANNED, started_ms=5)
 SESSION_MS = 4_000
-NOTHING = PatternSet(include=(), exclude=())
-FLOW = FlowConfig(
-    name="dc1->dc2",
-    source="dc1",
-    target="dc2",
-    topics=NOTHING,
-    groups=NOTHING,
-    replication_factor=None,
-    fetch_max_bytes=1,
-    partition_fetch_bytes=1,
-    partition_in_flight_bytes=1,
-    in_flight_bytes=1,
-    discovery_interval_ms=1,
-    are_groups_polled=False,
-    group_poll_interval_ms=1_000,
-    group_offsets_interval_ms=1,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Mutated requests of every API and version against a real broker: no mistake, no harm."""
 
 import logging
-import os
 import random
 from pathlib import Path
 from types import MappingProxyType
@@ -12,18 +11,12 @@ import pytest
 from broker.apis.table import APIS
 from broker.context import Call
 from tests.fuzz import inside
+from tests.fuzz.frames import FRAMES, SEED, is_harmless
 from tests.fuzz.inside import KEPT, Throwing, broker_inside, led, prepare
-from tests.fuzz.spared import OBEYED, is_costly, is_order
+from tests.fuzz.spared import OBEYED, is_order
 from wire.messages.heartbeat import HeartbeatRequest
 
 pytestmark = pytest.mark.integration
-
-FRAMES = int(os.environ.get("FUZZ_FRAMES", "4000"))
-SEED = int(os.environ.get("FUZZ_SEED", "20"))
-
-
-def is_harmless(frame: bytes) -> bool:
-    return not is_order(frame) and not is_costly(frame)
 
 
 @pytest.fixture(autouse=True)

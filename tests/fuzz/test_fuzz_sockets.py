@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clusters import RunningCluster, is_alive, run_cluster
 from tests.failover.sites import read_all
 from tests.fuzz.corpus import Corpus
+from tests.fuzz.frames import FRAMES, SEED, is_harmless
 from tests.fuzz.mutations import mutated
 from tests.fuzz.processes import open_files, resident_bytes
-from tests.fuzz.test_fuzz_inside import FRAMES, SEED, is_harmless
 
 pytestmark = pytest.mark.integration
 

@@ -1,22 +1,25 @@
 """Two sites of Apache Kafka with authorizers, of which `failover` closes one or the other."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from tests.interop.peers import Kind
 from tests.interop.peers.kinds import Mode
+from tests.interop.programs import run_program
+from tests.interop.rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give
 from tests.interop.secured import SecuredKafka, run_secured
 from tests.interop.sites import (
     Site,
     create_topic,
 )
-from tests.interop.test_rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give
 from tests.secured_cluster import USER
 from tests.zookeeper import run_witness
 
@@ -104,3 +107,24 @@ def let_applications_in(at: Stage) -> None:
         applications_may(site, AclOperation.ALL)
         for name in ("dc1.offset-map.internal", "dc2.offset-map.internal"):
             give(site, USER, ResourceType.TOPIC, name, AclOperation.READ)
+
+
+def write_as_user(site: SecuredKafka) -> KafkaError | None:
+    """Write a record as an application does; return what came of it."""
+    outcome: list[KafkaError | None] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        outcome.append(error)
+
+    producer = Producer(site.client("SASL_PLAINTEXT", message_timeout_ms=20_000))
+    producer.produce(TOPIC, b"by an application", b"k", 0, on_delivery=delivered)
+    producer.flush(TIMEOUT_S)
+    return outcome[0]
+
+
+def fenced(file: Path) -> dict[str, list[str]]:
+    """Return what `failover status` calls closed, by site."""
+    status = run_program("failover.cli", "status", "--json", str(file))
+    assert status.returncode == 0, status.stderr
+    sites: list[dict[str, Any]] = json.loads(status.stdout)["sites"]
+    return {site["name"]: site["fenced_topics"] for site in sites}

@@ -1,12 +1,10 @@
 """Planned promotions away from Apache Kafka: closed for writes by rights, and opened again."""
 
-import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from tests.failover.promoting import failover, finish
@@ -16,10 +14,14 @@ from tests.interop.closing import (
     TIMEOUT_S,
     TOPIC,
     applications_may,
+    fenced,
     of_any_kind,
     stage,
+    write_as_user,
 )
 from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind
+from tests.interop.programs import active_site, run_program
+from tests.interop.rights import give, held
 from tests.interop.secured import SecuredKafka
 from tests.interop.sites import (
     commit,
@@ -27,25 +29,10 @@ from tests.interop.sites import (
     end_of,
     write,
 )
-from tests.interop.test_failover import active_site, run_program
-from tests.interop.test_rights import give, held
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import USER
 
 pytestmark = pytest.mark.matrix(subject=SUBJECT)
-
-
-def write_as_user(site: SecuredKafka) -> KafkaError | None:
-    """Write a record as an application does; return what came of it."""
-    outcome: list[KafkaError | None] = []
-
-    def delivered(error: KafkaError | None, _: Message) -> None:
-        outcome.append(error)
-
-    producer = Producer(site.client("SASL_PLAINTEXT", message_timeout_ms=20_000))
-    producer.produce(TOPIC, b"by an application", b"k", 0, on_delivery=delivered)
-    producer.flush(TIMEOUT_S)
-    return outcome[0]
 
 
 def read_as_user(site: SecuredKafka) -> bytes | None:
@@ -65,14 +52,6 @@ def told(program: "subprocess.CompletedProcess[str]") -> str:
 
 def promote(site: str, file: Path, *more: str) -> "subprocess.CompletedProcess[str]":
     return run_program("failover.cli", "promote", site, *more, str(file))
-
-
-def fenced(file: Path) -> dict[str, list[str]]:
-    """Return what `failover status` calls closed, by site."""
-    status = run_program("failover.cli", "status", "--json", str(file))
-    assert status.returncode == 0, status.stderr
-    sites: list[dict[str, Any]] = json.loads(status.stdout)["sites"]
-    return {site["name"]: site["fenced_topics"] for site in sites}
 
 
 @pytest.mark.parametrize(

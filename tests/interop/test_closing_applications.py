@@ -29,13 +29,13 @@ from tests.interop.closing import (
     stage,
 )
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
+from tests.interop.rights import give, held
 from tests.interop.sites import (
     QUIET,
     Site,
     end_of,
     read_committed,
 )
-from tests.interop.test_rights import give, held
 from tests.mirror.daemon import MirrorProcess, run_mirror, wait_until
 from tests.secured_cluster import USER
 from wire.messages.add_partitions_to_txn import (

@@ -5,14 +5,12 @@ promotion must find that out and say so before it touches anything (`test_closin
 one). A lost source needs no fence.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.interop.peers import Kind
+from tests.interop.programs import active_site, run_program
 from tests.interop.sites import (
     Sites,
     append_batches,
@@ -28,27 +26,6 @@ from tests.mirror.daemon import run_mirror, wait_until
 from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.matrix(subject="Failover and audit between kinds of clusters")
-
-PROGRAM_TIMEOUT_S = 180
-
-
-def run_program(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run one of our programs to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_TIMEOUT_S,
-        check=False,
-    )
-
-
-def active_site(configuration: Path) -> str:
-    """Return the site that `failover status` calls active."""
-    told = run_program("failover.cli", "status", "--json", str(configuration))
-    assert told.returncode == 0, told.stderr
-    site: str = json.loads(told.stdout)["active"]["site"]
-    return site
 
 
 def test_a_planned_promotion_closes_the_source_or_says_that_it_cannot(

@@ -17,11 +17,18 @@ from tests.failover.promoting import (
     kill_at,
     open_witness,
 )
-from tests.interop.closing import GROUP, SUBJECT, TOPIC, applications_may, stage
+from tests.interop.closing import (
+    GROUP,
+    SUBJECT,
+    TOPIC,
+    applications_may,
+    fenced,
+    stage,
+    write_as_user,
+)
 from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind
 from tests.interop.secured import SecuredKafka
 from tests.interop.sites import Site, commit, committed, end_of, read_committed, write
-from tests.interop.test_closing import fenced, write_as_user
 from tests.mirror.daemon import run_mirror, wait_until
 
 pytestmark = pytest.mark.matrix(subject=SUBJECT)

@@ -3,37 +3,24 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
     AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
     ResourceType,
 )
 
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
+from tests.interop.rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give, held, take
 from tests.interop.secured import run_secured
-from tests.interop.sites import QUIET, Site, create_topic, end_of, read_committed, write
+from tests.interop.sites import create_topic, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER
 from tests.zookeeper import run_witness
 
 pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
 
-SUPER: Final = {"super.users": "User:ANONYMOUS"}
-ZOOKEEPER_AUTHORIZER: Final = {
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    **SUPER,
-}
-KRAFT_AUTHORIZER: Final = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    **SUPER,
-}
 CONFIG: Final = """\
 clusters:
   dc1: {{bootstrap: "{dc1}"}}
@@ -49,58 +36,6 @@ flows:
 coordination: {{zookeeper: "{witness}", path: "/rights", session_timeout_ms: 4000}}
 metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
 """
-
-
-def give(site: Site, principal: str, kind: ResourceType, name: str, *what: AclOperation) -> None:
-    """Let somebody do something."""
-    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
-    entries = [
-        AclBinding(
-            kind,
-            name,
-            ResourcePatternType.LITERAL,
-            f"User:{principal}",
-            "*",
-            one,
-            AclPermissionType.ALLOW,
-        )
-        for one in what
-    ]
-    for given in admin.create_acls(entries).values():
-        given.result(60)
-
-
-def take(site: Site, principal: str, name: str) -> None:
-    """Let somebody do nothing any more with a topic."""
-    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
-    every = AclBindingFilter(
-        ResourceType.TOPIC,
-        name,
-        ResourcePatternType.LITERAL,
-        f"User:{principal}",
-        "*",
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    for taken in admin.delete_acls([every]).values():
-        assert taken.result(20), f"{principal} had no right to {name}"
-
-
-def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
-    """Return who may do what with a topic."""
-    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
-    anybody: Any = None  # the stubs do not know that null matches anything
-    anything = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        anybody,
-        anybody,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    found = admin.describe_acls(anything).result(60)
-    return {(entry.principal, entry.operation) for entry in found}
 
 
 def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path) -> None:

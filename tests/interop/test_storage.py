@@ -22,8 +22,7 @@ from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.partition_log import PartitionLog
 from tests.broker.log.cleaning import add, batches_left, clean, records_of
-from tests.broker.log.logs import NOW_MS, batch, marker
-from tests.broker.log.test_transactions import scanned
+from tests.broker.log.logs import NOW_MS, batch, marker, scanned
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
     KAFKA_3_ZOOKEEPER,

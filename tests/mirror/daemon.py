@@ -16,13 +16,18 @@ import trio
 from kazoo.client import KazooClient
 
 from mirror.report.status import FlowReport, GroupReport, PartitionReport, StatusReport
+from offset_translation import checkpoint
+from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from runtime.witness import WitnessPaths
 from tests.clusters import RunningCluster
-from tests.failover.sites import Sites, pause
+from tests.failover.sites import (
+    Sites,
+    pause,
+)
 from wire.errors import ErrorCode
 from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
-from wire.record_batch import BatchHeader
+from wire.record_batch import BatchHeader, iterate_records
 
 TIMEOUT_S = 120
 STOP_TIMEOUT_S = 25
@@ -271,3 +276,13 @@ def append_batches(
                 assert answer.error_code == ErrorCode.NONE, answer
 
     trio.run(write)
+
+
+def checkpoints(sites: Sites) -> dict[tuple[str, str], Checkpoint]:
+    """Return the last checkpoint of each group and topic on dc2."""
+    found = {}
+    for stored in read_batches(sites.dc2, checkpoint_topic_name("dc1")):
+        for record in iterate_records(stored.data):
+            one = checkpoint.decode(record.key or b"", record.value or b"")
+            found[one.group, one.topic] = one
+    return found

@@ -7,7 +7,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.failover.sites import QUIET, run_sites
 from tests.mirror.daemon import configure, run_mirror
-from tests.mirror.test_workers import PARTITIONS, Writer, assert_mirrored_once_in_order, wait_shared
+from tests.mirror.working_together import (
+    PARTITIONS,
+    Writer,
+    assert_mirrored_once_in_order,
+    wait_shared,
+)
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,15 @@ import trio
 
 from offset_translation import map_topic_name
 from tests.clusters import RunningCluster, cluster_in, run_together
-from tests.failover.sites import Sites, create_topic, produce, read_all
+from tests.failover.sites import (
+    Sites,
+    create_topic,
+    delete_records,
+    delete_topic,
+    produce,
+    read_all,
+)
 from tests.mirror.daemon import append_batches, configure, run_mirror, wait_until
-from tests.mirror.test_positions import delete_records, delete_topic
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value
 from wire.errors import ErrorCode
 from wire.net import open_cluster

@@ -9,11 +9,9 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer
 
 from offset_translation import NotYet, map_topic_name
-from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
 from tests.failover.sites import (
     QUIET,
@@ -21,6 +19,8 @@ from tests.failover.sites import (
     commit_by_hand,
     committed,
     create_topic,
+    delete_records,
+    delete_topic,
     produce,
     read_all,
     values_of,
@@ -34,18 +34,6 @@ pytestmark = pytest.mark.integration
 def run(configuration: Path, *words: str) -> CompletedProcess[str]:
     """Run `mirror` with the configuration as its last word."""
     return run_mirror_command(*words, configuration)
-
-
-def delete_records(cluster: RunningCluster, topic: str, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        future.result()
-
-
-def delete_topic(cluster: RunningCluster, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    for future in admin.delete_topics([topic]).values():
-        future.result()
 
 
 def wait_committed(sites: Sites, group: str) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from failover.plan import Refusal, decide
 from mirror.topics.choice import choices
 from tests.commands import run_mirror_command
+from tests.failover.plans import ALL_WELL, PLANNED
 from tests.failover.sites import (
     Sites,
     commit_by_hand,
@@ -19,10 +20,8 @@ from tests.failover.sites import (
     read_all,
     values_of,
 )
-from tests.failover.test_plan import ALL_WELL, PLANNED
-from tests.mirror.daemon import configure, run_mirror, wait_until
-from tests.mirror.flow.test_groups_and_duty import checkpoints
-from tests.mirror.topics.test_choice import FLOW, topic
+from tests.mirror.daemon import checkpoints, configure, run_mirror, wait_until
+from tests.mirror.topics.views import FLOW, topic
 from wire.net.metadata import ClusterView
 
 

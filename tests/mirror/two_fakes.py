@@ -5,6 +5,11 @@ from contextlib import asynccontextmanager
 
 from mirror.clusters.links import Links
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from wire.net import open_cluster
 
 
@@ -28,3 +33,18 @@ async def two_fakes(brokers: int = 1) -> AsyncIterator[tuple[FakeCluster, FakeCl
                 target_admin=target,
             ),
         )
+
+
+def let_create(fake: FakeCluster) -> dict[str, str | None]:
+    """Have the cluster make topics; return the settings that it will be asked to give them."""
+    asked: dict[str, str | None] = {}
+
+    async def create(_: object, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        [topic] = request.topics
+        asked.update({one.name: one.value for one in topic.configs})
+        fake.create_topic(topic.name, 0)
+        return CreateTopicsResponse(topics=(CreatableTopicResult(name=topic.name, error_code=0),))
+
+    fake.versions[CreateTopicsRequest.API_KEY] = CreateTopicsRequest.VERSIONS
+    fake.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
+    return asked

@@ -21,7 +21,7 @@ from offset_translation.map_records import MirrorProducer, map_topic_name, mirro
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, FakePartition
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.net import open_cluster
 from wire.record_batch import Record, assign_offsets, build_batch, iterate_records

@@ -9,7 +9,7 @@ from offset_translation.binary import MalformedRecord
 from offset_translation.heartbeat import Heartbeat
 from offset_translation.offset_map import OffsetMap
 from offset_translation.offset_sync import OffsetSync, syncs_since
-from tests.offset_translation.test_records import INT32, INT64, TOPICS
+from tests.offset_translation.strategies import INT32, INT64, TOPICS
 
 
 def test_a_heartbeat_is_written_as_mirrormaker_does() -> None:

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from offset_translation import checkpoint, map_records
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState, MirrorProducer, Seal
-
-TOPICS = st.text(max_size=40)
-INT32 = st.integers(0, 2**31 - 1)
-INT64 = st.integers(0, 2**63 - 1)
+from tests.offset_translation.strategies import INT32, INT64, TOPICS
 
 
 @given(

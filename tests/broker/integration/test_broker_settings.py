@@ -14,8 +14,17 @@ from confluent_kafka.admin import (
 )
 
 from broker.dynamic_config import Source
-from tests.broker.integration.test_faults import live_brokers, produce_all, read_all, until
-from tests.broker.integration.test_replicas import ask_controller, create, folder, move, replicas_of
+from tests.broker.integration.cluster_steps import (
+    ask_controller,
+    create,
+    folder,
+    live_brokers,
+    move,
+    produce_all,
+    read_all,
+    replicas_of,
+    until,
+)
 from tests.clusters import RunningCluster, run_cluster
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 

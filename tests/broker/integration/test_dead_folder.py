@@ -7,8 +7,14 @@ import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker.integration.test_faults import live_brokers, produce_all, read_all, until
-from tests.broker.integration.test_replicas import create, partitions_of
+from tests.broker.integration.cluster_steps import (
+    create,
+    live_brokers,
+    partitions_of,
+    produce_all,
+    read_all,
+    until,
+)
 from tests.clusters import RunningCluster, run_broker_program, run_cluster
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest

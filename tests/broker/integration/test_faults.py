@@ -3,15 +3,21 @@
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from runtime.ports import free_port
+from tests.broker.integration.cluster_steps import (
+    controller_of,
+    live_brokers,
+    produce_all,
+    read_all,
+    until,
+)
 from tests.broker.integration.settings import set_fence
 from tests.clusters import RunningCluster, is_alive, run_broker_program, run_cluster
 
@@ -19,57 +25,6 @@ pytestmark = pytest.mark.integration
 
 QUICK = {"zookeeper.session.timeout.ms": "3000"}
 """A dead broker is noticed sooner than by default."""
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 120) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never held"
-        time.sleep(0.05)  # noqa: TID251 - a test outside of trio
-
-
-def produce_all(bootstrap: str, topic: str, values: list[bytes]) -> list[bytes]:
-    """Return the values that were acknowledged."""
-    acknowledged: list[bytes] = []
-    client = Producer({"bootstrap.servers": bootstrap, "acks": "all", "message.timeout.ms": 60_000})
-    for value in values:
-        client.produce(
-            topic,
-            value,
-            on_delivery=lambda error, message: (
-                None if error else acknowledged.append(message.value() or b"")
-            ),
-        )
-    client.flush(60)
-    return acknowledged
-
-
-def read_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[bytes]:
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "r", "enable.auto.commit": False}
-    )
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-    values: list[bytes] = []
-    deadline = time.monotonic() + 120
-    while len(values) < count and time.monotonic() < deadline:
-        values += [message.value() or b"" for message in consumer.consume(1_000, 0.05)]
-    consumer.close()
-    return values
-
-
-def controller_of(admin: AdminClient) -> int:
-    """Return the controller as some broker sees it, -1 while the client asks a dead one."""
-    try:
-        return int(admin.list_topics(timeout=2).controller_id)
-    except KafkaException:
-        return -1
-
-
-def live_brokers(admin: AdminClient) -> int:
-    try:
-        return len(admin.list_topics(timeout=2).brokers)
-    except KafkaException:
-        return -1
 
 
 @pytest.fixture(scope="module")

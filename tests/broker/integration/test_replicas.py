@@ -3,37 +3,32 @@
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from shutil import rmtree
-from typing import Any, TypeVar
 
 import pytest
-import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from confluent_kafka.admin import AdminClient
 
-from tests.broker.integration.test_faults import (
+from tests.broker.integration.cluster_steps import (
+    ask_controller,
     controller_of,
+    create,
+    folder,
     live_brokers,
+    move,
+    partitions_of,
     produce_all,
     read_all,
+    replicas_of,
     until,
 )
 from tests.clusters import RunningCluster, is_alive, run_cluster
 from wire.errors import ErrorCode
-from wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wire.net import BrokerUnreachable, RequestRefused, open_cluster
-from wire.schema import Request
 
 pytestmark = pytest.mark.integration
 
-R = TypeVar("R")
 
 SETTINGS = {
     "zookeeper.session.timeout.ms": "3000",
@@ -57,54 +52,10 @@ def admin(cluster: RunningCluster) -> AdminClient:
     return client
 
 
-def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
-    assignment: Any = list(replicas)  # its stubs want text, the client numbers
-    topic = NewTopic(name, len(replicas), replica_assignment=assignment)
-    admin.create_topics([topic])[name].result(60)
-    until(lambda: len(partitions_of(admin, name)) == len(replicas))
-
-
-def replicas_of(admin: AdminClient, topic: str) -> tuple[int, list[int], list[int]]:
-    """Return leader, replicas and sorted ISR of the first partition; no leader if nobody says."""
-    for partition in partitions_of(admin, topic)[:1]:
-        return partition.leader, list(partition.replicas), sorted(partition.isrs)
-    return -1, [], []
-
-
-def ask_controller(cluster: RunningCluster, request: Request[R]) -> R:
-    """Ask as a client does: a broker may go on naming the controller that was just killed."""
-
-    async def ask() -> R:
-        async with open_cluster(cluster.addresses, client_id="test") as connected:
-            with trio.fail_after(60):
-                while True:
-                    try:
-                        return await connected.request_controller(request)
-                    except (BrokerUnreachable, RequestRefused):
-                        await trio.sleep(0.1)
-
-    return trio.run(ask)
-
-
-def move(cluster: RunningCluster, topic: str, replicas: tuple[int, ...]) -> None:
-    partition = ReassignablePartition(partition_index=0, replicas=replicas)
-    answer = ask_controller(
-        cluster,
-        AlterPartitionReassignmentsRequest(
-            topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
-        ),
-    )
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
-
-
 def stop(cluster: RunningCluster, broker: int, how: signal.Signals) -> None:
     pid = cluster.pids[broker]
     os.kill(pid, how)
     until(lambda: not is_alive(pid))
-
-
-def folder(cluster: RunningCluster, broker: int, partition: str) -> Path:
-    return cluster.data / f"broker-{broker}" / "logs" / partition
 
 
 def test_a_moved_partition_has_its_records_where_it_went_and_nowhere_else(
@@ -285,12 +236,3 @@ def test_records_are_deleted_when_no_living_replica_has_them_any_more(
 
 def in_sync_counts(admin: AdminClient, topic: str) -> list[int]:
     return [len(partition.isrs) for partition in partitions_of(admin, topic)]
-
-
-def partitions_of(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
-    """Return what some broker says, nothing while librdkafka asks one that has just died."""
-    try:
-        found = admin.list_topics(topic, timeout=2).topics[topic]
-    except KafkaException:
-        return []
-    return [partition for _, partition in sorted(found.partitions.items())]

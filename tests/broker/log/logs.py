@@ -13,6 +13,7 @@ from broker.log.log_manager import LogManager
 from broker.log.lookup import Further
 from broker.log.partition_log import PartitionLog
 from broker.log.results import OffsetOutOfRange, TimestampOffset
+from broker.log.transactions import AbortedTransaction, read_marker
 from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,
@@ -140,3 +141,20 @@ def values_of(log: PartitionLog) -> dict[int, bytes | None]:
         for record in iterate_records(data)
         if record.offset >= log.log_start_offset
     }
+
+
+def scanned(log: PartitionLog) -> tuple[list[AbortedTransaction], dict[int, int]]:
+    """Return the aborted transactions, and where the open ones began, told from the records."""
+    aborted: list[AbortedTransaction] = []
+    open_ones: dict[int, int] = {}
+    for header, data in batches_of(log, log.segment_bases[0]):
+        if header.is_control:
+            began = open_ones.pop(header.producer_id, None)
+            said = read_marker(data)
+            if began is not None and said is not None and said.is_abort:
+                stable = min(open_ones.values(), default=header.next_offset)
+                place = (header.producer_id, began, header.base_offset, stable)
+                aborted.append(AbortedTransaction(*place))
+        elif header.is_transactional:
+            open_ones.setdefault(header.producer_id, header.base_offset)
+    return aborted, open_ones

@@ -1,46 +1,17 @@
 """Log folders that Apache Kafka wrote are opened, read and continued (golden/README.md)."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoints import META_PROPERTIES, read_meta_properties
-from broker.log.config import LogConfig
-from broker.log.log_manager import LogManager
 from broker.log.results import AppendResult
+from tests.broker.log.kafkas_folders import GOLDEN, opened, unpacked
 from tests.broker.log.logs import NOW_MS, batch, batches_of, record_at, values_of
 from wire.record_batch import BatchHeader
 from wire.topic_partition import TopicPartition
 
-GOLDEN = Path(__file__).parent / "golden"
-CONFIG = LogConfig().with_overrides(
-    {"segment.bytes": "3000", "index.interval.bytes": "300", "segment.index.bytes": "480"}
-)
 CODECS = 5
-
-
-def unpack(folder: Path, name: str) -> None:
-    with tarfile.open(GOLDEN / f"kafka-3.9.2-{name}.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
-
-
-def unpacked(folder: Path, name: str) -> LogManager:
-    unpack(folder, name)
-    return opened(folder)
-
-
-def opened(folder: Path) -> LogManager:
-    owner = read_meta_properties(folder / META_PROPERTIES)
-    assert owner is not None
-    return LogManager.open(
-        [folder],
-        broker_id=owner.broker_id,
-        cluster_id=owner.cluster_id,
-        config_of=lambda _: CONFIG,
-        now_ms=NOW_MS,
-    )
 
 
 @pytest.mark.parametrize("name", ["clean", "killed"])

@@ -13,10 +13,18 @@ from broker.log.checkpoints import RECOVERY_POINTS
 from broker.log.partition_log import PartitionLog
 from broker.log.results import FileSlice, Origin, Refused
 from broker.log.transaction_index import TransactionIndex
-from broker.log.transactions import AbortedTransaction, read_marker
-from tests.broker.log.logs import NOW_MS, batch, batches_of, marker, one_log, opened, partition_of
-from tests.broker.log.test_kafkas_folders import opened as kafkas_opened
-from tests.broker.log.test_kafkas_folders import unpack, unpacked
+from broker.log.transactions import AbortedTransaction
+from tests.broker.log.kafkas_folders import opened as kafkas_opened
+from tests.broker.log.kafkas_folders import unpack, unpacked
+from tests.broker.log.logs import (
+    NOW_MS,
+    batch,
+    marker,
+    one_log,
+    opened,
+    partition_of,
+    scanned,
+)
 from wire.topic_partition import TopicPartition
 
 ABORT, COMMIT = True, False
@@ -29,23 +37,6 @@ def add(log: PartitionLog, sent: bytes) -> None:
 
 def begin(log: PartitionLog, producer_id: int, count: int = 1) -> None:
     add(log, batch([b"value"] * count, producer=(producer_id, 0, 0), is_transactional=True))
-
-
-def scanned(log: PartitionLog) -> tuple[list[AbortedTransaction], dict[int, int]]:
-    """Return the aborted transactions, and where the open ones began, told from the records."""
-    aborted: list[AbortedTransaction] = []
-    open_ones: dict[int, int] = {}
-    for header, data in batches_of(log, log.segment_bases[0]):
-        if header.is_control:
-            began = open_ones.pop(header.producer_id, None)
-            said = read_marker(data)
-            if began is not None and said is not None and said.is_abort:
-                stable = min(open_ones.values(), default=header.next_offset)
-                place = (header.producer_id, began, header.base_offset, stable)
-                aborted.append(AbortedTransaction(*place))
-        elif header.is_transactional:
-            open_ones.setdefault(header.producer_id, header.base_offset)
-    return aborted, open_ones
 
 
 def test_an_open_transaction_holds_the_last_stable_offset(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from mirror.commands.versions import (
 from runtime.clock import wall_ms
 from runtime.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.headers import RequestHeader
 from wire.messages import APIS
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mirror.commands.flow_without_daemon import observe
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import FakeCluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.messages.offset_fetch import OffsetFetchRequest
 

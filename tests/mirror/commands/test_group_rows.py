@@ -9,7 +9,7 @@ from mirror.commands.position_words import Line, PositionsUnreadable
 from mirror.commands.positions import check_within
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 PLACE = ("orders", 0)
 

@@ -15,7 +15,7 @@ from mirror.commands.group_rows import Exactness
 from mirror.commands.outside_view import look, look_at_group
 from offset_translation.map_records import MapState, piece_start
 from runtime.flow_section import PatternSet
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 PLACE = ("orders", 0)
 FLOW = replace(CONFIG, topics=PatternSet(include=(re.compile(".*"),), exclude=()))

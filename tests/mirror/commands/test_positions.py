@@ -13,7 +13,7 @@ from mirror.commands import positions as position_commands
 from mirror.commands.group_rows import Exactness, GroupRow
 from mirror.commands.position_words import Export
 from mirror.commands.positions import DONE, STEP_TIMEOUT_S, Asked, LookFailed, offsets
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 GROUPS = [f"g{number}" for number in range(20)]
 ASKED = Asked(flow=None, as_json=False)

@@ -16,14 +16,9 @@ from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
-from tests.mirror.two_fakes import two_fakes
+from tests.mirror.building import CONFIG
+from tests.mirror.two_fakes import let_create, two_fakes
 from wire.headers import RequestHeader
-from wire.messages.create_topics import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wire.net import open_cluster
@@ -70,21 +65,6 @@ def test_what_the_other_direction_has_taken_is_the_targets_own(
     )
     assign_offsets(batch, at, 0)
     assert is_copy(parse_header(batch), backward(), {MIRROR}) is expected
-
-
-def let_create(fake: FakeCluster) -> dict[str, str | None]:
-    """Have the cluster make topics; return the settings that it will be asked to give them."""
-    asked: dict[str, str | None] = {}
-
-    async def create(_: object, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        [topic] = request.topics
-        asked.update({one.name: one.value for one in topic.configs})
-        fake.create_topic(topic.name, 0)
-        return CreateTopicsResponse(topics=(CreatableTopicResult(name=topic.name, error_code=0),))
-
-    fake.versions[CreateTopicsRequest.API_KEY] = CreateTopicsRequest.VERSIONS
-    fake.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
-    return asked
 
 
 async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_makes() -> None:

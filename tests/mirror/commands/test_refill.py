@@ -9,7 +9,7 @@ from mirror.commands.positions import LookFailed
 from mirror.commands.refill import flows_of, still_there
 from offset_translation.map_records import MapState, piece_start
 from runtime.config import FlowConfig
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.errors import ErrorCode
 
 AWAY = replace(CONFIG, source="dc1", target="dc2")

@@ -11,7 +11,7 @@ from mirror.commands.status import NobodyAnswers, _ask
 from mirror.daemon import reached_at
 from runtime.metrics import serve_metrics
 from runtime.witness import WorkerInfo
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 
 @pytest.mark.parametrize("is_asked", [True, False], ids=["itself", "another one"])

@@ -10,7 +10,7 @@ from mirror.commands import take_over
 from mirror.commands.positions import DONE
 from offset_translation.map_records import MapState, TopicPartition, piece_start, source_topic
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 
 OLD = UUID(int=99)

@@ -12,7 +12,7 @@ from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition_state import PartitionState
 from runtime.flow_section import PatternSet
 from runtime.zookeeper import ZooKeeper, open_zookeeper
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
 
 pytestmark = pytest.mark.integration
 

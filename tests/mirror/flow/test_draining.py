@@ -7,7 +7,7 @@ from mirror.flow.engine import Engine
 from mirror.forward.routing import Routed
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
-from tests.mirror.state.test_policies import CONFIG, flow_with
+from tests.mirror.building import CONFIG, flow_with
 
 
 async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:

@@ -14,8 +14,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from offset_translation import checkpoint
-from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
+from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import Leave
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, FlowCommand
@@ -36,14 +35,14 @@ from tests.mirror.daemon import (
     TIMEOUT_S,
     MirrorProcess,
     append_batches,
+    checkpoints,
     configure,
-    read_batches,
     run_mirror,
     wait_until,
     witness_of,
     witness_on,
 )
-from wire.record_batch import Record, build_batch, iterate_records
+from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.integration
 
@@ -55,16 +54,6 @@ def wait_committed(cluster: RunningCluster, group: str, topic: str, offset: int)
     wait_until(
         f"{group} at {offset} on {topic}", lambda: committed(cluster, group, topic) == offset
     )
-
-
-def checkpoints(sites: Sites) -> dict[tuple[str, str], Checkpoint]:
-    """Return the last checkpoint of each group and topic on dc2."""
-    found = {}
-    for stored in read_batches(sites.dc2, checkpoint_topic_name("dc1")):
-        for record in iterate_records(stored.data):
-            one = checkpoint.decode(record.key or b"", record.value or b"")
-            found[one.group, one.topic] = one
-    return found
 
 
 def test_positions_follow_their_groups(sites: Sites, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from mirror.workers.handover import Assignment, Member
 from offset_translation.map_records import MirrorProducer
 from runtime.witness import WorkerInfo
 from runtime.zookeeper import Node, NoNode
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
 WRITER = MirrorProducer(producer_id=1, producer_epoch=0)

@@ -9,19 +9,12 @@ import trio
 from mirror.flow.membership import Membership, Nodes
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
-from mirror.state.measurements import FlowMeasurements
-from runtime.config import load
 from runtime.tasks import background_tasks
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
 from runtime.zookeeper import Node, NoNode, SessionState, ZooKeeper
 from runtime.zookeeper_faults import ZooKeeperUnreachable
+from tests.mirror.building import INFO, runner_in
 
-FILE = """\
-clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
-flows: [{source: dc1, target: dc2}]
-coordination: {zookeeper: "c:1"}
-"""
-INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
 STOP = FlowCommand(epoch=1, run=False)
 WRONG = b"{"
 
@@ -54,16 +47,6 @@ class Witness:
 
 def node(data: bytes) -> Node:
     return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
-
-
-def runner_in(folder: Path) -> FlowRunner:
-    """Return one that leads, as far as it knows, and has not seen any node yet."""
-    (folder / "dc.yaml").write_text(FILE)
-    configuration = load(folder / "dc.yaml")
-    [flow] = configuration.flows
-    runner = FlowRunner(configuration, flow, INFO, FlowMeasurements(flow.name))
-    runner._is_member = runner._leads = True
-    return runner
 
 
 def see(runner: FlowRunner, **data: bytes | None) -> None:

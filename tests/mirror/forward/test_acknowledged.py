@@ -10,7 +10,7 @@ from mirror.state.measurements import FlowMeasurements
 from runtime.config import load
 from runtime.witness import WorkerInfo
 from runtime.zookeeper import Node
-from tests.mirror.workers.test_share import FILE
+from tests.mirror.building import FILE
 
 
 class Witness:

@@ -13,7 +13,7 @@ from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
 
 NOW_MS = 10_000
 

@@ -20,7 +20,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from runtime.flow_section import MOST_FETCH_BYTES
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.net.errors import BrokerUnreachable
 
 LANES = 3

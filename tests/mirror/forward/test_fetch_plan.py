@@ -17,8 +17,8 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.forward.test_fetch_session import Broker
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.forward.session_broker import Broker
 from wire.hot.fetch import Fetched, Found, Wanted
 
 NODE = 1

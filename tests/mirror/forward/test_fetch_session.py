@@ -6,42 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.forward.fetch_session import FetchSession, Place, Question
+from tests.mirror.forward.session_broker import Broker
 from wire.hot.fetch import Session, TopicKey, Wanted
 
 TOPICS: tuple[TopicKey, ...] = (("a", UUID(int=1)), ("b", UUID(int=2)), ("b", UUID(int=3)))
 PLACES = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
 WISHES = st.dictionaries(PLACES, st.builds(Wanted, st.just(0), st.integers(0, 2), st.just(9)))
 LUCK = st.sampled_from(["session", "no session", "forgotten", "answer lost"])
-
-
-class Broker:
-    """The broker's side: sessions by number, each with the epoch it expects next."""
-
-    def __init__(self) -> None:
-        self.sessions: dict[int, tuple[int, dict[Place, Wanted]]] = {}
-        self.made = 0
-
-    def hear(self, question: Question, *, opens: bool) -> tuple[int, dict[Place, Wanted]] | None:
-        """Return the session's number and what it holds then; None for an unknown one."""
-        session_id, epoch = question.session
-        named = {(key, one.partition): one for key, ones in question.wanted.items() for one in ones}
-        if epoch == 0:
-            self.sessions.pop(session_id, None)
-            assert not question.forgotten
-            if not opens:
-                return 0, named
-            self.made += 1
-            self.sessions[self.made] = (1, named)
-            return self.made, named
-        expected, held = self.sessions.get(session_id, (0, {}))
-        if expected != epoch:
-            return None
-        for key, indexes in question.forgotten.items():
-            for index in indexes:
-                del held[key, index]
-        held |= named
-        self.sessions[session_id] = (epoch + 1, held)
-        return session_id, held
 
 
 def fitting(wish: dict[Place, Wanted]) -> dict[Place, Wanted]:

@@ -1,59 +1,20 @@
 """A target that has forgotten us takes any sequence: nothing is sent behind what it may refuse."""
 
-from collections import deque
 from collections.abc import Iterable
 
 import trio
 
 from mirror.forward.target import REMEMBERED_MS, _Line
-from mirror.state.batches import Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from tests.doubles.fake_answers import ANSWERS
-from tests.doubles.fake_cluster import FakeCluster
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
+from tests.mirror.forward.first_batches import answer_first_with, forward
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
-from wire.headers import RequestHeader
-from wire.messages.produce import (
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
-)
-from wire.record_batch import Record, build_batch, parse_header
+from wire.record_batch import parse_header
 
 COUNT = 5
-
-
-def forward(place: int) -> Forward:
-    """A batch of one record for this target offset."""
-    record = Record(offset=0, timestamp_ms=0, key=b"k", value=b"v", headers=())
-    batch = build_batch([record], producer_id=1, producer_epoch=0, base_sequence=place)
-    return Forward(place, 1, place + 1, 0, len(batch), (batch,))
-
-
-def answer_first_with(fake: FakeCluster, *codes: ErrorCode) -> list[int]:
-    """Let the only broker refuse the first requests; return how many batches each brought."""
-    seen: list[int] = []
-    left = deque(codes)
-
-    async def produce(header: RequestHeader, request: ProduceRequest) -> ProduceResponse:
-        [topic] = request.topic_data
-        seen.append(len(topic.partition_data))
-        if not left:
-            answer: ProduceResponse = ANSWERS[header.api_key](
-                fake.brokers[0], header.api_version, request
-            )
-            return answer
-        refused = PartitionProduceResponse(index=0, error_code=left.popleft(), base_offset=-1)
-        return ProduceResponse(
-            responses=(TopicProduceResponse(name=topic.name, partition_responses=(refused,)),)
-        )
-
-    fake.brokers[0].scripts[ProduceRequest.API_KEY] = produce
-    return seen
 
 
 async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[int]]:

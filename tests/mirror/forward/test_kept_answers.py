@@ -8,8 +8,9 @@ from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
 from mirror.state.partition import STUCK_MS, MirroredPartition
 from runtime.clock import now_ms
-from tests.mirror.forward.test_two_fetchers import SlowMap, batch_at
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
+from tests.mirror.forward.slow_map import SlowMap
+from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, Found
 from wire.net.buffers import BufferPool, _is_free
 
@@ -29,7 +30,7 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     fetcher._asking.look()
     partition.in_flight_bytes = 1
     partition.progress_ms = now_ms() - waits_ms
-    pool, batch = BufferPool(), batch_at(0)
+    pool, batch = BufferPool(), batch_at(0, b"v")
     frame = pool.take(len(batch))
     frame[:] = batch
     await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))

@@ -7,8 +7,8 @@ from mirror.forward.target import _Line
 from mirror.state.join_policy import FIRST_ALONE_MS, MOST_ALONE_MS, Joins
 from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
-from tests.mirror.forward.test_first_batch import answer_first_with, forward
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
+from tests.mirror.forward.first_batches import answer_first_with, forward
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 

@@ -7,7 +7,7 @@ import pytest
 from mirror.forward.target import DIVERGED_AFTER_MS, _Line
 from mirror.state.batches import Cursor, Forward
 from mirror.state.partition_state import PartitionState
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
 from wire.errors import ErrorCode
 from wire.hot.produce import Appended
 

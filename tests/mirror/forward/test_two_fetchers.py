@@ -1,6 +1,5 @@
 """A source leader moves while what the old one sent still waits for the map."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,40 +8,21 @@ from trio.testing import wait_all_tasks_blocked
 
 from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
-from mirror.map.map_log import MapRecord
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.forward.slow_map import SlowMap
+from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, Found
-from wire.record_batch import Record, assign_offsets, build_batch
-
-
-class SlowMap:
-    """Writes when it is told to."""
-
-    producer = MirrorProducer(producer_id=7, producer_epoch=0)
-
-    def __init__(self) -> None:
-        self.may_write = trio.Event()
-
-    async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
-        await self.may_write.wait()
-        compose()
-
-
-def batch_at(offset: int) -> bytes:
-    batch = bytearray(build_batch([Record(0, 0, None, b"v")]))
-    assign_offsets(batch, offset, 0)
-    return bytes(batch)
+from wire.record_batch import Record, build_batch
 
 
 def answer(*offsets: int) -> Fetched:
-    records = memoryview(b"".join(map(batch_at, offsets)))
+    records = memoryview(b"".join(batch_at(offset, b"v") for offset in offsets))
     end = offsets[-1] + 1
     return Fetched(0, 0, 0, [("t", [Found(0, 0, end, end, 0, (), -1, records)])])
 
@@ -100,7 +80,7 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     mirrored = bytearray(
         build_batch([Record(0, 0, None, b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
     )
-    damaged = batch_at(1)[:-1] + b"\xff"
+    damaged = batch_at(1, b"v")[:-1] + b"\xff"
     records = memoryview(bytes(mirrored) + damaged)
     fetcher._asking.look()
     await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))

@@ -14,7 +14,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 

@@ -19,8 +19,8 @@ from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
-from tests.mirror.groups.test_group_sources import commits, fetched, source_of
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.groups.source_logs import commits, fetched, source_of
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse

@@ -12,9 +12,9 @@ from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
 from runtime.fault_note import FaultNote
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.mirror.commands.test_rebuild_map import let_create
-from tests.mirror.groups.test_group_sources import Stored, damaged, fetched
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.groups.source_logs import Stored, damaged, fetched
+from tests.mirror.two_fakes import let_create
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.net import open_cluster

@@ -12,7 +12,7 @@ from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from runtime.config import FlowConfig
 from runtime.flow_section import PatternSet
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.consumer_offsets import (
     GroupMetadataKey,
     OffsetKey,

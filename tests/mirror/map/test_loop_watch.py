@@ -14,7 +14,7 @@ from offset_translation.map_records import (
     piece_start,
 )
 from tests.doubles.fake_cluster import FakeCluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.record_batch import Record, assign_offsets, build_batch
 

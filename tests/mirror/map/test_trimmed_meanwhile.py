@@ -17,7 +17,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MapState, piece_start
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 PLACE = ("t", 0)
 STARTS = [(0, 0), (30, 20), (60, 40)]

@@ -15,7 +15,7 @@ from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import MapState, map_topic_name, piece_start, run_start
 from offset_translation.translation import translate
 from tests.clusters import run_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 
 pytestmark = pytest.mark.integration

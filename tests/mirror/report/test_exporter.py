@@ -10,8 +10,8 @@ from mirror.flow.runner import FlowRunner
 from mirror.report.exporter import FlowCollector
 from mirror.report.status import flow_head
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.flow.test_runner import runner_in
-from tests.mirror.groups.test_group_sources import source_of
+from tests.mirror.building import runner_in
+from tests.mirror.groups.source_logs import source_of
 
 
 def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:

@@ -18,8 +18,8 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.flow.test_runner import runner_in
-from tests.mirror.groups.test_group_sources import source_of
+from tests.mirror.building import runner_in
+from tests.mirror.groups.source_logs import source_of
 
 ODD = 'a "group"\\of\nlines'
 

@@ -17,7 +17,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, TopicPartition
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeCluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.compression import Compression
 from wire.errors import ErrorCode

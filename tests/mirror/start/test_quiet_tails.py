@@ -23,8 +23,8 @@ from offset_translation.map_records import (
     reached,
 )
 from tests.doubles.fake_cluster import FakePartition
-from tests.mirror.start.test_target_tail import a_batch
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.start.tails import a_batch
 from tests.mirror.two_fakes import two_fakes
 
 PLACE = ("orders", 0)

@@ -20,13 +20,13 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Script, run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
+from tests.mirror.start.tails import a_batch
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.net import Cluster, ConnectionClosed, RequestRefused, open_cluster
-from wire.record_batch import Record, assign_offsets, build_batch
 
 MIRROR = MirrorProducer(producer_id=7, producer_epoch=0)
 FETCH = 1
@@ -40,20 +40,6 @@ def a_partition(index: int) -> MirroredPartition:
         offset_map=OffsetMap.from_starts([(0, 0)], target_end=0),
         now_ms=0,
     )
-
-
-def a_batch(producer: MirrorProducer, offset: int) -> bytes:
-    """Return two records."""
-    batch = bytearray(
-        build_batch(
-            [Record(at, 0, None, b"v") for at in range(2)],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=offset,
-        )
-    )
-    assign_offsets(batch, offset, 0)
-    return bytes(batch)
 
 
 def fill(fake: FakeCluster, *leaders: int) -> list[MirroredPartition]:

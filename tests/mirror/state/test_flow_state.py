@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mirror.state.flow_state import FAR, NEAR, FlowState, Room
 from mirror.state.measurements import FlowMeasurements
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 
 
 @given(limit=st.integers(1, 1 << 30), under_way=st.integers(0, 1 << 31))

@@ -23,7 +23,7 @@ from offset_translation.map_records import MirrorProducer, Reached, mirror_produ
 from offset_translation.tail import Tail
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.produce import (

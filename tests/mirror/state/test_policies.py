@@ -1,51 +1,20 @@
 """What becomes of a partition that cannot go on: a table of causes and policies, walked."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from mirror.flow.command_execution import apply_restart
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
-from mirror.state.measurements import FlowMeasurements
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, UNAUTHORISED_RETRY_MS, PartitionState
 from offset_translation.offset_map import OffsetMap
-from runtime.flow_section import POLICIES, FlowConfig, PatternSet, Policy
+from runtime.flow_section import POLICIES, Policy
+from tests.mirror.building import flow_with
 from wire.net import AuthenticationFailed, ConnectionClosed
 
-NOTHING = PatternSet(include=(), exclude=())
-CONFIG = FlowConfig(
-    name="dc1->dc2",
-    source="dc1",
-    target="dc2",
-    topics=NOTHING,
-    groups=NOTHING,
-    replication_factor=None,
-    fetch_max_bytes=1,
-    partition_fetch_bytes=1,
-    partition_in_flight_bytes=1,
-    in_flight_bytes=1,
-    discovery_interval_ms=1,
-    group_offsets_interval_ms=1,
-    are_groups_polled=False,
-    group_poll_interval_ms=1,
-)
 CAUSES = [(cause, policy) for cause, allowed in POLICIES.items() for policy in Policy]
-
-
-def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
-    """Return a flow with these policies and its only partition, which flows."""
-    config = replace(CONFIG, policies=policies)
-    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
-    offset_map = OffsetMap.from_starts([(0, 0)], 0)
-    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
-    flow.partitions["t", 0] = partition
-    partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
-    return flow, partition
 
 
 def test_every_cause_is_a_state_that_stops_and_loses_nothing_by_default() -> None:

@@ -14,7 +14,7 @@ from mirror.topics.acl_sync import AclWatch
 from runtime.flow_section import AclSync, PatternSet
 from runtime.write_fence import Note, closing, is_of_fence, noting
 from tests.doubles.fake_rights import FakeRights
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 from wire.net import RequestRefused

@@ -11,7 +11,7 @@ from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
 from offset_translation.map_records import MapState
-from tests.mirror.state.test_policies import flow_with
+from tests.mirror.building import flow_with
 from wire.net.metadata import ClusterView, PartitionView, TopicView
 
 LED = PartitionView(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))

@@ -1,33 +1,8 @@
 """Which topics are mirrored, and the reason for each that is not."""
 
-import re
-from dataclasses import replace
-from uuid import UUID
-
 from mirror.topics.choice import choices, wanted_topics
-from runtime.config import PatternSet
-from tests.mirror.state.test_policies import CONFIG
-from wire.net.metadata import ClusterView, PartitionView, TopicView
-
-FLOW = replace(
-    CONFIG,
-    topics=PatternSet(
-        include=(re.compile("orders.*"), re.compile("__.*")), exclude=(re.compile(".*-tmp"),)
-    ),
-)
-PARTITION = PartitionView(leader=0, leader_epoch=0, replicas=(0,), isr=(0,), error_code=0)
-
-
-def topic(
-    name: str, *, error: int = 0, is_internal: bool = False, partitions: int = 1
-) -> TopicView:
-    return TopicView(
-        name=name,
-        topic_id=UUID(int=1),
-        error_code=error,
-        is_internal=is_internal,
-        partitions=dict.fromkeys(range(partitions), PARTITION),
-    )
+from tests.mirror.topics.views import FLOW, topic
+from wire.net.metadata import ClusterView
 
 
 def test_each_topic_is_mirrored_or_has_its_reason() -> None:

@@ -1,22 +1,14 @@
 """What discovery does to the target's topics, and what it leaves alone."""
 
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from itertools import count
-from typing import Any
 from uuid import UUID
 
 import pytest
 import trio
 
-from mirror.clusters.admin import DYNAMIC_TOPIC_CONFIG
-from mirror.map.map_log import MapLog
 from mirror.start.positioning import Positioning
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
-from mirror.state.measurements import FlowMeasurements
 from mirror.state.orders import POLICY, How, Orders, Pause, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -26,112 +18,15 @@ from mirror.topics.discovery import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
-from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, FakeTopic
-from tests.mirror.state.test_policies import CONFIG
-from tests.mirror.two_fakes import two_fakes
+from tests.mirror.topics.discovering import discovery, note_changes, note_deletions, tell_settings
 from wire.errors import ErrorCode
-from wire.headers import RequestHeader
-from wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
-)
 from wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from wire.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
-from wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResourceResponse,
-    IncrementalAlterConfigsResponse,
-)
 from wire.net.errors import UnsupportedApi
-
-EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
-
-
-def tell_settings(fake: FakeCluster, settings: dict[str, str]) -> None:
-    """Have each of a cluster's topics tell these as its own."""
-
-    async def tell(_: RequestHeader, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        configs = tuple(
-            DescribeConfigsResourceResult(
-                name=name,
-                value=value,
-                read_only=False,
-                config_source=DYNAMIC_TOPIC_CONFIG,
-                is_sensitive=False,
-            )
-            for name, value in settings.items()
-        )
-        return DescribeConfigsResponse(
-            results=tuple(
-                DescribeConfigsResult(
-                    error_code=0, resource_type=2, resource_name=one.resource_name, configs=configs
-                )
-                for one in request.resources
-            )
-        )
-
-    fake.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = tell
-    fake.versions |= {DescribeConfigsRequest.API_KEY: range(5)}
-
-
-def note_changes(fake: FakeCluster) -> list[str]:
-    """Return what the cluster will be asked to change."""
-    changed: list[str] = []
-
-    async def alter(_: RequestHeader, request: Any) -> IncrementalAlterConfigsResponse:
-        [resource] = request.resources
-        changed.extend(f"{one.name}={one.value}" for one in resource.configs)
-        result = IncrementalAlterConfigsResourceResponse(
-            error_code=0,
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        return IncrementalAlterConfigsResponse(responses=(result,))
-
-    async def grow(_: RequestHeader, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        [topic] = request.topics
-        changed.append(f"{topic.count} partitions")
-        return CreatePartitionsResponse(
-            results=(CreatePartitionsTopicResult(name=topic.name, error_code=0),)
-        )
-
-    for request, answer in (
-        (IncrementalAlterConfigsRequest, alter),
-        (CreatePartitionsRequest, grow),
-    ):
-        fake.brokers[0].scripts[request.API_KEY] = answer
-        fake.versions |= {request.API_KEY: request.VERSIONS}
-    return changed
-
-
-@asynccontextmanager
-async def discovery(
-    config: FlowConfig = CONFIG, *, brokers: int = 1, leads: bool = True
-) -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
-    """Give the discovery of a worker, both clusters, and the map of the flow."""
-    flow = FlowState(
-        config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=leads
-    )
-    async with two_fakes(brokers) as (dc1, dc2, links):
-        map_log = MapLog(links.target_admin, "dc1", None)
-        yield Discovery(flow, links, map_log), dc1, dc2, map_log
 
 
 @pytest.mark.parametrize("is_another", [False, True], ids=["the same", "made again"])
@@ -179,22 +74,6 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         assert deleted == []
         assert (HAS_OWN in caplog.text) == source_answers
         assert flow.to_begin_anew == (set() if source_answers else {"orders"})
-
-
-def note_deletions(fake: FakeCluster) -> list[str]:
-    """Return the topics that the cluster will be asked to delete, which it does."""
-    deleted: list[str] = []
-
-    async def delete(_: RequestHeader, request: Any) -> DeleteTopicsResponse:
-        [topic] = request.topics
-        deleted.append(topic.name)
-        fake.topics.pop(topic.name)
-        result = DeletableTopicResult(name=topic.name, topic_id=UUID(int=0), error_code=0)
-        return DeleteTopicsResponse(responses=(result,))
-
-    fake.brokers[0].scripts[DeleteTopicsRequest.API_KEY] = delete
-    fake.versions |= {DeleteTopicsRequest.API_KEY: range(7)}
-    return deleted
 
 
 async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_one() -> None:

@@ -29,7 +29,7 @@ from mirror.topics.gone_topics import (
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from wire.headers import RequestHeader
 from wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from wire.messages.metadata import (

@@ -19,8 +19,8 @@ from mirror.topics.missing import (
     missing_places,
 )
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.state.test_policies import flow_with
-from tests.mirror.topics.test_discovery import discovery, tell_settings
+from tests.mirror.building import flow_with
+from tests.mirror.topics.discovering import discovery, tell_settings
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, PartitionView, TopicView
 

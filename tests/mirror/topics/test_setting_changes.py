@@ -12,8 +12,8 @@ from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
 from mirror.topics.setting_changes import OwnChanges
 from tests.doubles.fake_cluster import FakeCluster
-from tests.mirror.state.test_policies import CONFIG
-from tests.mirror.topics.test_discovery import discovery, note_changes, tell_settings
+from tests.mirror.building import CONFIG
+from tests.mirror.topics.discovering import discovery, note_changes, tell_settings
 from wire.headers import RequestHeader
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 

@@ -12,8 +12,8 @@ from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
 from mirror.topics.gone_topics import LEAST_GRACE_MS
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.mirror.state.test_policies import CONFIG
-from tests.mirror.topics.test_discovery import discovery, note_deletions, tell_settings
+from tests.mirror.building import CONFIG
+from tests.mirror.topics.discovering import discovery, note_deletions, tell_settings
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -10,7 +10,7 @@ from mirror.state.partition_state import PartitionState
 from mirror.topics.leaders import follow_leaders
 from offset_translation.translation import translate
 from tests.doubles.fake_answers import ANSWERS
-from tests.mirror.state.test_policies import CONFIG
+from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from tests.mirror.whole_flow import WholeFlow, batch_at, until, values, whole_flow
 from wire.errors import ErrorCode

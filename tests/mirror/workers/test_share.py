@@ -16,13 +16,8 @@ from mirror.workers.share import Share
 from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.config import load
+from tests.mirror.building import FILE
 from wire.net.errors import ConnectionClosed
-
-FILE = """\
-clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
-flows: [{source: dc1, target: dc2}]
-coordination: {zookeeper: "c:1"}
-"""
 
 
 @dataclass

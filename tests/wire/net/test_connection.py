@@ -10,8 +10,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.doubles.fake_answers import ANSWERS
-from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Raw, framed, run_fake_cluster
-from tests.doubles.memory_transport import MemoryTransport, memory_transport
+from tests.doubles.fake_cluster import FakeBroker, Raw, framed, run_fake_cluster
+from tests.doubles.memory_transport import (
+    SETTINGS,
+    connected_in_memory,
+)
 from wire.headers import RequestHeader, encode_response
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -24,10 +27,8 @@ from wire.net.errors import (
     RequestTimedOut,
     UnsupportedApi,
 )
-from wire.net.transport import Address, Transport
 from wire.record_batch import Record, build_batch
 
-SETTINGS = ConnectionSettings(client_id="test")
 METADATA = MetadataRequest(topics=())
 
 
@@ -39,30 +40,6 @@ async def connected(
     async with run_fake_cluster() as cluster, trio.open_nursery() as nursery:
         broker = cluster.brokers[0]
         yield broker, await connect(nursery, broker.address, settings)
-        nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def connected_in_memory(
-    settings: ConnectionSettings = SETTINGS,
-) -> AsyncIterator[tuple[FakeBroker, Connection, MemoryTransport]]:
-    """Give the same without sockets, for virtual time."""
-    cluster = FakeCluster()
-    cluster.brokers[0] = broker = FakeBroker(cluster, 0)
-    transport, far_end = memory_transport()
-
-    async def dial(_: Address) -> Transport:
-        return transport
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(broker.serve, far_end)
-        settings = ConnectionSettings(
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            max_response_bytes=settings.max_response_bytes,
-            dial=dial,
-        )
-        yield broker, await connect(nursery, ("memory", 0), settings), transport
         nursery.cancel_scope.cancel()
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.wire.net.test_connection import connected_in_memory
+from tests.doubles.memory_transport import connected_in_memory
 from wire.headers import encode_response
 from wire.messages.list_groups import ListGroupsRequest
 from wire.net.connection import Connection

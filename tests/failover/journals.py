@@ -1,0 +1,46 @@
+"""Promotions that have come to some step."""
+
+from failover.journal import Facts, Journal, PartitionEnds, begin_step, end_step
+from failover.steps import PromotionKind, PromotionState, StepName, StepState
+
+
+def begun() -> Journal:
+    """A promotion of dc2 that knows what moves."""
+    kind = PromotionKind.PLANNED
+    journal = Journal(epoch=1, site="dc2", source="dc1", kind=kind, started_ms=0)
+    journal = begin_step(journal, StepName.PREFLIGHT, 0)
+    facts: Facts = {"topics": {"orders": 1}, "fence": []}
+    return end_step(journal, StepName.PREFLIGHT, state=StepState.DONE, facts=facts, now_ms=0)
+
+
+def done(journal: Journal, step: StepName, facts: Facts) -> Journal:
+    """The journal with a step that has ended."""
+    return end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=0)
+
+
+def drained(journal: Journal, **ends: int) -> Journal:
+    """The journal behind the drain of logs with these ends."""
+    logs = {topic: {"0": end} for topic, end in ends.items()}
+    facts: Facts = {"records": 0, "starts": logs, "ends": logs}
+    return done(begin_step(journal, StepName.DRAIN, 0), StepName.DRAIN, facts)
+
+
+def ended_promotion(kind: PromotionKind, facts: dict[StepName, Facts]) -> Journal:
+    """A promotion that has ended well."""
+    ends = PartitionEnds(
+        topic="orders", partition=0, mirrored_source_end=42, target_end=40, source_end=None
+    )
+    journal = Journal(
+        epoch=1,
+        site="dc2",
+        source="dc1",
+        kind=kind,
+        state=PromotionState.DONE,
+        started_ms=1_000,
+        switched_ms=3_250,
+        partitions=(ends,),
+    )
+    for step, found in facts.items():
+        journal = begin_step(journal, step, 0)
+        journal = end_step(journal, step, state=StepState.DONE, facts=found, now_ms=0)
+    return journal

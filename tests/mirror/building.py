@@ -1,0 +1,73 @@
+"""A flow and its parts, as small as a test wants them."""
+
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+from mirror.flow.runner import FlowRunner
+from mirror.state.batches import Cursor
+from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from offset_translation.offset_map import OffsetMap
+from runtime.config import load
+from runtime.flow_section import FlowConfig, PatternSet, Policy
+from runtime.witness import WorkerInfo
+
+NOTHING = PatternSet(include=(), exclude=())
+CONFIG = FlowConfig(
+    name="dc1->dc2",
+    source="dc1",
+    target="dc2",
+    topics=NOTHING,
+    groups=NOTHING,
+    replication_factor=None,
+    fetch_max_bytes=1,
+    partition_fetch_bytes=1,
+    partition_in_flight_bytes=1,
+    in_flight_bytes=1,
+    discovery_interval_ms=1,
+    group_offsets_interval_ms=1,
+    are_groups_polled=False,
+    group_poll_interval_ms=1,
+)
+
+
+def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
+    """Return a flow with these policies and its only partition, which flows."""
+    config = replace(CONFIG, policies=policies)
+    flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
+    offset_map = OffsetMap.from_starts([(0, 0)], 0)
+    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    flow.partitions["t", 0] = partition
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(0, 0, 0), 0)
+    return flow, partition
+
+
+FILE = """\
+clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
+flows: [{source: dc1, target: dc2}]
+coordination: {zookeeper: "c:1"}
+"""
+
+
+INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
+
+
+def runner_in(folder: Path) -> FlowRunner:
+    """Return one that leads, as far as it knows, and has not seen any node yet."""
+    (folder / "dc.yaml").write_text(FILE)
+    configuration = load(folder / "dc.yaml")
+    [flow] = configuration.flows
+    runner = FlowRunner(configuration, flow, INFO, FlowMeasurements(flow.name))
+    runner._is_member = runner._leads = True
+    return runner
+
+
+FILE = """\
+clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
+flows: [{source: dc1, target: dc2}]
+coordination: {zookeeper: "c:1"}
+"""

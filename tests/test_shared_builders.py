@@ -1,0 +1,45 @@
+"""What several tests need is built in modules of its own, not in one of the tests."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def imported(module: ast.Module) -> Iterator[str]:
+    """Name every module that is imported, those inside of functions too."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+
+
+def is_a_test_module(name: str) -> bool:
+    package, _, last = name.rpartition(".")
+    file = HERE.parent / Path(*name.split(".")).with_suffix(".py")
+    return package.startswith("tests") and last.startswith("test_") and file.exists()
+
+
+def test_no_module_takes_anything_from_a_test_module() -> None:
+    borrowed = [
+        f"{file.relative_to(HERE.parent)} imports {name}"
+        for file in sorted(HERE.rglob("*.py"))
+        for name in dict.fromkeys(imported(ast.parse(file.read_text())))
+        if is_a_test_module(name)
+    ]
+    assert borrowed == []
+
+
+def test_an_import_from_a_test_module_is_seen_however_it_is_written() -> None:
+    ways = (
+        "from tests.test_shared_builders import HERE",
+        "import tests.test_shared_builders",
+        "from tests import test_shared_builders",
+        "def late():\n    from tests.test_shared_builders import HERE",
+    )
+    for way in ways:
+        assert any(map(is_a_test_module, imported(ast.parse(way)))), way
+    assert not any(map(is_a_test_module, imported(ast.parse("from tests.zookeeper import KEPT"))))
