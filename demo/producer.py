@@ -91,6 +91,8 @@ def replay(arguments: argparse.Namespace) -> int:
     produced = 0
     with SiteProducer(load(arguments.config)) as producer:
         for event in paced(events, arguments.rate):
+            # Without a timestamp of its own: time retention goes by record timestamps, and records
+            # stamped with these events' times (2013) would be deleted at the first check.
             producer.produce(
                 TOPIC,
                 key=event.key,

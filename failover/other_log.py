@@ -3,9 +3,9 @@
     mirrored  |--aaaaaaaa--|     before the topic was made again, or the source lost its tail
     source    |--bbbb--|         what is there now is not on the target, and seems to be
 
-Such a log ends before what was mirrored, so nothing seems to be missing, and the map would
-translate positions by records that are gone. The mirror stops there (`topic recreated`, `source
-went back`), and no promotion may go on as if it had all.
+Such a log ends before what was mirrored, so its offsets say that nothing is missing, and the map
+would translate positions by records that are gone. The mirror stops there (`topic recreated`,
+`source went back`), and no promotion may go on as if it had all.
 """
 
 from collections.abc import Mapping

@@ -8,10 +8,12 @@ from typing import IO, Final
 
 import trio
 
-# A child cannot be trusted to watch a pipe (Java does not), so a shell beside it does: when the
-# pipe's writer is gone, for whatever reason, the child gets a SIGTERM, and is woken to take it in
-# case it is stopped. Both are in one process group, and a process id is not given out again while
-# it names a group, so `$$`, the child that the shell has become, cannot be a stranger.
+# Linux's own parent-death signal cannot be used: it fires when the thread that forked ends, and
+# trio forks in worker threads. A child cannot be trusted to watch a pipe (Java does not), so a
+# shell beside it does: when the pipe's writer is gone, for whatever reason, the child gets a
+# SIGTERM, and is woken to take it in case it is stopped. Both are in one process group, and a
+# process id is not given out again while it names a group, so `$$`, the child that the shell has
+# become, cannot be a stranger.
 ENDS_WITH_ITS_PARENT: Final = (
     'exec 3<&0; (cat <&3 >/dev/null; kill "$$"; kill -CONT "$$") 2>/dev/null &'
     ' exec "$@" 3<&- </dev/null'

@@ -9,8 +9,9 @@ _ZERO_NS: Final = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 def now_ms() -> int:
     """Return milliseconds since the epoch, by the clock as it was set when the process began.
 
-    Whoever sets the machine's clock, by hours and in either direction, moves no deadline and no
-    age; what is shown as a date follows at the next start.
+    Setting the machine's clock, by hours and in either direction, moves no deadline and no age:
+    otherwise it would hold retries up for hours, or end a grace time at once. What is shown as a
+    date follows at the next start.
     """
     return (_ZERO_NS + time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 1_000_000
 

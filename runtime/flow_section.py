@@ -200,7 +200,8 @@ class FlowConfig:
     def moves(self, topic: str) -> bool:
         """Whether a promotion moves a topic, and an audit compares it, by its name.
 
-        All that is mirrored but heartbeats: on the target they have another name.
+        All that is mirrored but heartbeats: on the target they have another name, even where all
+        other names are identical. Promotions and audits go by one name, so they leave them out.
         """
         return self.mirrors(topic) and not self.is_heartbeats(topic)
 

@@ -93,7 +93,7 @@ async def _answer(
         ],
     )
     parts = [connection.send(head)]
-    if request.method != b"HEAD":
+    if request.method != b"HEAD":  # h11 raises for a body there, as `curl -I` asks for it
         parts.append(connection.send(h11.Data(data=body)))
     parts.append(connection.send(h11.EndOfMessage()))
     await stream.send_all(b"".join(part for part in parts if part))

@@ -1,5 +1,8 @@
 """What a flow calls its topics on the target: as on the source, or prefixed, as MirrorMaker 2.
 
+The mirror, its map and its commands know topics by the source's names. Only code that talks to the
+target asks for the other ones, and only this module knows them.
+
 The rules are those of org.apache.kafka.connect.mirror's DefaultReplicationPolicy (prefixed) and
 IdentityReplicationPolicy (identical), and of MirrorSourceConnector for what is never mirrored.
 Pure.

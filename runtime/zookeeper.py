@@ -311,8 +311,9 @@ class ZooKeeper:
     async def _expire_suspended(self) -> None:
         """Call a session lost when it has been cut off for its whole timeout.
 
-        The server says so only when it is reached again, which may be never; by then its
-        ephemerals are long gone and somebody else may have taken over.
+        kazoo never says LOST while no server answers, and the server says so only when it is
+        reached again, which may be never. By then the session's ephemerals are long gone, and
+        somebody else may have taken over.
         """
         while True:
             changed = self._state_changed

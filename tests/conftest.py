@@ -1,6 +1,9 @@
 """Hypothesis profiles, the order in which files are run, and the ZooKeeper that all share.
 
 Hypothesis is derandomized by default; `HYPOTHESIS_PROFILE=thorough` makes a long search.
+
+pytest-trio takes a clock only from the arguments of a test. With `usefixtures` the clock is made,
+and the test waits for real, so each such test names `autojump_clock` itself.
 """
 
 import os

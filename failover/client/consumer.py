@@ -157,7 +157,12 @@ class SiteConsumer:
         return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """Return up to `num_messages`, none after `timeout` seconds (negative: wait for ever)."""
+        """Return up to `num_messages`, none after `timeout` seconds (negative: wait for ever).
+
+        confluent-kafka waits for all `num_messages` or the whole timeout, also for the last few,
+        and may return after a rebalance what it gathered before it. An application that commits
+        exactly what it was given polls one by one.
+        """
         if self._is_closed:
             raise RuntimeError("the consumer is closed")
         if self._membership is not None:

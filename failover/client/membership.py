@@ -346,6 +346,8 @@ class Membership:
             _LOG.warning("positions of revoked partitions were not committed: %s", error)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        # `_forget` keeps what was reached: a promotion that comes later than the session timeout
+        # would otherwise read everything since the last commit again.
         self._call(self._terms.on_lost, partitions)
         self._forget(partitions)
 

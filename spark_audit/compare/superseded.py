@@ -120,7 +120,8 @@ def mark_superseded(asked: DataFrame, newest: DataFrame, ends: DataFrame) -> Dat
     It may if that side holds a later record of the same key. Tombstones go after a time without
     one, but not before what they stood for, and a record that the other side's tombstone
     supersedes may be gone with it. Records without a key are dropped by cleaners. `newest` is a
-    scan of the `stretches`.
+    scan of the `stretches` up to where the logs end by then: a record written since the audit began
+    supersedes as well.
     """
     lacks_target = f.col("lacking") == Side.TARGET.value
     placed = (

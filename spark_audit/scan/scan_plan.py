@@ -30,8 +30,8 @@ class ScanTask:
     until the last one is whole; else they are records. Holes and failures come with both. With
     `to_end` reading goes on behind `stop` as well, to where the log ends by then.
 
-    Where brokers want credentials, `configuration` is the file that has them: the way of a task to
-    its worker leads through a file of Spark's.
+    Where brokers want credentials, `configuration` is the file that has them. Tasks themselves hold
+    no secret, because Spark passes them to its workers through a file of its own.
     """
 
     cluster: str

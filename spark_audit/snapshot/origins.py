@@ -39,7 +39,11 @@ class Brought:
     over has left no producer id, and what strangers wrote to a site at rest is to be found."""
 
     def has(self, header: BatchHeader) -> bool:
-        """Return whether this batch came from the other site."""
+        """Return whether this batch came from the other site.
+
+        A batch whose producer id no map names counts as its site's own, and so as lost on the
+        other: such a mistake is loud, never silent.
+        """
         is_between = self.start <= header.base_offset < self.stop
         return is_between or header.producer_id in self.producer_ids
 

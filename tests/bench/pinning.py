@@ -43,7 +43,10 @@ class Pinned:
 
 @contextmanager
 def children_on(cores: Collection[int]) -> Iterator[None]:
-    """Let what this thread starts in the block run on these processors only, for good."""
+    """Let what this thread starts in the block run on these processors only, for good.
+
+    A child inherits the affinity of the thread that forks it.
+    """
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:

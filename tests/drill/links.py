@@ -3,6 +3,8 @@
 A connection's maker is found by the owner of its socket (/proc), so nobody has to be configured,
 and no rights are needed. A cut holds everything back, the ends of connections too, as a network
 that is gone does; what was under way arrives when it is back.
+
+These relays are the network, so the drill's own loop must never block: what blocks runs in threads.
 """
 
 from collections.abc import Mapping

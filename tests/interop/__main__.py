@@ -1,8 +1,10 @@
 """`python -m tests.interop [--quick] [PYTEST OPTION ...]`: run beside the real ones, and judge it.
 
 Exit status 0: everything asked for was shown; 1: something failed; 2: nothing failed, but a peer
-could not be had (no registry, no Java, no Go ...), so that for some rows nothing is known. Each
-reason is printed as `not run: ...`. After a whole run docs/compatibility.md is written anew.
+could not be had (no registry, no Java, no Go ...), so that for some rows nothing is known. This
+program tells "not run" from "failed", because Make ends with 2 whatever failed, and pytest's own 2
+is a broken collection. Each reason is printed as `not run: ...`. After a whole run
+docs/compatibility.md is written anew.
 """
 
 import subprocess

@@ -58,7 +58,10 @@ def _nothing() -> None:
 
 
 class Session(Protocol):
-    """An authentication that ends; whoever wants to send waits until it is renewed (KIP-368)."""
+    """An authentication that ends; whoever wants to send waits until it is renewed (KIP-368).
+
+    Nobody else may send on the connection while it is renewed.
+    """
 
     async def wait_fresh(self) -> None:
         """Return once it lasts for a while, without letting others run in between."""
@@ -194,8 +197,12 @@ class Connection:
         """Send bodies encoded by hand, a request each, in one go.
 
         Return once all that was to be sent before is with the socket, so that it always has more to
-        take. Where it raises, nobody hears anything; a fault after that goes to those who wait
-        alone. Bodies must stay unchanged as records in `send`.
+        take. A wake-up is dear not for what it does but because a copy of megabytes has taken the
+        interpreter's place in the cache before it: about 70 us each. So no task is woken before
+        what it waits for is sent.
+
+        Where `post` raises, nobody hears anything; a fault after that goes to those who wait alone.
+        Bodies must stay unchanged as records in `send`.
         """
         if self.session is not None:
             await self.session.wait_fresh()
@@ -216,7 +223,9 @@ class Connection:
             parts += body
             total += _SIZE_BYTES + size
             self._await_answer(awaiting)
-        with suppress(ConnectionClosed):  # whoever waits has been told
+        # Whoever waits has been told: raised here as well, the caller would release the same bytes
+        # a second time.
+        with suppress(ConnectionClosed):
             before = self._queued_bytes
             self._write_now(parts, total)
             if self._sent_bytes < before:

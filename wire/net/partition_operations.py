@@ -1,7 +1,8 @@
 """Ends, reads and appends of single partitions, at whichever broker leads them.
 
 Codes of single partitions are results: `isinstance(result, ErrorCode)` tells them from offsets
-(an ErrorCode is an int too).
+(an ErrorCode is an int too). An offset can be the same number as a code, so ask for the type before
+the value.
 """
 
 from collections import defaultdict

@@ -65,6 +65,8 @@ class Gathering(NamedTuple):
 
 
 HALF_OF_MANY: Final = Gathering(4, 0.5)
+"""A broker works on one Produce of a connection at a time, so each answer comes alone. Half of four
+is 3 % dearer at lz4 and 1-3 % at 100 KiB than each at once; waiting for all gained no more."""
 
 
 class Pending(Generic[R]):

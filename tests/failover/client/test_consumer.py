@@ -1,6 +1,8 @@
 """A consumer that follows the active site, over real brokers and a real witness.
 
-The promotion and the mirror are played by hand, so that each moment can be looked at by itself.
+The promotion and the mirror are played by hand, so that each moment can be looked at by itself. No
+test polls between the loss of a site and the switch: the first member of a librdkafka group can
+deliver its whole prefetch queue after its site has died.
 """
 
 from pathlib import Path
