@@ -1,4 +1,8 @@
-"""Leaving the others their turn while a request that names much is answered."""
+"""Leaving the others their turn while a request that names much is answered.
+
+A handler that lets go of the loop finds another world afterwards: a partition that was looked at
+may have another leader, or more records, before the answer is sent.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar

@@ -252,6 +252,8 @@ async def _set_when_cancelled(event: trio.Event) -> None:
 async def _run(
     config: BrokerConfig, stopping: trio.Event, task_status: trio.TaskStatus[Started]
 ) -> None:
+    # The order matters: listeners, then logs, then serving, registration and the contest for
+    # controller. In any other one clients are sent to a broker that cannot answer yet.
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
     endpoints = _advertised(config, sockets)
     async with open_zookeeper(

@@ -14,6 +14,7 @@ from wire.errors import ErrorCode
 
 CLEANUP_POLICY: Final = "cleanup.policy"
 STILL_IN_USE: Final = "must be compact for an internal topic: what is old in it is still in use"
+"""Time retention would take positions that groups still go on from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from wire.schema import Request
 MOST_ELEMENTS: Final = 100_000
 """Array elements of one request, which may be as many partitions, in whatever topics.
 
-They are read in some microseconds each, and a frame has room for 50 million of them."""
+They are read in some microseconds each, and a frame of `socket.request.max.bytes` has room for 50
+million of them: without a limit of its own one frame would stop a broker for minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsRespon
         else await _create(topic, request, call)
         for topic in request.topics
     ]
+    # Not before every live broker has been told: producers with acks=0 would lose records.
     if not request.validate_only:
         with trio.move_on_after(timeout_s(request.timeout_ms)):
             for result in results:

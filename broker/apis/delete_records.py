@@ -56,7 +56,9 @@ class Deletion:
 async def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     """Delete what is led here, then wait for the followers as long as the client would.
 
-    A follower that takes longer makes it REQUEST_TIMED_OUT: the records are deleted all the same.
+    A follower hears of the new log start when its fetch is answered, and tells its own with the
+    next one, so this takes about two of `replica.fetch.wait.max.ms`, as Kafka's. A follower that
+    takes longer makes it REQUEST_TIMED_OUT: the records are deleted all the same.
     """
     turns = Turns()
     begun = [

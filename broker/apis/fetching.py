@@ -108,7 +108,11 @@ def _same_topic(one: Wanted, partition: Partition) -> Partition | ErrorCode:
 
 
 def check_epoch(partition: Partition, claimed: int) -> ErrorCode:
-    """Return whether a client's idea of the leader epoch is ours (KIP-320); -1 claims nothing."""
+    """Return whether a client's idea of the leader epoch is ours (KIP-320); -1 claims nothing.
+
+    Since Fetch 11 a follower serves consumers too, so a client that claims nothing is not told that
+    the leader changed: it goes on in a log that may have been cut meanwhile.
+    """
     if claimed in {CLAIMS_NOTHING, partition.leader_epoch}:
         return ErrorCode.NONE
     if claimed < partition.leader_epoch:

@@ -49,6 +49,7 @@ class Promise:
     """None where there is nothing to wait for."""
     last_offset: int = -1
     term: int = -1
+    """The partition's at the append: leadership lost and won back in between is another log."""
 
     @property
     def is_kept(self) -> bool:
@@ -117,7 +118,10 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
 
 
 async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
-    """Look for the keys of very many records before their turn, without stopping the others."""
+    """Look for the keys of very many records before their turn, without stopping the others.
+
+    Another broker may lead the partition by the time that the answer is back.
+    """
     if not data.records:
         return check_keys
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
@@ -186,7 +190,11 @@ def _refuse_transaction(
     _request: ProduceRequest,
     _call: Call,
 ) -> Promise:
-    """Refuse as Apache Kafka does, the whole request, before anything else is looked at."""
+    """Refuse as Apache Kafka does, the whole request, before anything else is looked at.
+
+    Appended, the batch would hold the last stable offset, and every read-committed reader, for
+    ever: nobody would end its transaction.
+    """
     reason = "a transactional batch without a transactional id"
     return Promise(_failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason))
 

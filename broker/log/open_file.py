@@ -9,7 +9,8 @@ class OpenFile:
     """A segment's file. Reads at positions, so that many readers may share it.
 
     Closing is left to the last reference: a reader that still sends from a segment keeps it
-    readable although the log has deleted it or closed it as idle.
+    readable although the log has deleted it or closed it as idle. So a file that is opened and not
+    kept is closed at once: `os.fsync(OpenFile(path).fileno())` would sync a closed descriptor.
     """
 
     __slots__ = ("_descriptor", "path")

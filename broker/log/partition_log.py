@@ -220,7 +220,9 @@ class PartitionLog(ReadableLog):
     def _cut_producers(self, writers: Collection[int] | None, now_ms: int) -> None:
         """Bring what is known of producers back to the log's end; `writers` wrote what was cut.
 
-        Who did not stays as it was: to read it all anew takes seconds for a large segment.
+        Who did not stays as it was: to read the last segment anew, which may hold a million
+        batches, takes seconds. After a leader's death many logs are cut at once while the loop
+        waits.
         """
         end, tail = self.log_end_offset, partial(tail_of, self._segments)
         if writers is not None and self._producers.cut(writers, end, tail):

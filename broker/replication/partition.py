@@ -304,6 +304,8 @@ class Partition(Replica):
         before, start_before = follower.log_end_offset, follower.log_start_offset
         end, now_ms = self.log.log_end_offset, self._clock.monotonic_ms()
         follower.fetched(offset, log_start_offset, end, now_ms, broker_epoch)
+        # At each fetch, also of a quiet partition: a follower's first one outside the ISR may come
+        # while another replica is joining.
         self._ask(leads.heard_of(broker_id, self._high_watermark))
         if offset != before:
             self._advance()

@@ -247,7 +247,11 @@ class Partitions:
             self.save_high_watermarks()
 
     def brokers_changed(self) -> None:
-        """Wait no longer for followers whose brokers have died."""
+        """Wait no longer for followers whose brokers have died.
+
+        A dead follower that might rejoin holds the high watermark until metadata says that it is
+        dead.
+        """
         for partition in self._held.values():
             partition.reconsider()
 
