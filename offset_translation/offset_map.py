@@ -157,8 +157,10 @@ class OffsetMap:
     def advance(self, target_end: int) -> None:
         """Take note of the target's log end; it may go back (a lost tail).
 
-        What lies behind the last run, and behind no seal, is taken for mirrored. Where others
-        write beside the mirror, ``reach`` afterwards.
+        What lies behind the last run, and behind no seal, is taken for mirrored. An empty run at a
+        seal belongs to what comes behind the target's own records: a seal is written where the next
+        record was to lie, not where the last one ended. Where others write beside the mirror,
+        ``reach`` afterwards.
         """
         self._target_end = target_end
         place, start = self._runs.last_before(target_end)

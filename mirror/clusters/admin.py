@@ -86,7 +86,8 @@ class TopicRefused(NetworkFault):
 async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset[str]:
     """Return those of the topics that are not listed because we may not see them; NetworkFault.
 
-    A broker leaves them out when it is asked for all; asked by name it says why.
+    A broker leaves them out when it is asked for all, so that a right that was taken away looks
+    like a deletion; asked by name it says why.
     """
     if not missing:
         return frozenset()

@@ -22,13 +22,18 @@ class TailReader:
     ) -> None:
         """Begin at the start of the log.
 
-        ``damaged`` is told of batches that are damaged, once of each, and they are passed over;
-        without it they are a fault, for who must not miss a record.
+        ``damaged`` is told of batches that are damaged, once of each, and they are passed over, as
+        checkpoints may be. Without it they are a fault: a map that lacks a piece would have records
+        skipped.
         """
         self.topic: Final = topic
         self.next_offset = 0
         self.is_another = False
-        """Whether the topic was made again: what we have read is of an earlier one."""
+        """Whether the topic was made again: what we have read is of an earlier one.
+
+        The new one is shorter than where we are, so its first records would never be read. Of a
+        map these name the new mirror's producer id, and its batches would be sent back.
+        """
         self._topic_id: UUID | None = None
         self._cluster = cluster
         self._damaged = damaged

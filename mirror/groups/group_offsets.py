@@ -37,7 +37,9 @@ LOOK_S: Final = 5.0
 ABSENT_LOOK_S: Final = 0.5
 PAUSE_S: Final = 0.2
 GATHER_S: Final = 0.05
-"""Groups commit one by one: an answer of many commits costs little more than one of one."""
+"""Groups commit one by one, and an answer of many commits costs little more than one of one: a
+reader that asks again at once sends a request for each commit, and costs more than twice as
+much."""
 
 
 class GroupReader:

@@ -1,10 +1,11 @@
 """The durable offset map: its topic on the target, read once, then written ahead of the data.
 
-Every worker writes it under a producer id of its own, and announces its own partitions only. Before
-the partitions of a worker that is gone go to others, its id is written with the next epoch: from
-then on the broker refuses whatever it sends, should it be asleep and wake up, and what it has
-announced can be read to the end. What the topic says does not depend on order, so writing the same
-again is harmless.
+Every worker writes it under a producer id of its own, and announces its own partitions only: a
+broker takes a batch with sequences that it remembers for a repetition, and acknowledges it although
+another worker has written them. Before the partitions of a worker that is gone go to others, its id
+is written with the next epoch: from then on the broker refuses whatever it sends, should it be
+asleep and wake up, and what it has announced can be read to the end. What the topic says does not
+depend on order, so writing the same again is harmless.
 """
 
 from collections.abc import Callable, Sequence

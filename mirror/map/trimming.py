@@ -76,7 +76,8 @@ class MapTrimmer:
     ) -> None:
         """Forget what lies below these log starts, in the map topic and here.
 
-        First in one record for each partition, which is all that a reader needs; then what it
+        First in one record for each partition, which is all that a reader needs: to replay a
+        withdrawal for each of many pieces moves the whole map each time. Then what that record
         makes needless is taken back, so that compaction can remove it. What was interrupted before
         its turn is left out: its topic may be begun anew, with pieces of the same keys. Raises
         NetworkFault.

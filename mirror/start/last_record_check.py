@@ -4,6 +4,10 @@ A log that was cut and has grown again looks at its ends as if nothing had happe
 unclean election, on a broker that lost its disk, in a backup that was restored. What it holds now
 at offsets that were mirrored would never be read, and the target keeps what the source lost. One
 record on each side tells, and is looked at whenever the source's leader may be another.
+
+Targets that others write to as well are not looked at. It could be told there too, but nothing
+would lead on from there: such a target cannot begin anew, as it has records of its own, and a piece
+of the map cannot go back on the source.
 """
 
 from collections.abc import Iterable, Mapping

@@ -247,7 +247,9 @@ class Positioning:
 
         Our sequences were refused, the source has not as much, it is another topic than before, or
         its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
-        sequences, and would refuse none.
+        sequences (after a day without records: producer.id.expiration.ms), and would refuse none.
+        A worker that takes the partition over knows neither that id nor that end, so a promotion
+        looks at the last batch of every partition as well (failover.strangers).
         """
         key = (partition.topic, partition.index)
         here, there, offset_map = source[key], target[key], partition.offset_map

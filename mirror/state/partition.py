@@ -180,8 +180,10 @@ class MirroredPartition:
     def has_true_map(self) -> bool:
         """Whether its map speaks of the logs that are there.
 
-        A diverged target's may be another. Where a source that went back was cut is not known: its
-        end when that was seen may lie behind new records already.
+        A diverged target's may be another: the other direction's map may speak of records that went
+        with the disks. Where a source that went back was cut is not known: its end when that was
+        seen may lie behind new records already. No position is applied by such a map, because one
+        that is too far is never pulled back.
         """
         is_another = self.is_target_new or self.state in ANOTHER_LOG
         return self.is_positioned and not is_another

@@ -182,7 +182,9 @@ def vouched(
 def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
     """Whether every worker has done a restart to all that it has.
 
-    Who is asleep has not, until its partitions are another's, who has not either.
+    A worker that is asleep has not, until its partitions are another's, who has not either. So the
+    order stays in the witness until each worker has said so in its node: after any fixed time, a
+    worker that takes a sleeper's partitions over would not know of it.
     """
     return not now.leaving and all(
         one.confirmed == now.version and restart in one.obeyed for one in members.values()

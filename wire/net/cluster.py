@@ -269,8 +269,9 @@ class Cluster:
     async def _look_up(self, topics: tuple[str, ...] | None) -> MetadataResponse:
         """Ask another broker than the last time, if one is open.
 
-        A broker that is cut off, or has just started, does not know every topic: of those that
-        were there before, and would now be gone, another one is asked too.
+        A broker that is cut off from its controller alone goes on to answer with what was, and one
+        that has just started does not know every topic: of those that were there before, and would
+        now be gone, another one is asked too.
         """
         asked = question(topics)
         connection = await self._next_in_turn(asked)
