@@ -1,42 +1,23 @@
-"""The program `mirror`, from its first moment on: its imports alone take a second."""
+"""The program `mirror`, from its first moment on."""
 
-import signal
 import sys
-from collections.abc import Sequence
-from typing import Final
 
-INTERRUPTED: Final = 130
-"""As `mirror.cli` ends at a Ctrl-C, too."""
+from runtime.starting import hold_hangups, interrupts_just_end
 
 
-def hold_hangups(arguments: Sequence[str]) -> None:
-    """Of a daemon that starts, keep a SIGHUP until it can obey; unheld it would be its end.
+def main() -> int:
+    """Run the program and return its exit status.
 
-    Any other command ends, when its terminal does.
+    Of a daemon a SIGHUP is kept until the daemon can obey; any other command ends when its terminal
+    does.
     """
-    command = next((word for word in arguments if not word.startswith("-")), "")
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if command == "run":
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-
-
-def main() -> None:
-    """Run the command line and exit with its status.
-
-    At a Ctrl-C while modules are imported the process just ends: a KeyboardInterrupt may be raised
-    where Python ignores it, as in what an import lock calls back.
-    """
-    hold_hangups(sys.argv[1:])
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # else it is ignored, in the background of a shell
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from mirror.cli import main as run  # noqa: PLC0415 - what takes a second
-
-    signal.signal(signal.SIGINT, before)
-    try:
-        run()
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        hold_hangups()
+    with interrupts_just_end():
+        from mirror.cli import main as run  # noqa: PLC0415 - after the signals are seen to
+    return run()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,156 +1,191 @@
-"""The program `mirror`. Exit status: 0 well, 1 it failed, 2 bad input or nobody to ask."""
+"""The command line of `mirror`: what there is to type, and what each command loads and calls."""
 
-import argparse
-import json
-import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
-import trio
+from runtime.command import Act, Command, Completes, Option, Options, Word
+from runtime.program import ExitStatus, Faults, Program
 
-from mirror.commands.check import CheckFailed, check
-from mirror.commands.import_mm2 import import_mm2
-from mirror.commands.orders import OrderFailed, pause, restart, resume
-from mirror.commands.position_words import GroupName, PositionsUnreadable, parse_offsets, parse_what
-from mirror.commands.positions import Asked, LookFailed, offsets, translate
-from mirror.commands.rebuild_map import rebuild_map
-from mirror.commands.refill import refill
-from mirror.commands.status import collect, not_seen
-from mirror.commands.status_table import render
-from mirror.commands.take_over import take_over
-from mirror.commands.topics import topics
-from mirror.daemon import run_daemon
-from mirror.report.status import StatusReport
-from mirror.state.orders import How, OrderRefused, Scope
-from mirror.supervisor import as_worker, supervise
-from runtime.config import Configuration, ConfigurationError, load
-from runtime.logs import configure
-from runtime.metrics import AddressInUse
-from runtime.output import PIPE_CLOSED, print_nowhere
-from runtime.properties import ConfigurationError as PropertiesWrong
-
-WATCH_S: Final = 1.0
-CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"
 MAX_WORKERS: Final = 64
-BAD_INPUT: Final = 2
 WITNESS: Final = "127.0.0.1:2181"
-INTERRUPTED: Final = 130
-BAD_INPUTS: Final = (
-    ConfigurationError,
-    PropertiesWrong,
-    AddressInUse,
-    CheckFailed,
-    LookFailed,
-    PositionsUnreadable,
-    OrderFailed,
-    OrderRefused,
+
+JSON: Final = Option(names=("--json",), help="print JSON instead of text")
+FLOW_OPTION: Final = Option(
+    names=("--flow",),
+    metavar="SOURCE->TARGET",
+    help="the flow that is meant; needed where the file has several",
 )
-RESTARTS: Final = (
-    ("--skip", How.SKIP, "go on behind what cannot be mirrored: it is left out, and counted"),
-    (
-        "--from-earliest",
-        How.ANEW,
-        "delete the target's copy of the TOPIC and mirror it from its first record",
-    ),
+FLOW: Final = Word(name="flow", metavar="FLOW", help="the flow, written as dc1-dc2")
+SCOPE: Final = Word(
+    name="scope",
+    metavar="TOPIC[:PARTITION]",
+    help="a topic or one partition of it (default: the whole flow)",
+    is_optional=True,
+)
+WRITE: Final = Option(
+    names=("--write",), help="write what was found; without it the command only shows it"
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its status."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser().parse_args(_flags_first(given))
-    configure("mirror", verbose=options.verbose)
-    sys.exit(_run(options))
+def _run() -> Act:
+    from mirror.daemon import run_daemon
+    from mirror.supervisor import as_worker, supervise
+
+    async def run(options: Options) -> int:
+        if options.workers > 1:
+            return await supervise(
+                options.configuration, options.workers, is_verbose=options.verbose
+            )
+        await run_daemon(as_worker(options.configuration, options.worker_number))
+        return ExitStatus.DONE
+
+    return run
 
 
-def _flags_first(arguments: Sequence[str]) -> Sequence[str]:
-    """Move the flags of commands with optional words before these.
+def _status() -> Act:
+    from mirror.commands.status_page import show_status
 
-    argparse takes the last word before a flag for FILE otherwise.
-    """
-    command = next((word for word in arguments if not word.startswith("-")), "")
-    if command not in {"restart", "offsets"}:
-        return arguments
-    place = arguments.index(command) + 1
-    flags: list[str] = []
-    words: list[str] = []
-    for before, word in zip(arguments[place - 1 :], arguments[place:], strict=False):
-        (flags if word.startswith("--") or before == "--flow" else words).append(word)
-    return [*arguments[:place], *flags, *words]
-
-
-def _run(options: argparse.Namespace) -> int:
-    try:
-        return_status = _obey(options)
-        sys.stdout.flush()
-    except* BAD_INPUTS as faults:
-        for fault in _leaves(faults):
-            sys.stderr.write(f"mirror: {fault}\n")
-        return_status = BAD_INPUT
-    except* KeyboardInterrupt:
-        return_status = INTERRUPTED
-    except* BrokenPipeError:
-        print_nowhere()
-        return_status = PIPE_CLOSED
-    return return_status
-
-
-def _obey(options: argparse.Namespace) -> int:
-    if options.is_offline:
-        return import_mm2(options.file, zookeeper=options.zookeeper, write=options.write)
-    command: Callable[[Configuration, argparse.Namespace], Awaitable[int]] = options.command
-    return trio.run(command, load(options.file), options, strict_exception_groups=True)
-
-
-def _leaves(group: BaseExceptionGroup[Exception]) -> Sequence[BaseException]:
-    """Return the exceptions that a group is made of."""
-    leaves: list[BaseException] = []
-    for one in group.exceptions:
-        leaves += _leaves(one) if isinstance(one, BaseExceptionGroup) else [one]
-    return leaves
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mirror", description="Copy topics and consumer positions from one cluster to another."
+    return lambda options: show_status(
+        options.configuration, is_watched=options.watch, as_json=options.json
     )
-    parser.add_argument("--verbose", action="store_true", help="log more")
-    parser.set_defaults(is_offline=False)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, command, text in (
-        ("run", _daemon, "run all flows of the file until stopped"),
-        ("status", _status, "show every partition and every group"),
-        ("check", _check, "connect and say what a run would do"),
-    ):
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
-        sub.set_defaults(command=command)
-        if name == "status":
-            sub.add_argument("--watch", action="store_true", help="show again every second")
-            sub.add_argument("--json", action="store_true", help="JSON instead of a table")
-        if name == "run":
-            _add_workers(sub)
-    text = "list the topics of each flow's source: what is mirrored, and why the others are not"
-    sub = commands.add_parser("topics", help=text, description=text)
-    sub.add_argument("--json", action="store_true", help="JSON instead of a table")
-    sub.set_defaults(command=_topics)
-    _add_common(sub)
-    _add_order_commands(commands)
-    _add_position_commands(commands)
-    return parser
 
 
-def _add_workers(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--workers",
-        type=_count,
-        default=1,
-        metavar="N",
-        help="processes that share the work; they share it with those of other machines, too",
+def _check() -> Act:
+    from mirror.commands.check import check
+
+    async def show(options: Options) -> int:
+        async for line in check(options.configuration):
+            sys.stdout.write(f"{line}\n")
+        return ExitStatus.DONE
+
+    return show
+
+
+def _topics() -> Act:
+    from mirror.commands.topics import topics
+
+    return lambda options: _show(topics(options.configuration, options.flow, as_json=options.json))
+
+
+def _pause() -> Act:
+    from mirror.commands.orders import pause
+    from mirror.state.orders import Scope
+
+    return lambda options: _show_line(
+        pause(options.configuration, options.flow, Scope.parse(options.scope))
     )
-    sub.add_argument("--worker-number", type=int, default=0, help=argparse.SUPPRESS)
+
+
+def _resume() -> Act:
+    from mirror.commands.orders import resume
+    from mirror.state.orders import Scope
+
+    return lambda options: _show_line(
+        resume(options.configuration, options.flow, Scope.parse(options.scope))
+    )
+
+
+def _restart() -> Act:
+    from mirror.commands.orders import restart
+    from mirror.state.orders import How, Scope
+
+    def order(options: Options) -> Awaitable[int]:
+        how = How.SKIP if options.skip else How.RETRY
+        if options.from_earliest:
+            how = How.ANEW
+        scope = Scope.parse(options.scope)
+        return _show_line(restart(options.configuration, options.flow, scope, how))
+
+    return order
+
+
+def _offsets() -> Act:
+    from mirror.commands.position_words import parse_offsets
+    from mirror.commands.positions import Asked, offsets
+
+    def ask(options: Options) -> Awaitable[int]:
+        asked = Asked(flow=options.flow, as_json=options.json)
+        return offsets(options.configuration, parse_offsets(options.words), asked)
+
+    return ask
+
+
+def _translate() -> Act:
+    from mirror.commands.position_words import GroupName, parse_what
+    from mirror.commands.positions import Asked, translate
+
+    def ask(options: Options) -> Awaitable[int]:
+        what = GroupName(options.what) if options.group else parse_what(options.what)
+        asked = Asked(flow=options.flow, as_json=options.json, is_reverse=options.reverse)
+        return translate(options.configuration, what, asked)
+
+    return ask
+
+
+def _rebuild_map() -> Act:
+    from mirror.commands.rebuild_map import rebuild_map
+
+    return lambda options: rebuild_map(options.configuration, options.flow, write=options.write)
+
+
+def _refill() -> Act:
+    from mirror.commands.refill import refill
+
+    return lambda options: refill(options.configuration, options.site, write=options.write)
+
+
+def _import_mm2() -> Act:
+    from mirror.commands.import_mm2 import import_mm2
+
+    return lambda options: import_mm2(
+        options.properties, zookeeper=options.zookeeper, write=options.write
+    )
+
+
+def _take_over() -> Act:
+    from mirror.commands.take_over import take_over
+
+    return lambda options: take_over(
+        options.configuration, options.flow, topic=options.offsets_topic, write=options.write
+    )
+
+
+def _faults() -> Faults:
+    from mirror.commands.check import CheckFailed
+    from mirror.commands.orders import OrderFailed
+    from mirror.commands.position_words import PositionsUnreadable
+    from mirror.commands.positions import LookFailed
+    from mirror.state.orders import OrderRefused
+    from runtime.config import ConfigurationError
+    from runtime.metrics import AddressInUse
+    from runtime.properties import ConfigurationError as PropertiesWrong
+
+    return dict.fromkeys(
+        (
+            ConfigurationError,
+            PropertiesWrong,
+            AddressInUse,
+            CheckFailed,
+            LookFailed,
+            PositionsUnreadable,
+            OrderFailed,
+            OrderRefused,
+        ),
+        ExitStatus.BAD_INPUT,
+    )
+
+
+async def _show(page: Awaitable[str]) -> int:
+    sys.stdout.write(await page)
+    return ExitStatus.DONE
+
+
+async def _show_line(line: Awaitable[str]) -> int:
+    sys.stdout.write(f"{await line}\n")
+    return ExitStatus.DONE
 
 
 def _count(text: str) -> int:
@@ -158,183 +193,269 @@ def _count(text: str) -> int:
     try:
         count = int(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from error
+        raise ArgumentTypeError(f"{text!r} is not a whole number") from error
     if not 1 <= count <= MAX_WORKERS:
-        raise argparse.ArgumentTypeError(f"{count} is not between 1 and {MAX_WORKERS}")
+        raise ArgumentTypeError(f"{count} is not between 1 and {MAX_WORKERS}")
     return count
 
 
-def _add_order_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    for name, command, text in (
-        ("pause", _pause, "stop mirroring a flow, a topic or a partition until it is resumed"),
-        ("resume", _resume, "go on with what was paused, where it stood"),
-        ("restart", _restart, "let what has stopped try again; once, now or when a daemon runs"),
-    ):
-        sub = commands.add_parser(name, help=text, description=text)
-        if name == "restart":
-            sub.set_defaults(how=How.RETRY)
-            ways = sub.add_mutually_exclusive_group()
-            for flag, how, meaning in RESTARTS:
-                ways.add_argument(flag, dest="how", action="store_const", const=how, help=meaning)
-        sub.add_argument("flow", metavar="FLOW", help="as dc1-dc2")
-        sub.add_argument("scope", nargs="?", metavar="TOPIC[:PARTITION]", help="default: all of it")
-        sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
-        sub.set_defaults(command=command)
+RUNNING: Final = (
+    Command(
+        name="run",
+        help="Run all flows of the file until a signal ends the daemon.",
+        load=_run,
+        examples=("mirror run dc.yaml", "mirror run --workers 4 --config dc.yaml"),
+        reads_configuration=True,
+        options=(
+            Option(
+                names=("--workers",),
+                metavar="N",
+                default=1,
+                convert=_count,
+                help="start N processes, which share the work among themselves and with the "
+                "workers of other machines",
+            ),
+            Option(
+                names=("--worker-number",),
+                metavar="N",
+                default=0,
+                convert=int,
+                is_hidden=True,
+                help="the place among the workers of one machine",
+            ),
+        ),
+    ),
+    Command(
+        name="status",
+        help="Show every partition and every group.",
+        load=_status,
+        examples=("mirror status dc.yaml", "mirror status --watch", "mirror status --json"),
+        reads_configuration=True,
+        options=(
+            Option(names=("--watch",), help="show a new page every second, until Ctrl-C"),
+            Option(names=("--json",), help="print JSON instead of a table"),
+        ),
+        statuses={
+            ExitStatus.BAD_INPUT: "The input is bad, or a daemon, a cluster or the witness did not "
+            "answer; what could be seen is shown."
+        },
+    ),
+    Command(
+        name="check",
+        help="Connect to both clusters and the witness, and show what a run would do.",
+        load=_check,
+        examples=("mirror check dc.yaml",),
+        reads_configuration=True,
+        statuses={
+            ExitStatus.BAD_INPUT: "The input is bad, a cluster or the witness did not answer, or a "
+            "run could not mirror or create a topic."
+        },
+    ),
+    Command(
+        name="topics",
+        help="List the topics of each flow's source: the mirrored ones, and why the others are "
+        "left out.",
+        load=_topics,
+        examples=("mirror topics dc.yaml", "mirror topics --json --flow 'dc1->dc2' dc.yaml"),
+        reads_configuration=True,
+        options=(Option(names=("--json",), help="print JSON instead of a table"), FLOW_OPTION),
+    ),
+)
+ORDERS: Final = (
+    Command(
+        name="pause",
+        help="Stop mirroring a flow, a topic or a partition until `mirror resume`.",
+        load=_pause,
+        examples=(
+            "mirror pause dc1-dc2",
+            "mirror pause dc1-dc2 orders:3 dc.yaml",
+            "mirror pause dc1-dc2 orders --config dc.yaml",
+        ),
+        words=(FLOW, SCOPE),
+        reads_configuration=True,
+    ),
+    Command(
+        name="resume",
+        help="Resume a paused flow, topic or partition where it stood.",
+        load=_resume,
+        examples=("mirror resume dc1-dc2 orders:3 dc.yaml",),
+        words=(FLOW, SCOPE),
+        reads_configuration=True,
+    ),
+    Command(
+        name="restart",
+        help="Let a flow, topic or partition that has stopped try again once. The daemon obeys "
+        "now, or the next daemon when it starts.",
+        load=_restart,
+        examples=(
+            "mirror restart dc1-dc2 orders:3 dc.yaml",
+            "mirror restart dc1-dc2 orders dc.yaml --skip",
+            "mirror restart --from-earliest dc1-dc2 orders dc.yaml",
+        ),
+        words=(FLOW, SCOPE),
+        reads_configuration=True,
+        options=(
+            Option(
+                names=("--skip",),
+                group="how",
+                help="leave out what cannot be mirrored, and count it",
+            ),
+            Option(
+                names=("--from-earliest",),
+                group="how",
+                help="delete the target's copy of the TOPIC and mirror the topic from its first "
+                "record",
+            ),
+        ),
+    ),
+)
+POSITIONS: Final = (
+    Command(
+        name="offsets",
+        help="Show a group's positions on both sides, and what a switch would cost the group; "
+        "or export and import translated positions.",
+        load=_offsets,
+        examples=(
+            "mirror offsets billing dc.yaml",
+            "mirror offsets export billing shipping --config dc.yaml",
+            "mirror offsets import positions.csv dc.yaml",
+        ),
+        words=(
+            Word(
+                name="words",
+                metavar="GROUP | export [GROUP ...] | import POSITIONS",
+                help="GROUP shows a group (`show GROUP` if its name is export or import); export "
+                "prints positions translated to the target as CSV: group,topic,partition,offset; "
+                "import commits such a file on the target, for groups without members there",
+                is_repeated=True,
+            ),
+        ),
+        reads_configuration=True,
+        options=(JSON, FLOW_OPTION),
+        statuses={
+            ExitStatus.FAILED: "A position could not be translated, or the target refused to "
+            "commit one."
+        },
+    ),
+    Command(
+        name="translate",
+        help="Show where a position lies on the other side.",
+        load=_translate,
+        examples=(
+            "mirror translate orders:3:1742 dc.yaml",
+            "mirror translate billing --json dc.yaml",
+            "mirror translate --reverse orders:3:1742 dc.yaml",
+        ),
+        words=(
+            Word(
+                name="what",
+                metavar="GROUP | TOPIC:PARTITION:OFFSET",
+                help="all positions of a group, or one offset",
+            ),
+        ),
+        reads_configuration=True,
+        options=(
+            Option(names=("--group",), help="take the word for a group, whatever it looks like"),
+            Option(names=("--reverse",), help="translate from the target to the source"),
+            JSON,
+            FLOW_OPTION,
+        ),
+        statuses={ExitStatus.FAILED: "The position has no exact counterpart."},
+    ),
+)
+REPAIRS: Final = (
+    Command(
+        name="rebuild-map",
+        help="Rebuild the offset map from both logs after its topic was lost.",
+        load=_rebuild_map,
+        examples=("mirror rebuild-map dc.yaml", "mirror rebuild-map --write dc.yaml"),
+        reads_configuration=True,
+        options=(WRITE, FLOW_OPTION),
+        statuses={ExitStatus.FAILED: "The map of a partition could not be found; it is named."},
+    ),
+    Command(
+        name="refill",
+        help="Prepare a site that came back without its records to be filled from the other one.",
+        load=_refill,
+        examples=("mirror refill dc1 dc.yaml", "mirror refill dc1 --write dc.yaml"),
+        words=(Word(name="site", metavar="SITE", help="the cluster that is empty"),),
+        reads_configuration=True,
+        options=(
+            Option(
+                names=("--write",), help="do it; without it the command only shows what it would do"
+            ),
+        ),
+    ),
+    Command(
+        name="import-mm2",
+        help="Translate a MirrorMaker 2 properties file into our YAML, and name the settings that "
+        "have no counterpart.",
+        load=_import_mm2,
+        examples=(
+            "mirror import-mm2 mm2.properties",
+            "mirror import-mm2 --write --zookeeper witness:2181 mm2.properties",
+        ),
+        words=(
+            Word(
+                name="properties",
+                metavar="PROPERTIES",
+                help="MirrorMaker's file",
+                convert=Path,
+                completes=Completes.FILE,
+            ),
+        ),
+        options=(
+            Option(
+                names=("--zookeeper",),
+                metavar="HOST:PORT",
+                default=WITNESS,
+                help="the witness",
+            ),
+            Option(names=("--write",), help="write PROPERTIES with the suffix .yaml"),
+        ),
+    ),
+    Command(
+        name="take-over",
+        help="Continue where a stopped MirrorMaker 2 has left off: seed the offset map with its "
+        "position.",
+        load=_take_over,
+        examples=("mirror take-over dc.yaml", "mirror take-over --write dc.yaml"),
+        reads_configuration=True,
+        options=(
+            WRITE,
+            Option(
+                names=("--offsets-topic",),
+                metavar="TOPIC",
+                help="the offsets topic of MirrorMaker's Connect worker, if it is not the usual",
+            ),
+            FLOW_OPTION,
+        ),
+        statuses={ExitStatus.FAILED: "The map of a partition could not be found; it is named."},
+    ),
+)
+PROGRAM: Final = Program(
+    name="mirror",
+    description="Copy topics and consumer positions from one Kafka cluster to another.",
+    commands=(*RUNNING, *ORDERS, *POSITIONS, *REPAIRS),
+    examples=(
+        "mirror check dc.yaml",
+        "mirror run dc.yaml",
+        "mirror status --watch --config dc.yaml",
+    ),
+    statuses={
+        ExitStatus.DONE: "The command did what it was asked.",
+        ExitStatus.FAILED: "The command failed.",
+        ExitStatus.BAD_INPUT: "The input is bad, or a cluster, the witness or a daemon that the "
+        "command needs did not answer.",
+    },
+    faults=_faults,
+)
 
 
-def _add_position_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "show a group's positions on both sides, and what a switch would cost it"
-    sub = commands.add_parser("offsets", help=text, description=text)
-    sub.add_argument(
-        "words",
-        nargs="+",
-        metavar="GROUP | export [GROUP ...] | import POSITIONS",
-        help="a group to show (`show GROUP` if it is called export or import); export prints the "
-        "positions translated to the target as CSV: group,topic,partition,offset; import commits "
-        "such a file on the target, for groups without members there",
-    )
-    sub.add_argument("--json", action="store_true", help="JSON instead of text")
-    sub.set_defaults(command=_offsets)
-    _add_common(sub)
-    text = "say where a position lies on the other side"
-    sub = commands.add_parser("translate", help=text, description=text)
-    sub.add_argument("what", metavar="GROUP | TOPIC:PARTITION:OFFSET")
-    sub.add_argument("--group", action="store_true", help="it is a group, whatever it looks like")
-    sub.add_argument("--reverse", action="store_true", help="from the target to the source")
-    sub.add_argument("--json", action="store_true", help="JSON instead of text")
-    sub.set_defaults(command=_translate)
-    _add_common(sub)
-    text = "find the offset map again from both logs when its topic is lost"
-    sub = commands.add_parser("rebuild-map", help=text, description=text)
-    sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
-    sub.set_defaults(command=_rebuild_map)
-    _add_common(sub)
-    text = "have a site that came back without its records filled from the other one"
-    sub = commands.add_parser("refill", help=text, description=text)
-    sub.add_argument("site", metavar="SITE", help="the cluster that is empty")
-    sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
-    sub.add_argument("--write", action="store_true", help="do it; without this only say it")
-    sub.set_defaults(command=_refill)
-    _add_migration_commands(commands)
-
-
-def _add_migration_commands(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-) -> None:
-    text = "say a MirrorMaker 2 properties file in our words; what has none is listed"
-    sub = commands.add_parser("import-mm2", help=text, description=text)
-    sub.add_argument("file", type=Path, metavar="PROPERTIES", help="MirrorMaker's file")
-    sub.add_argument("--zookeeper", default=WITNESS, help=f"the witness (default: {WITNESS})")
-    sub.add_argument("--write", action="store_true", help="write PROPERTIES' name with .yaml")
-    sub.set_defaults(is_offline=True)
-    text = "go on where a MirrorMaker 2 has stopped: seed the offset map with its position"
-    sub = commands.add_parser("take-over", help=text, description=text)
-    sub.add_argument("--write", action="store_true", help="keep it; without this only say it")
-    sub.add_argument("--offsets-topic", metavar="TOPIC", help="of its Connect worker, if not usual")
-    sub.set_defaults(command=_take_over)
-    _add_common(sub)
-
-
-def _add_common(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("file", type=Path, metavar="FILE", help="the YAML configuration")
-    sub.add_argument("--flow", metavar="SOURCE->TARGET", help="which, if the file has several")
-
-
-async def _offsets(configuration: Configuration, options: argparse.Namespace) -> int:
-    asked = Asked(flow=options.flow, as_json=options.json)
-    return await offsets(configuration, parse_offsets(options.words), asked)
-
-
-async def _translate(configuration: Configuration, options: argparse.Namespace) -> int:
-    what = GroupName(options.what) if options.group else parse_what(options.what)
-    asked = Asked(flow=options.flow, as_json=options.json, is_reverse=options.reverse)
-    return await translate(configuration, what, asked)
-
-
-async def _rebuild_map(configuration: Configuration, options: argparse.Namespace) -> int:
-    return await rebuild_map(configuration, options.flow, write=options.write)
-
-
-async def _refill(configuration: Configuration, options: argparse.Namespace) -> int:
-    return await refill(configuration, options.site, write=options.write)
-
-
-async def _take_over(configuration: Configuration, options: argparse.Namespace) -> int:
-    topic = options.offsets_topic
-    return await take_over(configuration, options.flow, topic=topic, write=options.write)
-
-
-async def _topics(configuration: Configuration, options: argparse.Namespace) -> int:
-    sys.stdout.write(await topics(configuration, options.flow, as_json=options.json))
-    return 0
-
-
-async def _pause(configuration: Configuration, options: argparse.Namespace) -> int:
-    return _tell(await pause(configuration, options.flow, Scope.parse(options.scope)))
-
-
-async def _resume(configuration: Configuration, options: argparse.Namespace) -> int:
-    return _tell(await resume(configuration, options.flow, Scope.parse(options.scope)))
-
-
-async def _restart(configuration: Configuration, options: argparse.Namespace) -> int:
-    scope = Scope.parse(options.scope)
-    return _tell(await restart(configuration, options.flow, scope, options.how))
-
-
-def _tell(line: str) -> int:
-    sys.stdout.write(f"{line}\n")
-    return 0
-
-
-async def _daemon(configuration: Configuration, options: argparse.Namespace) -> int:
-    if options.workers > 1:
-        return await supervise(configuration, options.workers, is_verbose=options.verbose)
-    await run_daemon(as_worker(configuration, options.worker_number))
-    return 0
-
-
-async def _status(configuration: Configuration, options: argparse.Namespace) -> int:
-    if not options.watch:
-        return _complain_of(not_seen(await _show_status(configuration, options)))
-    # Not by KeyboardInterrupt, which may be raised, and lost, in the midst of anything.
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_status, configuration, options)
-            async for _ in signals:
-                nursery.cancel_scope.cancel()
-                break
-    return 0
-
-
-async def _watch_status(configuration: Configuration, options: argparse.Namespace) -> None:
-    while True:
-        await _show_status(configuration, options)
-        await trio.sleep(WATCH_S)
-
-
-async def _show_status(configuration: Configuration, options: argparse.Namespace) -> StatusReport:
-    report = await collect(configuration)
-    page = json.dumps(report) + "\n" if options.json else render(report)
-    if options.watch and not options.json:
-        page = CLEAR_SCREEN + page
-    sys.stdout.write(page)
-    sys.stdout.flush()
-    return report
-
-
-def _complain_of(faults: Sequence[str]) -> int:
-    if not faults:
-        return 0
-    sys.stderr.write(f"mirror: could not see all: {'; '.join(faults)}\n")
-    return BAD_INPUT
-
-
-async def _check(configuration: Configuration, _: argparse.Namespace) -> int:
-    async for line in check(configuration):
-        sys.stdout.write(f"{line}\n")
-    return 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    return PROGRAM.main(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

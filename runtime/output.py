@@ -1,8 +1,12 @@
-"""Standard output whose reader goes away before all is said, as `| head` does."""
+"""The standard streams, whose readers may go away before all is said, as `| head` does."""
 
 import os
 import sys
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO, cast
 
 PIPE_CLOSED: Final = 141
 """The exit status of who was told so, as shells have it of what SIGPIPE ends."""
@@ -13,3 +17,67 @@ def print_nowhere() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def open_missing_streams() -> None:
+    """Open what the caller has closed: Python has no object for it, a socket takes its number."""
+    nowhere = Path(os.devnull)
+    if sys.stdout is None:
+        sys.stdout = nowhere.open("w")
+    if sys.stderr is None:
+        sys.stderr = nowhere.open("w")
+
+
+class OutputFailed(OSError):
+    """Standard output took no more, as on a full disk (a closed pipe is a BrokenPipeError)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Standard output, whose errors differ from those of files and sockets."""
+
+    stream: TextIO
+
+    def write(self, text: str) -> int:
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as fault:
+            raise OutputFailed(fault.errno, fault.strerror) from fault
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as fault:
+            raise OutputFailed(fault.errno, fault.strerror) from fault
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def output_that_names_its_faults() -> Iterator[None]:
+    """Have standard output raise OutputFailed within the block."""
+    stream = sys.stdout
+    sys.stdout = cast("TextIO", _Output(stream))
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+
+
+def complain(program: str, message: str) -> None:
+    """Say on standard error what went wrong, in one line, if anybody listens."""
+    with suppress(OSError):
+        sys.stderr.write(f"{program}: {escaped(message)}\n")
+        sys.stderr.flush()
+
+
+def escaped(text: str) -> str:
+    """Return a text in one line, whatever a name from outside in it may hold."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )

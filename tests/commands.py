@@ -6,49 +6,42 @@ times. That they work as processes is shown by daemons, promotions and `tests/ba
 
 import logging
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import failover.cli
 import mirror.cli
 
 TIMEOUT_S: Final = 180
 
-Main: TypeAlias = Callable[[], int | None]
-"""What a program is: it returns its exit status, or exits with it."""
+Main: TypeAlias = Callable[[Sequence[str]], int]
+"""What a program is: it takes its command line and returns its exit status."""
 
 
 def run_mirror_command(*words: str | Path) -> "CompletedProcess[str]":
     """Run a command of `mirror`; return what it said, and its exit status."""
-    return _run(mirror.cli.main, ["mirror", *map(str, words)])
+    return _run(mirror.cli.main, [*map(str, words)])
 
 
 def run_failover_command(*words: str | Path) -> "CompletedProcess[str]":
     """Run a command of `failover`; return what it said, and its exit status."""
-    return _run(failover.cli.main, ["failover", *map(str, words)])
+    return _run(failover.cli.main, [*map(str, words)])
 
 
 def _run(main: Main, words: list[str]) -> "CompletedProcess[str]":
     output, complaint = StringIO(), StringIO()
-    ours, sys.argv = sys.argv, words
-    try:
-        with (
-            _logging_is_its_own(),
-            _ended_in_time(words),
-            redirect_stdout(output),
-            redirect_stderr(complaint),
-        ):
-            status: Any = main()
-    except SystemExit as ended:
-        status = ended.code
-    finally:
-        sys.argv = ours
+    with (
+        _logging_is_its_own(),
+        _ended_in_time(words),
+        redirect_stdout(output),
+        redirect_stderr(complaint),
+    ):
+        status = main(words)
     return CompletedProcess(words, status, output.getvalue(), complaint.getvalue())
 
 

@@ -13,7 +13,7 @@ import failover.cli
     ["dc2 --source-lost dc.yaml", "--source-lost dc2 dc.yaml", "dc2 dc.yaml --source-lost"],
 )
 def test_an_option_may_stand_anywhere(arguments: str) -> None:
-    options = failover.cli.parse(["promote", *arguments.split()])
+    options = failover.cli.PROGRAM.parse(["promote", *arguments.split()])
     assert (options.site, options.file, options.source_lost) == ("dc2", Path("dc.yaml"), True)
 
 

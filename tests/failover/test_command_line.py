@@ -1,6 +1,5 @@
 """The command line of `failover`, as it is typed in a hurry."""
 
-import argparse
 import os
 import signal
 import subprocess
@@ -15,10 +14,12 @@ from typing import Final
 import pytest
 import trio
 
-import failover.cli
-from failover.cli import _run, parse, promote
+import failover.commands
+from failover.cli import PROGRAM
+from failover.commands import promote, stop_at_signals
 from failover.journal import Facts, Journal
 from failover.steps import PromotionKind, StepName
+from runtime.command import Options
 from runtime.config import Configuration, load
 from tests.failover.journals import ended_promotion
 from tests.failover.sites import CONFIG
@@ -45,21 +46,14 @@ def config_file(folder: Path) -> Path:
     ],
 )
 def test_the_option_may_stand_anywhere(arguments: list[str]) -> None:
-    options = parse(["promote", *arguments])
+    options = PROGRAM.parse(["promote", *arguments])
     assert (options.site, options.file, options.source_lost) == ("dc2", Path("dc.yaml"), True)
 
 
 @pytest.mark.parametrize("arguments", [["--json", "dc.yaml"], ["dc.yaml", "--json"]])
 def test_the_file_of_status_may_stand_on_either_side(arguments: list[str]) -> None:
-    options = parse(["status", *arguments])
+    options = PROGRAM.parse(["status", *arguments])
     assert (options.file, options.json) == (Path("dc.yaml"), True)
-
-
-def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse(["promote", "dc2"])
-    assert ended.value.code == 2
-    assert "FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("command", "status"), [("plan", 1), ("status", 1), ("serve", 0)])
@@ -68,13 +62,13 @@ async def test_who_is_stopped_before_all_is_told_has_not_succeeded(
 ) -> None:
     file = config_file(tmp_path)
 
-    async def be_stopped(_: Configuration, __: argparse.Namespace) -> int:
+    async def be_stopped(_: Options) -> int:
         os.kill(os.getpid(), signal.SIGTERM)
         await trio.sleep_forever()
         raise AssertionError("nobody wakes it")
 
     words = [command, *(["dc2"] if command == "plan" else []), str(file)]
-    assert await _run(be_stopped, parse(words)) == status
+    assert await stop_at_signals(be_stopped, PROGRAM.parse(words)) == status
     assert capsys.readouterr().err == ("failover: stopped\n" if status else "")
 
 
@@ -96,16 +90,18 @@ async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
 
         yield SimpleNamespace(promote=carried_out)
 
-    monkeypatch.setattr(failover.cli, "open_controller", open_controller)
+    monkeypatch.setattr(failover.commands, "open_controller", open_controller)
     file = config_file(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w") as output:
         monkeypatch.setattr(sys, "stdout", output)
-        status = await promote(load(file), parse(["promote", "dc2", str(file)]))
+        options = PROGRAM.parse(["promote", "dc2"])
+        options.configuration = load(file)
+        status = await promote(options)
     assert (status, reached) == (0, ["fence", "drain", "switch"])
     assert capsys.readouterr().err == (
-        "failover: nothing more can be shown (Broken pipe); this goes on to its end\n"
+        "failover: nothing more can be shown (Broken pipe); the promotion goes on to its end\n"
     )
 
 

@@ -1,0 +1,126 @@
+"""What the commands of `failover` do and print, until they end or a signal stops them."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from failover.journal import Journal
+from failover.plan import Request
+from failover.promote import Refused, open_controller, plan_lines
+from failover.report import summary
+from failover.status import read_status, status_document, status_lines
+from failover.steps import PromotionKind, PromotionState, StepName
+from runtime.clock import now_ms
+from runtime.command import Options
+from runtime.config import Configuration
+from runtime.output import complain, print_nowhere
+from runtime.program import ExitStatus
+from runtime.signals import cancel_on_signal
+from runtime.tasks import background_tasks
+from runtime.zookeeper import open_zookeeper
+
+
+def show(line: str) -> None:
+    """Print one line at once, so that a promotion can be watched through a pipe."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def show_if_anybody_reads(line: str) -> None:
+    """Print one line of a promotion, which goes on when a pipe is closed or a disk is full."""
+    try:
+        show(line)
+    except OSError as fault:
+        print_nowhere()
+        complain(
+            "failover",
+            f"nothing more can be shown ({fault.strerror}); the promotion goes on to its end",
+        )
+
+
+async def promote(options: Options) -> int:
+    """Promote a site, or resume its unfinished promotion."""
+    request = _request(options)
+    started_ms = now_ms()
+    _require_known(options.configuration, request.site)
+    async with open_controller(options.configuration, show_if_anybody_reads) as controller:
+        journal = await controller.promote(request, started_ms)
+        for line in summary(journal):
+            if journal.state is PromotionState.DONE:
+                show_if_anybody_reads(line)
+            else:
+                complain("failover", line)
+        return exit_status(journal)
+
+
+async def abort(options: Options) -> int:
+    """Take back the unfinished promotion."""
+    async with open_controller(options.configuration, show_if_anybody_reads) as controller:
+        journal = await controller.abort()
+    for line in summary(journal):
+        show_if_anybody_reads(line)
+    return ExitStatus.DONE
+
+
+def exit_status(journal: Journal) -> int:
+    """Return 0 for a promotion that is done, 2 for one refused at the fence, 1 for a rollback."""
+    if journal.state is PromotionState.DONE:
+        return ExitStatus.DONE
+    went_past_fence = set(journal.step_states) - {
+        StepName.PREFLIGHT,
+        StepName.ANNOUNCE,
+        StepName.FENCE,
+    }
+    return ExitStatus.FAILED if went_past_fence else ExitStatus.BAD_INPUT
+
+
+async def plan(options: Options) -> int:
+    """Print what promote would do."""
+    request = _request(options)
+    _require_known(options.configuration, request.site)
+    for line in await plan_lines(options.configuration, request):
+        show(line)
+    return ExitStatus.DONE
+
+
+async def status(options: Options) -> int:
+    """Print roles, fences, flows and promotions."""
+    coordination = options.configuration.coordination
+    async with open_zookeeper(
+        coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+    ) as zookeeper:
+        found = await read_status(options.configuration, zookeeper)
+    if options.json:
+        show(json.dumps(status_document(found), indent=2))
+    else:
+        for line in status_lines(found):
+            show(line)
+    return ExitStatus.DONE
+
+
+def _request(options: Options) -> Request:
+    kind = PromotionKind.SOURCE_LOST if options.source_lost else PromotionKind.PLANNED
+    return Request(site=options.site, kind=kind, force=options.force)
+
+
+def _require_known(configuration: Configuration, site: str) -> None:
+    if site not in configuration.clusters:
+        known = ", ".join(sorted(configuration.clusters))
+        raise Refused(f"unknown site {site} (the file has {known})")
+
+
+async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Options) -> int:
+    """Run a command until it ends or SIGINT or SIGTERM stops it; return the exit status."""
+    with trio.CancelScope() as scope:
+        async with background_tasks() as tasks:
+            await tasks.start(cancel_on_signal, scope)
+            return await act(options)
+    name = options.command.name
+    if name == "serve":
+        return ExitStatus.DONE
+    is_noted = name in {"promote", "abort"}
+    go_on = "; run the same command again to go on, or `failover abort`" if is_noted else ""
+    complain("failover", f"stopped{go_on}")
+    return ExitStatus.FAILED

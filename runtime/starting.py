@@ -1,0 +1,28 @@
+"""The first moments of a process, in which it imports what it needs: so this imports little."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def hold_hangups() -> None:
+    """Keep a SIGHUP until `runtime.signals.take_held_hangups`; unheld it would end the process."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+
+
+@contextmanager
+def interrupts_just_end() -> Iterator[None]:
+    """At a Ctrl-C within the block the process just ends.
+
+    Python would raise KeyboardInterrupt, perhaps where it is ignored, as in what an import lock
+    calls back.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # ignored, in the background of a shell
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
