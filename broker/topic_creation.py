@@ -4,8 +4,9 @@ import logging
 from typing import Final
 
 from broker.config import BrokerConfig
+from broker.controller.cluster import ApiError
 from broker.controller.controller import Controller
-from broker.controller.topics import Refusal, TopicSpec
+from broker.controller.topics import TopicSpec
 from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import MetadataCache
 from wire.errors import ErrorCode
@@ -46,7 +47,7 @@ class TopicCreation:
         """Create the topic; NONE also when it exists. LEADER_NOT_AVAILABLE: ask again."""
         if self._controller.is_active:
             created = await self._controller.create_topic(spec)
-            error = created.error if isinstance(created, Refusal) else ErrorCode.NONE
+            error = created.error if isinstance(created, ApiError) else ErrorCode.NONE
         else:
             error = await self._ask_controller(spec)
         if error is ErrorCode.NOT_CONTROLLER:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from broker.context import Call
-from broker.controller.cluster import MoveRequested, Outcome
+from broker.controller.cluster import ApiError, MoveRequested
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -36,7 +36,7 @@ async def handle(
 
 
 def _responses(
-    request: AlterPartitionReassignmentsRequest, outcomes: Mapping[TopicPartition, Outcome]
+    request: AlterPartitionReassignmentsRequest, outcomes: Mapping[TopicPartition, ApiError]
 ) -> tuple[ReassignableTopicResponse, ...]:
     return tuple(
         ReassignableTopicResponse(
@@ -51,7 +51,7 @@ def _responses(
 
 
 def _response(
-    partition: TopicPartition, outcomes: Mapping[TopicPartition, Outcome]
+    partition: TopicPartition, outcomes: Mapping[TopicPartition, ApiError]
 ) -> ReassignablePartitionResponse:
     outcome = outcomes[partition]
     return ReassignablePartitionResponse(

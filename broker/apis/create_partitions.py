@@ -5,7 +5,7 @@ import trio
 from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
-from broker.controller.topics import Refusal
+from broker.controller.cluster import ApiError
 from wire.errors import ErrorCode
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -31,7 +31,7 @@ async def _grow(
     grown = await call.node.controller.grow_topic(
         topic.name, topic.count, given, validate_only=request.validate_only
     )
-    if isinstance(grown, Refusal):
+    if isinstance(grown, ApiError):
         return CreatePartitionsTopicResult(
             name=topic.name, error_code=grown.error, error_message=grown.message
         )

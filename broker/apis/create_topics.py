@@ -7,7 +7,8 @@ import trio
 from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call, Node
-from broker.controller.topics import Refusal, TopicSpec
+from broker.controller.cluster import ApiError
+from broker.controller.topics import TopicSpec
 from broker.dynamic_config import Source
 from broker.metadata_cache import TopicView
 from broker.zookeeper.tree import TopicAssignment
@@ -57,7 +58,7 @@ async def _create(
         configs={config.name: config.value for config in topic.configs},
     )
     created = await call.node.controller.create_topic(spec, validate_only=request.validate_only)
-    if isinstance(created, Refusal):
+    if isinstance(created, ApiError):
         return _error(topic, created.error, created.message)
     return _result(topic, created, call.node)
 

@@ -8,7 +8,7 @@ import trio
 from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call
-from broker.controller.cluster import Decision, Election, ElectionRequested, Outcome
+from broker.controller.cluster import ApiError, Decision, Election, ElectionRequested
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -73,11 +73,11 @@ def _refused(request: ElectLeadersRequest, error: ErrorCode) -> ElectLeadersResp
     asked = _asked(request) or frozenset()
     return ElectLeadersResponse(
         error_code=error,
-        replica_election_results=_grouped({name: Outcome(error) for name in asked}),
+        replica_election_results=_grouped({name: ApiError(error) for name in asked}),
     )
 
 
-def _grouped(outcomes: Mapping[TopicPartition, Outcome]) -> tuple[ReplicaElectionResult, ...]:
+def _grouped(outcomes: Mapping[TopicPartition, ApiError]) -> tuple[ReplicaElectionResult, ...]:
     by_topic: dict[str, list[ElectLeadersPartitionResult]] = defaultdict(list)
     for name, outcome in sorted(outcomes.items()):
         by_topic[name.topic].append(

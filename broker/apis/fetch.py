@@ -11,7 +11,7 @@ import trio
 
 from broker.apis.answers import FileAnswer
 from broker.apis.api import MOST_ELEMENTS
-from broker.apis.fetching import Look, Reader, look
+from broker.apis.fetching import FetchParams, LogReadResult, read_partition
 from broker.context import Call
 from broker.fairness import Turns
 from broker.log.results import FileSlice
@@ -20,11 +20,11 @@ from broker.replication.fetch_sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,
     NO_SESSION,
+    CachedPartition,
     FetchSession,
-    Place,
-    Wanted,
+    PartitionKey,
 )
-from broker.replication.watching import Wakeup
+from broker.replication.watching import Waiter
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     FetchableTopicResponse,
@@ -47,7 +47,7 @@ whose session has ended begins anew with all that it wants."""
 class Collected:
     """What one look at the partitions found."""
 
-    looks: list[tuple[Wanted, Look]] = field(default_factory=list)
+    results: list[tuple[CachedPartition, LogReadResult]] = field(default_factory=list)
     total_bytes: int = 0
     is_final: bool = False
     """An error, a diverging epoch or another replica is told at once, not after the wait."""
@@ -60,14 +60,14 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
         return FetchResponse(error_code=session, responses=())
     is_full = session.id == NO_SESSION
     try:
-        reader = _reader(request, call, session)
+        params = _params(request, call, session)
         # Before the first look: partitions that it has passed may move while it goes on.
-        wakeup = session.wakeup = Wakeup()
-        found = await _collect(session, reader, notes_positions=True)
+        waiter = session.waiter = Waiter()
+        found = await _collect(session, params, notes_positions=True)
         if not _suffices(found, session, request):
-            found = await _collect_when_ready(session, reader, request, wakeup)
+            found = await _collect_when_ready(session, params, request, waiter)
         if is_full and request.session_epoch == FIRST_EPOCH:
-            call.node.partitions.fetch_sessions.keep(session, reader.now_ms)
+            call.node.partitions.fetch_sessions.keep(session, params.now_ms)
         return _answer(session, found, call, is_full=is_full)
     finally:
         if session.id == NO_SESSION or session.is_over:
@@ -93,10 +93,10 @@ def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
     known = len(session.wanted)
     for topic in request.topics:
         for partition in topic.partitions:
-            session.want(_place(topic, partition.partition, by_id=by_id), partition)
+            session.want(_key(topic, partition.partition, by_id=by_id), partition)
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
-            session.forget(_place(forgotten, index, by_id=by_id))
+            session.forget(_key(forgotten, index, by_id=by_id))
     has_grown = session.id != NO_SESSION and len(session.wanted) > known
     if len(session.wanted) > MOST_WANTED or (has_grown and sessions.is_too_much()):
         sessions.end(session.id)
@@ -104,7 +104,7 @@ def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
     return session
 
 
-def _place(topic: FetchTopic | ForgottenTopic, index: int, *, by_id: bool) -> Place:
+def _key(topic: FetchTopic | ForgottenTopic, index: int, *, by_id: bool) -> PartitionKey:
     return (topic.topic_id if by_id else topic.topic, index)
 
 
@@ -113,11 +113,11 @@ def _replica_id(request: FetchRequest) -> int:
     return max(request.replica_id, request.replica_state.replica_id, CONSUMER)
 
 
-def _reader(request: FetchRequest, call: Call, session: FetchSession) -> Reader:
+def _params(request: FetchRequest, call: Call, session: FetchSession) -> FetchParams:
     budget = request.max_bytes
     if not session.is_follower:
         budget = min(budget, call.node.config.fetch_max_bytes)
-    return Reader(
+    return FetchParams(
         call=call,
         replica_id=session.replica_id,
         replica_epoch=request.replica_state.replica_epoch,
@@ -135,19 +135,21 @@ def _suffices(found: Collected, session: FetchSession, request: FetchRequest) ->
 
 
 async def _collect_when_ready(
-    session: FetchSession, reader: Reader, request: FetchRequest, wakeup: Wakeup
+    session: FetchSession, params: FetchParams, request: FetchRequest, waiter: Waiter
 ) -> Collected:
     """Look again whenever something is due, until there is enough or the time is up."""
     with trio.move_on_after(request.max_wait_ms / 1000):
         while True:
-            await wakeup.wait()
-            found = await _collect(session, reader, notes_positions=False)
+            await waiter.wait()
+            found = await _collect(session, params, notes_positions=False)
             if _suffices(found, session, request):
                 return found
-    return await _collect(session, reader, notes_positions=False)
+    return await _collect(session, params, notes_positions=False)
 
 
-async def _collect(session: FetchSession, reader: Reader, *, notes_positions: bool) -> Collected:
+async def _collect(
+    session: FetchSession, params: FetchParams, *, notes_positions: bool
+) -> Collected:
     """Look at what is due, in the order of the session, within the limits.
 
     The first batch found is given whatever its size, so that a large one cannot block a consumer.
@@ -155,30 +157,30 @@ async def _collect(session: FetchSession, reader: Reader, *, notes_positions: bo
     the request comes, not when it is looked at again.
     """
     if notes_positions and session.is_follower:
-        _note_quiet_positions(session, reader)
+        _note_quiet_positions(session, params)
     found = Collected()
-    budget = reader.max_bytes
+    budget = params.max_bytes
     turns = Turns()
     for one in list(session.due.values()):
         one.is_stirred = False
-        seen = look(
-            one, reader, budget, first=found.total_bytes == 0, notes_position=notes_positions
+        seen = read_partition(
+            one, params, budget, first=found.total_bytes == 0, notes_position=notes_positions
         )
-        found.looks.append((one, seen))
+        found.results.append((one, seen))
         found.total_bytes += seen.piece.length
         found.is_final |= seen.is_final
         budget = max(0, budget - seen.piece.length)
         if seen.is_settled and not _is_news(one, seen):
-            session.due.pop(one.place, None)
+            session.due.pop(one.key, None)
         await turns.pass_on()
     return found
 
 
-def _note_quiet_positions(session: FetchSession, reader: Reader) -> None:
+def _note_quiet_positions(session: FetchSession, params: FetchParams) -> None:
     """Let followers count as caught up where they had everything, and still have."""
     for one in session.wanted.values():
         follower, partition = one.follower, one.partition
-        if follower is None or partition is None or one.place in session.due:
+        if follower is None or partition is None or one.key in session.due:
             continue
         if not partition.is_led_here:
             continue  # whoever leads now hears it
@@ -188,15 +190,15 @@ def _note_quiet_positions(session: FetchSession, reader: Reader) -> None:
                 session.replica_id,
                 follower.log_end_offset,
                 follower.log_start_offset,
-                broker_epoch=reader.replica_epoch,
+                broker_epoch=params.replica_epoch,
             )
         else:
             follower.fetched(
                 follower.log_end_offset,
                 follower.log_start_offset,
                 partition.log_end_offset,
-                reader.now_ms,
-                reader.replica_epoch,
+                params.now_ms,
+                params.replica_epoch,
             )
 
 
@@ -207,18 +209,18 @@ def _answer(
 
     All of those are still due: nothing was ever told of them.
     """
-    by_topic: dict[object, list[tuple[Wanted, FetchPartitionData, FileSlice]]] = {}
-    for one, seen in found.looks:
+    by_topic: dict[object, list[tuple[CachedPartition, FetchPartitionData, FileSlice]]] = {}
+    for one, seen in found.results:
         data = seen.data
         if not is_full and not _is_news(one, seen):
             continue
         one.sent_high_watermark, one.sent_log_start = data.high_watermark, data.log_start_offset
         if seen.is_settled:
             if not one.is_stirred:
-                session.due.pop(one.place, None)
+                session.due.pop(one.key, None)
         elif seen.piece.length:
             session.serve_later(one)
-        by_topic.setdefault(one.place[0], []).append((one, data, seen.piece))
+        by_topic.setdefault(one.key[0], []).append((one, data, seen.piece))
     call.node.metrics.record_bytes_out += found.total_bytes
     if session.is_follower:
         _count_throttled(found, call)
@@ -240,7 +242,7 @@ def _answer(
 def _count_throttled(found: Collected, call: Call) -> None:
     sent_bytes = sum(
         seen.piece.length
-        for one, seen in found.looks
+        for one, seen in found.results
         if seen.piece.length and one.partition is not None and one.partition.leaves_slowly
     )
     if sent_bytes:
@@ -248,7 +250,7 @@ def _count_throttled(found: Collected, call: Call) -> None:
         call.node.partitions.quotas.leader.record(sent_bytes, now_ms)
 
 
-def _is_news(one: Wanted, seen: Look) -> bool:
+def _is_news(one: CachedPartition, seen: LogReadResult) -> bool:
     data = seen.data
     return bool(
         seen.piece.length

@@ -5,7 +5,7 @@ from typing import Final
 
 from broker.context import Call
 from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange, StorageError
-from broker.replication.fetch_sessions import Wanted
+from broker.replication.fetch_sessions import CachedPartition
 from broker.replication.partition import Partition
 from broker.replication.preferred import RACK_AWARE, preferred_replica
 from broker.replication.truncation import Divergence, UnknownEpoch, find_divergence
@@ -26,7 +26,7 @@ NONE_ABORTED: Final = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class FetchParams:
     """Who reads, and what is the same for all partitions of the request."""
 
     call: Call
@@ -44,7 +44,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class LogReadResult:
     """What was found. Settled: nothing more is to be told until the partition moves."""
 
     data: FetchPartitionData
@@ -53,54 +53,56 @@ class Look:
     is_settled: bool = False
 
 
-def look(one: Wanted, reader: Reader, budget: int, *, first: bool, notes_position: bool) -> Look:
+def read_partition(
+    one: CachedPartition, params: FetchParams, budget: int, *, first: bool, notes_position: bool
+) -> LogReadResult:
     """Look at one partition that somebody wants; watch it from now on."""
-    partition = _resolve(one, reader)
+    partition = _resolve(one, params)
     if isinstance(partition, ErrorCode):
         one.attach(None)
         one.follower = None
-        return _refused(one, partition, reader)
+        return _refused(one, partition, params)
     one.attach(partition)
     wrong = check_epoch(partition, one.asked.current_leader_epoch)
-    if wrong is ErrorCode.NONE and reader.is_follower:
-        one.follower = partition.follower(reader.replica_id)
+    if wrong is ErrorCode.NONE and params.is_follower:
+        one.follower = partition.follower(params.replica_id)
         if one.follower is None:
             # The controller has added the replica, and this leader has not heard of it yet.
             wrong = ErrorCode.UNKNOWN_LEADER_EPOCH
     if wrong is not ErrorCode.NONE:
         one.follower = None
-        return _refused(one, wrong, reader)
+        return _refused(one, wrong, params)
     try:
-        return _read(one, partition, reader, budget, first=first, notes_position=notes_position)
+        return _read(one, partition, params, budget, first=first, notes_position=notes_position)
     except StorageError:
         return _failed(one, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _resolve(one: Wanted, reader: Reader) -> Partition | ErrorCode:
+def _resolve(one: CachedPartition, params: FetchParams) -> Partition | ErrorCode:
     """Return the replica that may be read here, or what to answer."""
-    node = reader.call.node
-    key, index = one.place
+    node = params.call.node
+    topic, index = one.key
     if one.name is None:
-        if isinstance(key, str):
-            one.name = key
+        if isinstance(topic, str):
+            one.name = topic
         else:
-            view = node.metadata.topic_by_id(key)
+            view = node.metadata.topic_by_id(topic)
             if view is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
             one.name = view.name
     led = node.led(one.name, index)
     if isinstance(led, Partition):
         return _same_topic(one, led)
-    if reader.reads_followers:
+    if params.reads_followers:
         held = node.partitions.get(one.name, index)
         if held is not None and not held.is_stopped:
             return _same_topic(one, held)
     return led
 
 
-def _same_topic(one: Wanted, partition: Partition) -> Partition | ErrorCode:
+def _same_topic(one: CachedPartition, partition: Partition) -> Partition | ErrorCode:
     """A topic that was created anew under its name is another one."""
-    key = one.place[0]
+    key = one.key[0]
     if isinstance(key, str) or key == partition.leadership.topic_id:
         return partition
     one.name = None
@@ -121,14 +123,14 @@ def check_epoch(partition: Partition, claimed: int) -> ErrorCode:
 
 
 def _read(
-    one: Wanted,
+    one: CachedPartition,
     partition: Partition,
-    reader: Reader,
+    params: FetchParams,
     budget: int,
     *,
     first: bool,
     notes_position: bool,
-) -> Look:
+) -> LogReadResult:
     asked = one.asked
     if asked.fetch_offset < partition.log_start_offset:
         return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
@@ -137,20 +139,20 @@ def _read(
     except UnknownEpoch:
         return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
     if divergence is not None:
-        return Look(
-            data=_data(one, partition, NOTHING, reader, divergence=divergence),
+        return LogReadResult(
+            data=_data(one, partition, NOTHING, params, divergence=divergence),
             piece=NOTHING,
             is_final=True,
         )
-    nearer = _nearer_replica(partition, reader, asked.fetch_offset)
+    nearer = _nearer_replica(partition, params, asked.fetch_offset)
     if nearer is not None:
-        return Look(
-            data=_data(one, partition, NOTHING, reader, preferred=nearer),
+        return LogReadResult(
+            data=_data(one, partition, NOTHING, params, preferred=nearer),
             piece=NOTHING,
             is_final=True,
         )
-    stop = _readable_end(partition, reader)
-    is_held_back = reader.is_follower and _is_held_back(partition, reader)
+    stop = _readable_end(partition, params)
+    is_held_back = params.is_follower and _is_held_back(partition, params)
     piece = partition.log.locate(
         asked.fetch_offset,
         0 if is_held_back else min(asked.partition_max_bytes, budget),
@@ -159,61 +161,61 @@ def _read(
     )
     if isinstance(piece, OffsetOutOfRange):
         return _failed(one, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
-    if notes_position and reader.is_follower:
+    if notes_position and params.is_follower:
         partition.fetched_by(
-            reader.replica_id,
+            params.replica_id,
             asked.fetch_offset,
             asked.log_start_offset,
-            broker_epoch=reader.replica_epoch,
+            broker_epoch=params.replica_epoch,
         )
-    return Look(
-        data=_data(one, partition, piece, reader),
+    return LogReadResult(
+        data=_data(one, partition, piece, params),
         piece=piece,
         is_settled=not piece.length and asked.fetch_offset >= stop,
     )
 
 
-def _nearer_replica(partition: Partition, reader: Reader, fetch_offset: int) -> int | None:
+def _nearer_replica(partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
     """Return the replica in the consumer's rack, None where this broker serves the consumer."""
-    node = reader.call.node
+    node = params.call.node
     selects = node.config.replica_selector_class == RACK_AWARE
-    if not selects or not reader.rack_id or reader.is_follower:
+    if not selects or not params.rack_id or params.is_follower:
         return None
-    return preferred_replica(partition, node.metadata.brokers, reader.rack_id, fetch_offset)
+    return preferred_replica(partition, node.metadata.brokers, params.rack_id, fetch_offset)
 
 
-def _is_held_back(partition: Partition, reader: Reader) -> bool:
+def _is_held_back(partition: Partition, params: FetchParams) -> bool:
     """Say whether a follower has to wait for its records, because too many went to such as it."""
     return (
         partition.leaves_slowly
-        and reader.replica_id not in partition.in_sync_replicas
-        and reader.call.node.partitions.quotas.leader.is_exceeded(reader.now_ms)
+        and params.replica_id not in partition.in_sync_replicas
+        and params.call.node.partitions.quotas.leader.is_exceeded(params.now_ms)
     )
 
 
-def _readable_end(partition: Partition, reader: Reader) -> int:
+def _readable_end(partition: Partition, params: FetchParams) -> int:
     """Followers read all there is, consumers what is committed, some only what is decided."""
-    if reader.is_follower:
+    if params.is_follower:
         return partition.log_end_offset
-    if reader.isolation_level == READ_COMMITTED:
+    if params.isolation_level == READ_COMMITTED:
         return partition.last_stable_offset
     return partition.high_watermark
 
 
 def _data(
-    one: Wanted,
+    one: CachedPartition,
     partition: Partition,
     piece: FileSlice,
-    reader: Reader,
+    params: FetchParams,
     *,
     divergence: Divergence | None = None,
     preferred: int = -1,
 ) -> FetchPartitionData:
     aborted: tuple[AbortedTransaction, ...] | None = NONE_ABORTED
-    if reader.isolation_level == READ_COMMITTED:
+    if params.isolation_level == READ_COMMITTED:
         aborted = _aborted(one, partition, piece)
     return FetchPartitionData(
-        partition_index=one.place[1],
+        partition_index=one.key[1],
         error_code=ErrorCode.NONE,
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
@@ -227,7 +229,9 @@ def _data(
     )
 
 
-def _aborted(one: Wanted, partition: Partition, piece: FileSlice) -> tuple[AbortedTransaction, ...]:
+def _aborted(
+    one: CachedPartition, partition: Partition, piece: FileSlice
+) -> tuple[AbortedTransaction, ...]:
     """Return which of the transactions in the piece came to nothing."""
     if not piece.length:
         return ()
@@ -237,10 +241,12 @@ def _aborted(one: Wanted, partition: Partition, piece: FileSlice) -> tuple[Abort
     )
 
 
-def _failed(one: Wanted, error: ErrorCode, partition: Partition | None = None) -> Look:
-    return Look(
+def _failed(
+    one: CachedPartition, error: ErrorCode, partition: Partition | None = None
+) -> LogReadResult:
+    return LogReadResult(
         data=FetchPartitionData(
-            partition_index=one.place[1],
+            partition_index=one.key[1],
             error_code=error,
             high_watermark=-1 if partition is None else partition.high_watermark,
             log_start_offset=-1 if partition is None else partition.log_start_offset,
@@ -252,15 +258,15 @@ def _failed(one: Wanted, error: ErrorCode, partition: Partition | None = None) -
     )
 
 
-def _refused(one: Wanted, error: ErrorCode, reader: Reader) -> Look:
+def _refused(one: CachedPartition, error: ErrorCode, params: FetchParams) -> LogReadResult:
     """Say who leads, to clients that can read it (KIP-951)."""
-    view = None if one.name is None else reader.call.node.metadata.topic(one.name)
-    known = None if view is None else view.partitions.get(one.place[1])
-    if known is None or reader.call.api_version < LEADER_TOLD_SINCE:
+    view = None if one.name is None else params.call.node.metadata.topic(one.name)
+    known = None if view is None else view.partitions.get(one.key[1])
+    if known is None or params.call.api_version < LEADER_TOLD_SINCE:
         return _failed(one, error)
-    return Look(
+    return LogReadResult(
         data=FetchPartitionData(
-            partition_index=one.place[1],
+            partition_index=one.key[1],
             error_code=error,
             high_watermark=-1,
             aborted_transactions=NONE_ABORTED,

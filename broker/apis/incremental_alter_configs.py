@@ -20,7 +20,7 @@ from wire.messages.incremental_alter_configs import (
 )
 
 
-class Operation(IntEnum):
+class OpType(IntEnum):
     """What to do with one setting (KIP-339)."""
 
     SET = 0
@@ -77,11 +77,11 @@ def apply_operations(
         if times > 1:
             raise InvalidConfig(name, None, "named twice in one request")
     for operation in operations:
-        if operation.config_operation == Operation.DELETE:
+        if operation.config_operation == OpType.DELETE:
             changed.pop(operation.name, None)
         elif operation.value is None:
             raise InvalidConfig(operation.name, None, "null value not supported")
-        elif operation.config_operation == Operation.SET:
+        elif operation.config_operation == OpType.SET:
             changed[operation.name] = operation.value
         elif operation.name not in LIST_SETTINGS:
             raise InvalidConfig(operation.name, operation.value, "is no list")
@@ -98,4 +98,4 @@ def _with_items(present: str, value: str, operation: int) -> str:
     items = [item for item in present.split(",") if item]
     named = [item for item in value.split(",") if item]
     kept = [item for item in items if item not in named]
-    return ",".join(kept if operation == Operation.SUBTRACT else [*kept, *named])
+    return ",".join(kept if operation == OpType.SUBTRACT else [*kept, *named])

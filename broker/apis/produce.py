@@ -17,7 +17,7 @@ from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import RECORDS_AT_ONCE, Turns
 from broker.framing import CloseConnection
 from broker.led_partition import NotLeader
-from broker.log.results import Appended, AppendResult, Duplicate, Refused, StorageError
+from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, StorageError
 from broker.log.validation import KeyCheck, check_keys
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from wire.errors import ErrorCode
@@ -233,7 +233,7 @@ def _append(
         return Promise(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     _count(appended, len(data.records), call, is_fenced=is_fenced)
     answer = _answer(data.index, appended)
-    if request.acks != ALL_IN_SYNC or isinstance(appended, Refused):
+    if request.acks != ALL_IN_SYNC or isinstance(appended, BatchRefused):
         return Promise(answer)
     return Promise(answer, led, led.log_end_offset - 1, led.term)
 
@@ -257,7 +257,7 @@ def _count(appended: Appended, size: int, call: Call, *, is_fenced: bool) -> Non
     if isinstance(appended, AppendResult):
         metrics.records_in += appended.last_offset - appended.base_offset + 1
         metrics.record_bytes_in += max(size, HEADER_BYTES)
-    elif isinstance(appended, Refused) and is_fenced:
+    elif isinstance(appended, BatchRefused) and is_fenced:
         metrics.fenced_batches += 1
 
 
@@ -279,7 +279,7 @@ def _answer(index: int, appended: Appended) -> PartitionProduceResponse:
                 log_append_time_ms=-1,
                 log_start_offset=appended.log_start_offset,
             )
-        case Refused():
+        case BatchRefused():
             return _failed(index, appended.error, appended.reason)
 
 

@@ -18,6 +18,7 @@ import trio
 from broker.controller.announcements import announce
 from broker.controller.channels import BrokerChannels, Delivery
 from broker.controller.cluster import (
+    ApiError,
     BrokersChanged,
     Cluster,
     Decision,
@@ -26,7 +27,7 @@ from broker.controller.cluster import (
     Election,
     ElectionRequested,
     Event,
-    Replica,
+    PartitionAndReplica,
     ReplicasDeleted,
     ReplicasFailed,
     TopicFound,
@@ -35,7 +36,7 @@ from broker.controller.cluster import (
 from broker.controller.decisions import decide
 from broker.controller.requests import imbalanced
 from broker.controller.settings import ControllerSettings
-from broker.controller.topics import Chances, Refusal, TopicSpec, plan_creation, plan_growth
+from broker.controller.topics import Chances, TopicSpec, plan_creation, plan_growth
 from broker.zookeeper.controller_store import ControllerEpoch, ControllerStore
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
@@ -50,7 +51,7 @@ TOLD_WITHIN_S: Final = 5.0
 FIRST_BALANCE_S: Final = 5.0
 """How long after its election a controller looks at the balance for the first time, as Kafka's."""
 
-Ask = Callable[[Cluster], Event]
+EventMaker = Callable[[Cluster], Event]
 """Makes the event out of the cluster as it is when the event is decided."""
 
 
@@ -156,7 +157,7 @@ class ActiveController:
                 await self._apply(ElectionRequested(election=Election.PREFERRED, partitions=found))
             await trio.sleep(settings.leader_imbalance_check_interval_seconds)
 
-    async def ask(self, ask: Ask, *, is_told: bool) -> Decision:
+    async def ask(self, ask: EventMaker, *, is_told: bool) -> Decision:
         """Decide and do what somebody asks; `is_told`: return when the brokers have heard of it."""
         async with self._one_event:
             decision, told = await self._carry_out(ask(self._cluster))
@@ -166,7 +167,7 @@ class ActiveController:
 
     async def create_topic(
         self, spec: TopicSpec, defaults: TopicSpec, *, validate_only: bool
-    ) -> TopicAssignment | Refusal:
+    ) -> TopicAssignment | ApiError:
         """Create a topic; every live broker has been told when this returns, if it answers."""
         chances = Chances(
             topic_id=uuid.uuid4(),
@@ -175,13 +176,13 @@ class ActiveController:
         )
         async with self._one_event:
             planned = plan_creation(self._cluster, spec, defaults, chances)
-            if isinstance(planned, Refusal) or validate_only:
+            if isinstance(planned, ApiError) or validate_only:
                 return planned
             configs = {name: value or "" for name, value in spec.configs.items()}
             try:
                 await self._writes.create_topic(spec.name, planned, configs)
             except NodeExists:
-                return Refusal(
+                return ApiError(
                     error=ErrorCode.TOPIC_ALREADY_EXISTS,
                     message=f"Topic '{spec.name}' already exists.",
                 )
@@ -192,11 +193,11 @@ class ActiveController:
 
     async def grow_topic(
         self, name: str, total: int, given: Sequence[Sequence[int]] | None, *, validate_only: bool
-    ) -> TopicAssignment | Refusal:
+    ) -> TopicAssignment | ApiError:
         """Add partitions to a topic."""
         async with self._one_event:
             planned = plan_growth(self._cluster, name, total, given)
-            if isinstance(planned, Refusal) or validate_only:
+            if isinstance(planned, ApiError) or validate_only:
                 return planned
             await self._writes.grow_topic(name, planned)
             _LOG.info("topic %s grows to %s partitions", name, total)
@@ -222,11 +223,13 @@ class ActiveController:
     def _unclean(self, topics: Iterable[str]) -> frozenset[str]:
         return frozenset(filter(self._settings.is_unclean_election_allowed, topics))
 
-    def _replicas_deleted(self, replicas: frozenset[Replica]) -> None:
+    def _replicas_deleted(self, replicas: frozenset[PartitionAndReplica]) -> None:
         if not self._cluster.deleting.isdisjoint(replica.topic for replica in replicas):
             self.nursery.start_soon(self._apply, ReplicasDeleted(replicas=replicas))
 
-    def _replicas_failed(self, told: frozenset[Replica], failed: frozenset[Replica]) -> None:
+    def _replicas_failed(
+        self, told: frozenset[PartitionAndReplica], failed: frozenset[PartitionAndReplica]
+    ) -> None:
         if failed or not self._cluster.failed.isdisjoint(told):
             self.nursery.start_soon(self._apply, ReplicasFailed(told=told, failed=failed))
 

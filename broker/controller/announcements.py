@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from broker.controller.cluster import LEADER_DURING_DELETE, Cluster, Decision, Replica
+from broker.controller.cluster import LEADER_DURING_DELETE, Cluster, Decision, PartitionAndReplica
 from broker.zookeeper.tree import PartitionState
 from wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -209,7 +209,7 @@ def _cached_state(cluster: Cluster, partition: TopicPartition) -> UpdateMetadata
 
 def _stop_replicas(decision: Decision, controller_id: int) -> Sequence[Announcement]:
     cluster = decision.cluster
-    by_broker: dict[int, list[Replica]] = defaultdict(list)
+    by_broker: dict[int, list[PartitionAndReplica]] = defaultdict(list)
     for replica in sorted(decision.doomed | decision.stopped):
         if replica.broker_id in cluster.live:
             by_broker[replica.broker_id].append(replica)
@@ -220,7 +220,7 @@ def _stop_replicas(decision: Decision, controller_id: int) -> Sequence[Announcem
 
 
 def _stop_replica(
-    decision: Decision, replicas: Iterable[Replica], broker: int, controller_id: int
+    decision: Decision, replicas: Iterable[PartitionAndReplica], broker: int, controller_id: int
 ) -> StopReplicaRequest:
     cluster = decision.cluster
     by_topic: dict[str, list[StopReplicaPartitionState]] = defaultdict(list)
@@ -243,7 +243,7 @@ def _stop_replica(
     )
 
 
-def _epoch_to_stop_in(cluster: Cluster, replica: Replica) -> int:
+def _epoch_to_stop_in(cluster: Cluster, replica: PartitionAndReplica) -> int:
     state = cluster.states.get(TopicPartition(replica.topic, replica.partition))
     if state is None or replica.topic in cluster.deleting:
         return LEADER_DURING_DELETE

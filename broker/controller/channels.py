@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import trio
 
 from broker.controller.announcements import Announcement, ControlRequest
-from broker.controller.cluster import Replica
+from broker.controller.cluster import PartitionAndReplica
 from broker.zookeeper.tree import BrokerRegistration
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
 
-Answer = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
 
 
 class Deposed(Exception):
@@ -76,8 +76,8 @@ class BrokerChannels:
         self,
         nursery: trio.Nursery,
         connections: ConnectionSettings,
-        on_deleted: Callable[[frozenset[Replica]], None],
-        on_failed: Callable[[frozenset[Replica], frozenset[Replica]], None],
+        on_deleted: Callable[[frozenset[PartitionAndReplica]], None],
+        on_failed: Callable[[frozenset[PartitionAndReplica], frozenset[PartitionAndReplica]], None],
     ) -> None:
         self._nursery = nursery
         self._pool = ConnectionPool(nursery, connections)
@@ -126,18 +126,18 @@ class BrokerChannels:
         while letters.statistics().current_buffer_used:
             letters.receive_nowait().delivery.arrived()
 
-    def _take(self, broker: int, request: ControlRequest, answer: Answer) -> None:
+    def _take(self, broker: int, request: ControlRequest, answer: ControlResponse) -> None:
         if isinstance(request, StopReplicaRequest) and isinstance(answer, StopReplicaResponse):
             self._on_deleted(_deleted(broker, request, answer))
         if isinstance(request, LeaderAndIsrRequest) and isinstance(answer, LeaderAndIsrResponse):
             self._on_failed(*_failed(broker, request, answer))
 
-    async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> Answer:
+    async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> ControlResponse:
         """Ask until the broker has obeyed. Raises Deposed when it obeys somebody newer."""
         while True:
             try:
                 connection = await self._pool.connection((broker.host, broker.port))
-                answer: Answer = await connection.request(request)
+                answer: ControlResponse = await connection.request(request)
             except NetworkFault as fault:
                 _LOG.debug("broker %s: %s; trying again", broker.broker_id, fault)
                 await trio.sleep(RETRY_S)
@@ -151,7 +151,7 @@ class BrokerChannels:
 
 def _deleted(
     broker: int, request: StopReplicaRequest, answer: StopReplicaResponse
-) -> frozenset[Replica]:
+) -> frozenset[PartitionAndReplica]:
     """Return the copies that the broker has deleted."""
     failed = {
         (error.topic_name, error.partition_index)
@@ -159,7 +159,7 @@ def _deleted(
         if error.error_code != ErrorCode.NONE
     }
     return frozenset(
-        Replica(topic.topic_name, state.partition_index, broker)
+        PartitionAndReplica(topic.topic_name, state.partition_index, broker)
         for topic in request.topic_states
         for state in topic.partition_states
         if state.delete_partition and (topic.topic_name, state.partition_index) not in failed
@@ -168,16 +168,16 @@ def _deleted(
 
 def _failed(
     broker: int, request: LeaderAndIsrRequest, answer: LeaderAndIsrResponse
-) -> tuple[frozenset[Replica], frozenset[Replica]]:
+) -> tuple[frozenset[PartitionAndReplica], frozenset[PartitionAndReplica]]:
     """Return the copies that the broker was told of, and those whose disk has failed."""
     names = {topic.topic_id: topic.topic_name for topic in request.topic_states}
     told = frozenset(
-        Replica(topic.topic_name, state.partition_index, broker)
+        PartitionAndReplica(topic.topic_name, state.partition_index, broker)
         for topic in request.topic_states
         for state in topic.partition_states
     )
     failed = frozenset(
-        Replica(names[topic.topic_id], error.partition_index, broker)
+        PartitionAndReplica(names[topic.topic_id], error.partition_index, broker)
         for topic in answer.topics
         for error in topic.partition_errors
         if error.error_code == ErrorCode.KAFKA_STORAGE_ERROR and topic.topic_id in names

@@ -19,7 +19,7 @@ LEADER_DURING_DELETE: Final = -2
 """Kafka's sign in UpdateMetadata that a partition is going away: brokers forget it."""
 
 
-class Replica(NamedTuple):
+class PartitionAndReplica(NamedTuple):
     """One broker's copy of one partition."""
 
     topic: str
@@ -46,10 +46,10 @@ class Cluster:
         default_factory=lambda: MappingProxyType({})
     )
     leaving: frozenset[int] = frozenset()
-    failed: frozenset[Replica] = frozenset()
+    failed: frozenset[PartitionAndReplica] = frozenset()
     unclean: frozenset[str] = frozenset()
     deleting: frozenset[str] = frozenset()
-    deleted_replicas: frozenset[Replica] = frozenset()
+    deleted_replicas: frozenset[PartitionAndReplica] = frozenset()
 
     def partitions(self) -> list[TopicPartition]:
         """Return every partition of every topic."""
@@ -78,7 +78,7 @@ class Cluster:
 
     def is_online(self, broker: int, partition: TopicPartition) -> bool:
         """Return whether a replica's broker lives and the replica's disk works."""
-        return broker in self.live and Replica(*partition, broker) not in self.failed
+        return broker in self.live and PartitionAndReplica(*partition, broker) not in self.failed
 
 
 class Election(Enum):
@@ -126,15 +126,15 @@ class DeletionRequested:
 class ReplicasDeleted:
     """A broker has deleted these copies."""
 
-    replicas: frozenset[Replica]
+    replicas: frozenset[PartitionAndReplica]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicasFailed:
     """Of the replicas that a broker was told of, these are on a disk that has failed."""
 
-    told: frozenset[Replica]
-    failed: frozenset[Replica]
+    told: frozenset[PartitionAndReplica]
+    failed: frozenset[PartitionAndReplica]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +196,8 @@ Event: TypeAlias = (
 )
 
 
-class Outcome(NamedTuple):
-    """What a request comes to for one partition."""
+class ApiError(NamedTuple):
+    """What a client is told of a topic or partition that it named; as Kafka's ApiError."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -231,7 +231,9 @@ class Decision:
     brokers_changed: bool = False
     announced: frozenset[TopicPartition] = frozenset()
     published: frozenset[TopicPartition] = frozenset()
-    stopped: frozenset[Replica] = frozenset()
-    doomed: frozenset[Replica] = frozenset()
+    stopped: frozenset[PartitionAndReplica] = frozenset()
+    doomed: frozenset[PartitionAndReplica] = frozenset()
     removed: frozenset[str] = frozenset()
-    outcomes: Mapping[TopicPartition, Outcome] = field(default_factory=lambda: MappingProxyType({}))
+    outcomes: Mapping[TopicPartition, ApiError] = field(
+        default_factory=lambda: MappingProxyType({})
+    )

@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 import trio
 
 from broker.clock import Clock
-from broker.controller.active_controller import ActiveController, Ask
+from broker.controller.active_controller import ActiveController, EventMaker
 from broker.controller.channels import Deposed
-from broker.controller.cluster import Cluster, Decision
+from broker.controller.cluster import ApiError, Cluster, Decision
 from broker.controller.settings import ControllerSettings
-from broker.controller.topics import Refusal, TopicSpec
+from broker.controller.topics import TopicSpec
 from broker.zookeeper.controller_store import ControllerEpoch, try_become_controller
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
@@ -26,7 +26,7 @@ from wire.errors import ErrorCode
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
-NOT_CONTROLLER: Final = Refusal(
+NOT_CONTROLLER: Final = ApiError(
     error=ErrorCode.NOT_CONTROLLER, message="This is not the correct controller for this cluster."
 )
 
@@ -128,7 +128,7 @@ class Controller:
                     _LOG.warning("broker %s is no longer the controller", self._broker_id)
                     acting.cancel()
 
-    async def ask(self, ask: Ask, *, is_told: bool = True) -> Decision | None:
+    async def ask(self, ask: EventMaker, *, is_told: bool = True) -> Decision | None:
         """Have the controller decide and do something, None when this broker is not the one.
 
         With `is_told` every broker that answers has heard of it when this returns.
@@ -137,7 +137,7 @@ class Controller:
 
     async def create_topic(
         self, spec: TopicSpec, *, validate_only: bool = False
-    ) -> TopicAssignment | Refusal:
+    ) -> TopicAssignment | ApiError:
         """Create a topic, if this broker is the controller."""
         return await self._ask(
             lambda active: active.create_topic(
@@ -153,7 +153,7 @@ class Controller:
         given: Sequence[Sequence[int]] | None,
         *,
         validate_only: bool = False,
-    ) -> TopicAssignment | Refusal:
+    ) -> TopicAssignment | ApiError:
         """Add partitions to a topic, if this broker is the controller."""
         return await self._ask(
             lambda active: active.grow_topic(name, total, given, validate_only=validate_only),

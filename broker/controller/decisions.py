@@ -21,7 +21,7 @@ from broker.controller.cluster import (
     Event,
     IsrProposed,
     MoveRequested,
-    Replica,
+    PartitionAndReplica,
     ReplicasDeleted,
     ReplicasFailed,
     ShutdownRequested,
@@ -210,9 +210,9 @@ def _present(cluster: Cluster) -> list[TopicPartition]:
     return [name for name in cluster.partitions() if name.topic not in cluster.deleting]
 
 
-def _replicas_of(cluster: Cluster, topics: Collection[str]) -> list[Replica]:
+def _replicas_of(cluster: Cluster, topics: Collection[str]) -> list[PartitionAndReplica]:
     return [
-        Replica(name, index, broker)
+        PartitionAndReplica(name, index, broker)
         for name in topics
         for index, brokers in cluster.topics[name].replicas.items()
         for broker in brokers

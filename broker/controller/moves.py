@@ -13,7 +13,7 @@ and the one that finishes it after the state, so that a controller that dies in 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from broker.controller.cluster import NO_LEADER, Cluster, Decision, Outcome, Replica
+from broker.controller.cluster import NO_LEADER, ApiError, Cluster, Decision, PartitionAndReplica
 from broker.controller.elections import changes, first_state, successor, with_states
 from broker.zookeeper.tree import PartitionState, TopicAssignment
 from wire.errors import ErrorCode
@@ -24,15 +24,15 @@ def request_moves(
     cluster: Cluster, targets: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> Decision:
     """Begin, replace or cancel moves; those that need no catching up are finished at once."""
-    outcomes: dict[TopicPartition, Outcome] = {}
+    outcomes: dict[TopicPartition, ApiError] = {}
     planned: dict[TopicPartition, TopicAssignment] = {}
     for partition, wanted in targets.items():
         plan = _plan(cluster, partition, wanted)
-        if isinstance(plan, Outcome):
+        if isinstance(plan, ApiError):
             outcomes[partition] = plan
         else:
             planned[partition] = plan
-            outcomes[partition] = Outcome()
+            outcomes[partition] = ApiError()
     begun = _merged(cluster, planned)
     after = replace(cluster, topics={**cluster.topics, **begun})
     dropped = {name: _dropped(cluster, after, name) for name in planned}
@@ -106,15 +106,15 @@ def _finish(cluster: Cluster, ready: Collection[TopicPartition]) -> Decision:
 
 def _plan(
     cluster: Cluster, partition: TopicPartition, wanted: tuple[int, ...] | None
-) -> TopicAssignment | Outcome:
+) -> TopicAssignment | ApiError:
     """Return the topic's assignment with this one partition on the move, or why not."""
     if not cluster.exists(partition):
-        return Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
     topic, index = cluster.topics[partition.topic], partition.partition
     origin = topic.origin(index)
     if wanted is None:
         if index not in topic.moving():
-            return Outcome(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+            return ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         wanted = origin
     full = tuple(dict.fromkeys([*wanted, *origin]))
     adding = tuple(broker for broker in full if broker not in origin)
@@ -126,7 +126,7 @@ def _plan(
     gone = set(topic.replicas[index]) - set(full)
     state = cluster.states.get(partition)
     if state is not None and gone and set(state.isr) <= gone:
-        return Outcome(
+        return ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "Only replicas that would be dropped are in sync: this would lose records.",
         )
@@ -135,19 +135,19 @@ def _plan(
 
 def _refuse(
     cluster: Cluster, partition: TopicPartition, wanted: tuple[int, ...], adding: tuple[int, ...]
-) -> Outcome | None:
+) -> ApiError | None:
     error = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not wanted:
-        return Outcome(error, "Empty replica list specified in partition reassignment.")
+        return ApiError(error, "Empty replica list specified in partition reassignment.")
     if len(set(wanted)) < len(wanted):
         reason = "Duplicate replica ids in partition reassignment replica list"
-        return Outcome(error, f"{reason}: {list(wanted)}")
+        return ApiError(error, f"{reason}: {list(wanted)}")
     if any(broker < 0 for broker in wanted):
-        return Outcome(error, f"Invalid broker id in replica list: {list(wanted)}")
+        return ApiError(error, f"Invalid broker id in replica list: {list(wanted)}")
     dead = [broker for broker in adding if not cluster.can_lead(broker, partition)]
     if dead:
         reason = "Replica assignment has brokers that are not alive"
-        return Outcome(
+        return ApiError(
             error,
             f"{reason}. Replica list: {list(adding)}, live broker list: {sorted(cluster.live)}",
         )
@@ -241,9 +241,11 @@ def _dropped(before: Cluster, after: Cluster, partition: TopicPartition) -> tupl
     return tuple(broker for broker in before.replicas(partition) if broker not in kept)
 
 
-def _on(cluster: Cluster, copies: Mapping[TopicPartition, Collection[int]]) -> frozenset[Replica]:
+def _on(
+    cluster: Cluster, copies: Mapping[TopicPartition, Collection[int]]
+) -> frozenset[PartitionAndReplica]:
     return frozenset(
-        Replica(*partition, broker)
+        PartitionAndReplica(*partition, broker)
         for partition, brokers in copies.items()
         for broker in brokers
         if broker in cluster.live

@@ -12,14 +12,14 @@ from broker.controller.cluster import (
     RECOVERED,
     RECOVERING,
     UNKNOWN_BROKER_EPOCH,
+    ApiError,
     Cluster,
     Decision,
     Election,
     ElectionRequested,
     IsrChange,
     IsrProposed,
-    Outcome,
-    Replica,
+    PartitionAndReplica,
 )
 from broker.controller.elections import changes, move_away, prefer, settle, with_states
 from broker.controller.moves import finish_moves
@@ -34,11 +34,11 @@ def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
     A leader that knows the present state and wants the ISR as it is gets it in a new version: a
     request of its own that it has lost sight of is void from then on.
     """
-    outcomes: dict[TopicPartition, Outcome] = {}
+    outcomes: dict[TopicPartition, ApiError] = {}
     taken: dict[TopicPartition, PartitionState] = {}
     for partition, change in event.changes.items():
         error = _refuse(cluster, event.broker_id, partition, change)
-        outcomes[partition] = Outcome(error)
+        outcomes[partition] = ApiError(error)
         if error is ErrorCode.NONE and not _was_done(cluster.states[partition], change):
             taken[partition] = replace(
                 cluster.states[partition],
@@ -116,7 +116,7 @@ def shut_down(cluster: Cluster, broker: int) -> Decision:
     """Give away what a leaving broker leads, take it out of every ISR, stop its fetching."""
     after = replace(cluster, leaving=cluster.leaving | ({broker} & cluster.live.keys()))
     moved: dict[TopicPartition, PartitionState] = {}
-    stopped: set[Replica] = set()
+    stopped: set[PartitionAndReplica] = set()
     for partition, state in cluster.states.items():
         replicas = () if partition.topic in cluster.deleting else cluster.replicas(partition)
         if broker not in replicas or len(replicas) == 1:
@@ -125,7 +125,7 @@ def shut_down(cluster: Cluster, broker: int) -> Decision:
         if changed is not state:
             moved[partition] = changed
         if has_left and state.leader != broker:
-            stopped.add(Replica(*partition, broker))
+            stopped.add(PartitionAndReplica(*partition, broker))
     return Decision(
         cluster=with_states(after, moved),
         writes=moved,
@@ -147,13 +147,13 @@ def still_led(cluster: Cluster, broker: int) -> list[TopicPartition]:
 
 def elect_on_request(cluster: Cluster, event: ElectionRequested) -> Decision:
     """Elect where it is needed and can be."""
-    outcomes: dict[TopicPartition, Outcome] = {}
+    outcomes: dict[TopicPartition, ApiError] = {}
     elected: dict[TopicPartition, PartitionState] = {}
     for partition in event.partitions:
         found = _elect(cluster, partition, event.election)
         if isinstance(found, PartitionState):
             elected[partition] = found
-            outcomes[partition] = Outcome()
+            outcomes[partition] = ApiError()
         else:
             outcomes[partition] = found
     return Decision(
@@ -166,11 +166,11 @@ def elect_on_request(cluster: Cluster, event: ElectionRequested) -> Decision:
 
 def _elect(
     cluster: Cluster, partition: TopicPartition, election: Election
-) -> PartitionState | Outcome:
+) -> PartitionState | ApiError:
     if partition.topic in cluster.deleting:
-        return Outcome(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+        return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
     if not cluster.exists(partition):
-        return Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
     state = cluster.states.get(partition)
     leader = NO_LEADER if state is None else state.leader
     if election is Election.PREFERRED:
@@ -184,10 +184,10 @@ def _elect(
         error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         reason = "no replica is alive"
     if not is_needed:
-        return Outcome(ErrorCode.ELECTION_NOT_NEEDED)
+        return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
     if elected is not None and elected.leader != NO_LEADER:
         return elected
-    return Outcome(error, f"Failed to elect leader for partition {partition}: {reason}")
+    return ApiError(error, f"Failed to elect leader for partition {partition}: {reason}")
 
 
 def imbalanced(cluster: Cluster, percentage: int) -> frozenset[TopicPartition]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from broker.controller.cluster import Cluster
+from broker.controller.cluster import ApiError, Cluster
 from broker.controller.placement import RacksIncomplete, place
 from broker.log.config import InvalidConfig, LogConfig
 from broker.zookeeper.tree import TopicAssignment
@@ -44,14 +44,6 @@ class Chances:
     shift: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why not, as a client is told."""
-
-    error: ErrorCode
-    message: str
-
-
 def illegal_name(name: str) -> str | None:
     """Return what is wrong with a topic's name, None when nothing is."""
     if not name:
@@ -67,7 +59,7 @@ def illegal_name(name: str) -> str | None:
 
 def plan_creation(
     cluster: Cluster, spec: TopicSpec, defaults: TopicSpec, chances: Chances
-) -> TopicAssignment | Refusal:
+) -> TopicAssignment | ApiError:
     """Return where a new topic's partitions go. `defaults` fill in for -1."""
     return (
         _refuse_name(cluster, spec.name)
@@ -81,22 +73,22 @@ def plan_growth(
     name: str,
     total: int,
     given: Sequence[Sequence[int]] | None,
-) -> TopicAssignment | Refusal:
+) -> TopicAssignment | ApiError:
     """Return the assignment of a topic grown to `total` partitions; the old ones stay."""
     topic = cluster.topics.get(name)
     if topic is None or name in cluster.deleting:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             message=f"The topic '{name}' does not exist.",
         )
     if name in INTERNAL_TOPICS:
         # Kafka's tools refuse it, its brokers go by the number that they found at their start.
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_TOPIC_EXCEPTION,
             message=f"What is in the internal topic '{name}' would not be found any more.",
         )
     if topic.moving():
-        return Refusal(
+        return ApiError(
             error=ErrorCode.REASSIGNMENT_IN_PROGRESS,
             message=f"A partition reassignment is in progress for the topic '{name}'.",
         )
@@ -105,9 +97,9 @@ def plan_growth(
         reason = f"Topic currently has {present} partitions, which is higher than the requested"
         if total == present:
             reason = f"Topic already has {present} partitions; the requested number is"
-        return Refusal(error=ErrorCode.INVALID_PARTITIONS, message=f"{reason} {total}.")
+        return ApiError(error=ErrorCode.INVALID_PARTITIONS, message=f"{reason} {total}.")
     added = _grown(cluster, topic, range(present, total), given)
-    if isinstance(added, Refusal):
+    if isinstance(added, ApiError):
         return added
     return replace(topic, replicas={**topic.replicas, **added})
 
@@ -117,7 +109,7 @@ def _grown(
     topic: TopicAssignment,
     added: range,
     given: Sequence[Sequence[int]] | None,
-) -> dict[int, tuple[int, ...]] | Refusal:
+) -> dict[int, tuple[int, ...]] | ApiError:
     factor = len(topic.replicas[0])
     if given is not None:
         if len(given) != len(added):
@@ -129,21 +121,21 @@ def _grown(
     return _placed(cluster, added, factor, start, start)
 
 
-def _refuse_name(cluster: Cluster, name: str) -> Refusal | None:
+def _refuse_name(cluster: Cluster, name: str) -> ApiError | None:
     wrong = illegal_name(name)
     if wrong is not None:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_TOPIC_EXCEPTION, message=f"Topic name is invalid: {wrong}"
         )
     if name in cluster.topics:
         state = " and is marked for deletion" if name in cluster.deleting else ""
-        return Refusal(
+        return ApiError(
             error=ErrorCode.TOPIC_ALREADY_EXISTS, message=f"Topic '{name}' already exists{state}."
         )
     # Metrics write '.' as '_', so two such names would be one there.
     twins = [other for other in cluster.topics if _collide(other, name)]
     if twins:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_TOPIC_EXCEPTION,
             message=f"Topic '{name}' collides with existing topics: {', '.join(twins)}",
         )
@@ -154,35 +146,35 @@ def _collide(one: str, other: str) -> bool:
     return one.replace(".", "_") == other.replace(".", "_")
 
 
-def _refuse_configs(spec: TopicSpec) -> Refusal | None:
+def _refuse_configs(spec: TopicSpec) -> ApiError | None:
     without_value = [name for name, value in spec.configs.items() if value is None]
     if without_value:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_CONFIG,
             message=f"Null value not supported for topic configs: {', '.join(without_value)}",
         )
     try:
         LogConfig().with_overrides({name: value or "" for name, value in spec.configs.items()})
     except InvalidConfig as error:
-        return Refusal(error=ErrorCode.INVALID_CONFIG, message=str(error))
+        return ApiError(error=ErrorCode.INVALID_CONFIG, message=str(error))
     return None
 
 
 def _assign(
     cluster: Cluster, spec: TopicSpec, defaults: TopicSpec, chances: Chances
-) -> TopicAssignment | Refusal:
+) -> TopicAssignment | ApiError:
     if spec.assignment:
         return _take_assignment(cluster, spec, chances)
     partitions = defaults.partitions if spec.partitions == DEFAULT else spec.partitions
     factor = spec.replication_factor
     factor = defaults.replication_factor if factor == DEFAULT else factor
     if not 1 <= partitions <= MAX_PARTITIONS:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_PARTITIONS,
             message=f"Number of partitions was set to {partitions}; 1 to {MAX_PARTITIONS} can be.",
         )
     if factor < 1:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_REPLICATION_FACTOR,
             message=f"Replication factor {factor} must be larger than 0.",
         )
@@ -190,14 +182,14 @@ def _assign(
     replicas = _placed(
         cluster, range(partitions), factor, chances.start % count, chances.shift % count
     )
-    if isinstance(replicas, Refusal):
+    if isinstance(replicas, ApiError):
         return replicas
     return TopicAssignment(topic_id=chances.topic_id, replicas=replicas)
 
 
 def _placed(
     cluster: Cluster, partitions: range, factor: int, start: int, shift: int
-) -> dict[int, tuple[int, ...]] | Refusal:
+) -> dict[int, tuple[int, ...]] | ApiError:
     if factor > len(cluster.live):
         return _too_few(factor, cluster.live)
     try:
@@ -209,14 +201,14 @@ def _placed(
             shift=shift,
         )
     except RacksIncomplete as error:
-        return Refusal(error=ErrorCode.UNKNOWN_SERVER_ERROR, message=str(error))
+        return ApiError(error=ErrorCode.UNKNOWN_SERVER_ERROR, message=str(error))
 
 
 def _take_assignment(
     cluster: Cluster, spec: TopicSpec, chances: Chances
-) -> TopicAssignment | Refusal:
+) -> TopicAssignment | ApiError:
     if spec.partitions != DEFAULT or spec.replication_factor != DEFAULT:
-        return Refusal(
+        return ApiError(
             error=ErrorCode.INVALID_REQUEST,
             message="Both numPartitions or replicationFactor and replicasAssignments were set.",
         )
@@ -231,7 +223,7 @@ def _take_assignment(
 
 def _refuse_assignment(
     assignment: Mapping[int, tuple[int, ...]], live: Collection[int], factor: int
-) -> Refusal | None:
+) -> ApiError | None:
     for index, brokers in assignment.items():
         if not brokers or len(set(brokers)) < len(brokers):
             return _bad_assignment(f"partition {index}: {brokers} is empty or names one twice")
@@ -243,12 +235,12 @@ def _refuse_assignment(
     return None
 
 
-def _bad_assignment(reason: str) -> Refusal:
-    return Refusal(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=reason)
+def _bad_assignment(reason: str) -> ApiError:
+    return ApiError(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=reason)
 
 
-def _too_few(factor: int, brokers: Collection[int]) -> Refusal:
-    return Refusal(
+def _too_few(factor: int, brokers: Collection[int]) -> ApiError:
+    return ApiError(
         error=ErrorCode.INVALID_REPLICATION_FACTOR,
         message=f"Replication factor: {factor} larger than available brokers: {len(brokers)}.",
     )

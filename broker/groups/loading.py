@@ -6,7 +6,7 @@ from typing import Final
 import trio
 
 from broker.fairness import Turns
-from broker.groups.records import Damage, LatestRecords
+from broker.groups.records import LatestRecords, UnreadableRecord
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
 from broker.led_partition import LedPartition
@@ -38,7 +38,7 @@ async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
         await trio.lowlevel.checkpoint()
     shard, turns = Shard(settings), Turns()
     for record in latest.decoded():
-        if isinstance(record, Damage):
+        if isinstance(record, UnreadableRecord):
             _log.error(
                 "%s-%d offset %d cannot be read and is left out: %s",
                 partition.topic,

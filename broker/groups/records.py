@@ -71,7 +71,7 @@ class ControlType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class UnreadableRecord:
     """A record that cannot be read, or contradicts itself: where it is, and why."""
 
     offset: int
@@ -122,7 +122,7 @@ class LatestRecords:
                 for key, entry in pending.items():
                     self._put(key, entry)
 
-    def decoded(self) -> Iterator[GroupRecord | Damage]:
+    def decoded(self) -> Iterator[GroupRecord | UnreadableRecord]:
         """Yield what holds at the log's end: groups first, then their offsets.
 
         In this order no group has to be invented for an offset before its own record comes. Keys
@@ -135,7 +135,7 @@ class LatestRecords:
                 try:
                     record = _decode(raw_key, value)
                 except MalformedMessage as fault:
-                    yield Damage(offset=offset, reason=str(fault))
+                    yield UnreadableRecord(offset=offset, reason=str(fault))
                 else:
                     if record is not None:
                         yield record

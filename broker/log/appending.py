@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from broker.log import producer_state, validation
 from broker.log.config import LogConfig
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
-from broker.log.results import Origin, Refused
+from broker.log.results import BatchRefused, Origin
 from broker.log.segment import NumberedBatch
 from wire.record_batch import BatchHeader, Buffer
 
@@ -31,7 +31,7 @@ class Context:
 
 def prepare_produced(
     batch: Buffer, header: BatchHeader, context: Context
-) -> Sequence[NumberedBatch] | Refused:
+) -> Sequence[NumberedBatch] | BatchRefused:
     """Number a producer's batch (checked, no duplicate) if its sequence comes next."""
     if header.producer_id != NO_PRODUCER_ID:
         known = context.producers.get(header.producer_id)
@@ -41,10 +41,10 @@ def prepare_produced(
     return (_number(header, batch, context.log_end_offset, context),)
 
 
-def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | Refused:
+def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | BatchRefused:
     """Check and number what this broker built: one or more batches of any kind."""
     checked = validation.check_own(batches, context.config)
-    if isinstance(checked, Refused):
+    if isinstance(checked, BatchRefused):
         return checked
     numbered: list[NumberedBatch] = []
     staged: dict[int, ProducerEntry] = {}
@@ -65,10 +65,10 @@ def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | 
 
 def prepare_fetched(
     batches: Buffer, log_end_offset: int, *, is_empty: bool
-) -> Sequence[NumberedBatch] | Refused:
+) -> Sequence[NumberedBatch] | BatchRefused:
     """Check what a leader sent; offsets and epochs are the leader's."""
     checked = validation.check_fetched(batches, log_end_offset, is_empty=is_empty)
-    if isinstance(checked, Refused):
+    if isinstance(checked, BatchRefused):
         return checked
     return [validation.as_fetched(header, batch) for header, batch in checked]
 

@@ -17,9 +17,9 @@ from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.log.cleaning import Cleaning, CleaningReport
 from broker.log.cleaning_plan import Cleanable
 from broker.log.log_manager import HighWatermarkOf, LogManager
-from broker.log.offset_map import slots_within
 from broker.log.partition_log import PartitionLog
 from broker.log.results import StorageError
+from broker.log.skimpy_offset_map import slots_within
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
 

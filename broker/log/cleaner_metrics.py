@@ -6,7 +6,7 @@ from pathlib import Path
 
 from broker.log.cleaning import CleaningReport
 from broker.log.cleaning_plan import Cleanable
-from broker.log.offset_map import ENTRY_BYTES
+from broker.log.skimpy_offset_map import ENTRY_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

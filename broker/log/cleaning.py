@@ -12,10 +12,10 @@ from typing import Final
 from broker.log.batch_walk import Window, walk_window
 from broker.log.cleaning_plan import Cleanable, grouped
 from broker.log.compaction import CleanedTransactions, CleaningRules, compact_batch, map_batch
-from broker.log.offset_map import OffsetMap
 from broker.log.open_file import OpenFile
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import NumberedBatch, Segment
+from broker.log.skimpy_offset_map import SkimpyOffsetMap
 from broker.log.steps import Steps
 from broker.log.swapping import begin_cleaned, sync_cleaned, sync_folder
 from broker.log.transactions import read_marker
@@ -74,7 +74,7 @@ class Cleaning:
         self._log = log
         self._plan = plan
         self._now_ms = now_ms
-        self._map = OffsetMap(slots)
+        self._map = SkimpyOffsetMap(slots)
         self._map.latest_offset = plan.first_dirty - 1
         self._segments = [
             one for one in log.sealed_segments() if one.base_offset < plan.first_uncleanable

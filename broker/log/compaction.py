@@ -21,9 +21,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from broker.log.config import LONG_MAX
-from broker.log.offset_map import OffsetMap
 from broker.log.record_scan import ScannedRecord, scan_records
 from broker.log.segment import NumberedBatch
+from broker.log.skimpy_offset_map import SkimpyOffsetMap
 from broker.log.steps import Slow, Steps
 from broker.log.transactions import AbortedTransaction, Marker, read_marker
 from wire.compression import Compression, compress
@@ -56,7 +56,7 @@ class LastRecord(NamedTuple):
 class CleaningRules:
     """What one cleaning of a log goes by."""
 
-    offset_map: OffsetMap
+    offset_map: SkimpyOffsetMap
     last_records: Mapping[int, LastRecord]
     """Of the producers that the log still remembers, by id."""
     now_ms: int
@@ -147,7 +147,7 @@ def delete_horizon(header: BatchHeader) -> int | None:
 
 
 def map_batch(
-    batch: memoryview, header: BatchHeader, offset_map: OffsetMap, start_offset: int
+    batch: memoryview, header: BatchHeader, offset_map: SkimpyOffsetMap, start_offset: int
 ) -> Steps[None]:
     """Take the keys of a batch's records from `start_offset` on into the map."""
     payload = yield from _payload(batch, header)

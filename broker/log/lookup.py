@@ -21,12 +21,12 @@ class Further:
     """Where to go on if that finds nothing."""
 
 
-Found: TypeAlias = TimestampOffset | Further | None
+TimestampSearchResult: TypeAlias = TimestampOffset | Further | None
 
 
 def first_at_least(
     segments: SegmentList, timestamp_ms: int, start_offset: int, stop_offset: int
-) -> Found:
+) -> TimestampSearchResult:
     """Return the first record in the range of offsets whose timestamp is at least that.
 
     One batch is nearly always enough; more only where headers tell of times that no record has.

@@ -14,7 +14,7 @@ from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load, recall_earlier, tail_of, writers_from
 from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
-from broker.log.results import Appended, AppendResult, Duplicate, Origin, Refused, StorageError
+from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, Origin, StorageError
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.swapping import swap_in
 from broker.log.validation import KeyCheck, check_keys, check_produced
@@ -96,13 +96,13 @@ class PartitionLog(ReadableLog):
             prepared = prepare_own(batch, context)
         else:
             header = check_produced(batch, self.config, stamp_ms, check_keys)
-            if isinstance(header, Refused):
+            if isinstance(header, BatchRefused):
                 return header
             duplicate = self.find_duplicate(header)
             if duplicate is not None:
                 return duplicate
             prepared = prepare_produced(batch, header, context)
-        if isinstance(prepared, Refused):
+        if isinstance(prepared, BatchRefused):
             return prepared
         return self._write(prepared, now_ms, context.append_time_ms)
 
@@ -115,7 +115,7 @@ class PartitionLog(ReadableLog):
         self._directory.refuse_if_offline()
         is_empty = self.log_start_offset == self.log_end_offset
         prepared = prepare_fetched(batches, self.log_end_offset, is_empty=is_empty)
-        if isinstance(prepared, Refused):
+        if isinstance(prepared, BatchRefused):
             return prepared
         if prepared and prepared[0].header.base_offset < self.log_end_offset:
             start = self.log_start_offset

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from broker.log.results import Origin, Refused
+from broker.log.results import BatchRefused, Origin
 from broker.log.transactions import AbortedTransaction, Marker
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader
@@ -84,7 +84,7 @@ def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     return None
 
 
-def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> Refused | None:
+def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> BatchRefused | None:
     """Return why this producer may not append this batch next, None if it may.
 
     Duplicates are to be looked for before: to this function they are out of order.
@@ -92,7 +92,7 @@ def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> R
     if entry is None:
         return None
     if header.producer_epoch < entry.epoch:
-        return Refused(
+        return BatchRefused(
             error=ErrorCode.INVALID_PRODUCER_EPOCH,
             reason=f"producer {entry.producer_id} wrote with epoch {header.producer_epoch} "
             f"after epoch {entry.epoch}",
@@ -102,13 +102,13 @@ def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> R
     if origin is Origin.CLIENT:
         expected = _next_sequence(entry, header.producer_epoch)
         if header.base_sequence != expected:
-            return Refused(
+            return BatchRefused(
                 error=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 reason=f"producer {entry.producer_id} wrote sequence {header.base_sequence}, "
                 f"expected {expected}",
             )
     if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
-        return Refused(
+        return BatchRefused(
             error=ErrorCode.INVALID_TXN_STATE,
             reason=f"producer {entry.producer_id} wrote outside its transaction that began at "
             f"offset {entry.transaction_first_offset}",

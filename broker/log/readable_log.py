@@ -113,7 +113,7 @@ class ReadableLog:
 
     def look_for_timestamp(
         self, timestamp_ms: int, *, start_offset: int = 0, stop_offset: int
-    ) -> lookup.Found:
+    ) -> lookup.TimestampSearchResult:
         """Return the first record in these offsets that is at least that young, or how to go on."""
         start = max(start_offset, self.log_start_offset)
         with self._guard():

@@ -66,14 +66,14 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class BatchRefused:
     """Nothing was appended. `error` is the Kafka code to answer, `reason` a line for people."""
 
     error: ErrorCode
     reason: str
 
 
-Appended: TypeAlias = AppendResult | Duplicate | Refused
+Appended: TypeAlias = AppendResult | Duplicate | BatchRefused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

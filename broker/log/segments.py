@@ -13,7 +13,7 @@ from broker.log.retention import SegmentFacts
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.transactions import AbortedTransaction
 
-Place = tuple[Segment, int]
+SegmentPosition = tuple[Segment, int]
 
 _HINTS: Final = 32
 """Places remembered per log: enough for its consumers to go on without a search."""
@@ -31,7 +31,7 @@ class SegmentList:
     def __init__(self, folder: Path, segments: Sequence[Segment]) -> None:
         self._folder = folder
         self._segments = list(segments)
-        self._hints: dict[int, Place] = {}
+        self._hints: dict[int, SegmentPosition] = {}
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments)
@@ -136,10 +136,10 @@ class SegmentList:
         self, offset: int, max_bytes: int, *, minimum_one_batch: bool, stop_offset: int
     ) -> FileSlice:
         """Return whole batches of one segment from the one that holds `offset` on."""
-        place = self._place(offset)
-        if place is None:
+        located = self._locate(offset)
+        if located is None:
             return NOTHING
-        segment, position = place
+        segment, position = located
         stop = self._stop(segment, stop_offset)
         end, following = segment.boundary(position, min(position + max_bytes, stop))
         if end <= position:
@@ -172,16 +172,16 @@ class SegmentList:
 
     def _stop(self, segment: Segment, stop_offset: int) -> int:
         """Return the byte of `segment` at which the batches at or above `stop_offset` begin."""
-        place = self._place(stop_offset)
-        if place is None or place[0].base_offset > segment.base_offset:
+        located = self._locate(stop_offset)
+        if located is None or located[0].base_offset > segment.base_offset:
             return segment.size
-        return place[1] if place[0] is segment else 0
+        return located[1] if located[0] is segment else 0
 
-    def _place(self, offset: int) -> Place | None:
+    def _locate(self, offset: int) -> SegmentPosition | None:
         """Return where the first batch begins that ends at or behind `offset`; None at the end."""
-        place = self._hints.get(offset)
-        if place is not None:
-            return place
+        located = self._hints.get(offset)
+        if located is not None:
+            return located
         for slot in range(self._slot(offset), len(self._segments)):
             segment = self._segments[slot]
             placed = segment.find(offset)

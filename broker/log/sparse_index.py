@@ -15,7 +15,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-Entry = tuple[int, int]
+IndexEntry = tuple[int, int]
 
 _SPILL_BYTES: Final = 4096
 """Entries buffered before they are written; at one per 4 KiB, 2 MiB of records."""
@@ -33,7 +33,7 @@ class SparseIndex:
         self._layout = layout
         self._pending = bytearray()
         self._stored = 0
-        self.last: Entry | None = None
+        self.last: IndexEntry | None = None
         self.exists = False
         """Whether there is a file: a segment with records whose index has none needs it built."""
         self.torn = False
@@ -74,14 +74,14 @@ class SparseIndex:
     def __len__(self) -> int:
         return self._stored + len(self._pending) // self._layout.size
 
-    def __getitem__(self, slot: int) -> Entry:
+    def __getitem__(self, slot: int) -> IndexEntry:
         if slot >= self._stored:
             return self._unpack(self._pending, slot - self._stored)
         with self.path.open("rb", buffering=0) as file:
             size = self._layout.size
             return self._unpack(_pread(file.fileno(), size, slot * size), 0)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[IndexEntry]:
         stored = self.path.read_bytes() if self._stored else b""
         yield from self._layout.iter_unpack(stored + self._pending)
 
@@ -89,14 +89,14 @@ class SparseIndex:
     def size_bytes(self) -> int:
         return len(self) * self._layout.size
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: IndexEntry) -> None:
         """Add an entry behind all others; the caller sees to it that both columns grow."""
         self._pending += self._layout.pack(*entry)
         self.last = entry
         if len(self._pending) >= _SPILL_BYTES:
             self.spill()
 
-    def floor(self, column: int, target: int) -> Entry | None:
+    def floor(self, column: int, target: int) -> IndexEntry | None:
         """Return the last entry whose `column` (0 or 1) is at most `target`."""
         slot = self._count_up_to(column, target)
         if slot == 0:
@@ -169,7 +169,7 @@ class SparseIndex:
         self._stored = 0
         self.last = None
 
-    def _unpack(self, entries: bytes | bytearray, slot: int) -> Entry:
+    def _unpack(self, entries: bytes | bytearray, slot: int) -> IndexEntry:
         first, second = self._layout.unpack_from(entries, slot * self._layout.size)
         return first, second
 

@@ -20,7 +20,7 @@ _VERSION: Final = 0
 _ENTRY: Final = Struct(">hqqqq")
 
 
-class Found(NamedTuple):
+class TxnIndexSearchResult(NamedTuple):
     """What one segment's index knows of a range."""
 
     transactions: list[AbortedTransaction]
@@ -84,15 +84,15 @@ class TransactionIndex:
         self.exists = True
         self._entries = [*(self._entries or ()), *added]
 
-    def find(self, start_offset: int, stop_offset: int) -> Found:
+    def find(self, start_offset: int, stop_offset: int) -> TxnIndexSearchResult:
         """Return those that overlap the offsets from start (inclusive) to stop (exclusive)."""
         found: list[AbortedTransaction] = []
         for one in self.entries():
             if one.last_offset >= start_offset and one.first_offset < stop_offset:
                 found.append(one)
             if one.last_stable_offset >= stop_offset:
-                return Found(found, is_complete=True)
-        return Found(found, is_complete=False)
+                return TxnIndexSearchResult(found, is_complete=True)
+        return TxnIndexSearchResult(found, is_complete=False)
 
     def truncate(self, offset: int) -> None:
         """Forget the transactions whose marker lies at or behind `offset`."""

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from broker.log.config import LogConfig
 from broker.log.record_scan import scan_records
-from broker.log.results import Refused
+from broker.log.results import BatchRefused
 from broker.log.segment import NumberedBatch
 from wire.errors import ErrorCode
 from wire.record_batch import (
@@ -35,7 +35,7 @@ _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
 _LOG_APPEND_TIME: Final = 0x08
 
 
-def check_keys(header: BatchHeader, batch: Buffer) -> Refused | None:
+def check_keys(header: BatchHeader, batch: Buffer) -> BatchRefused | None:
     """Refuse what compaction would take away at once, or take others away for.
 
     That is a record without a key, and one that claims another offset than it gets: it would count
@@ -55,13 +55,13 @@ def check_keys(header: BatchHeader, batch: Buffer) -> Refused | None:
     return None
 
 
-KeyCheck: TypeAlias = Callable[[BatchHeader, Buffer], Refused | None]
+KeyCheck: TypeAlias = Callable[[BatchHeader, Buffer], BatchRefused | None]
 """`check_keys`, or what it has said of a batch for which it took long."""
 
 
 def check_produced(
     batch: Buffer, config: LogConfig, now_ms: int, check_keys: KeyCheck = check_keys
-) -> BatchHeader | Refused:
+) -> BatchHeader | BatchRefused:
     """Check what a producer sent for one partition: exactly one sound batch."""
     try:
         header = parse_header(batch)
@@ -86,34 +86,36 @@ def check_produced(
     )
 
 
-def _check_transaction(header: BatchHeader) -> Refused | None:
+def _check_transaction(header: BatchHeader) -> BatchRefused | None:
     """Refuse what belongs to a transaction: none is ever open here, so none would ever end.
 
     Appended, it would hold the last stable offset, and every read-committed reader, for ever.
     """
     if not header.is_transactional:
         return None
-    return Refused(
+    return BatchRefused(
         error=ErrorCode.INVALID_TXN_STATE,
         reason=f"producer {header.producer_id} has no transaction open",
     )
 
 
-def check_own(batches: Buffer, config: LogConfig) -> list[tuple[BatchHeader, memoryview]] | Refused:
+def check_own(
+    batches: Buffer, config: LogConfig
+) -> list[tuple[BatchHeader, memoryview]] | BatchRefused:
     """Check what this broker built itself: one or more sound batches of any kind."""
     return _check_each(batches, config)
 
 
 def check_fetched(
     batches: Buffer, log_end_offset: int, *, is_empty: bool
-) -> list[tuple[BatchHeader, memoryview]] | Refused:
+) -> list[tuple[BatchHeader, memoryview]] | BatchRefused:
     """Check what a leader sent: sound batches whose offsets grow from the log's end on.
 
     An incomplete batch at the end, where the leader's size limit fell, is left out. The first batch
     of a log that `is_empty` may begin before its end: DeleteRecords moves a log's start into one.
     """
     checked = _check_each(batches, None)
-    if isinstance(checked, Refused):
+    if isinstance(checked, BatchRefused):
         return checked
     expected = log_end_offset
     if is_empty and checked and checked[0][0].last_offset >= log_end_offset:
@@ -127,7 +129,7 @@ def check_fetched(
 
 def _check_each(
     batches: Buffer, config: LogConfig | None
-) -> list[tuple[BatchHeader, memoryview]] | Refused:
+) -> list[tuple[BatchHeader, memoryview]] | BatchRefused:
     checked: list[tuple[BatchHeader, memoryview]] = []
     try:
         for header, batch in iterate_batches(batches):
@@ -142,26 +144,26 @@ def _check_each(
     return checked
 
 
-def _check_size(header: BatchHeader, config: LogConfig) -> Refused | None:
+def _check_size(header: BatchHeader, config: LogConfig) -> BatchRefused | None:
     if header.batch_bytes > config.max_message_bytes:
-        return Refused(
+        return BatchRefused(
             error=ErrorCode.MESSAGE_TOO_LARGE,
             reason=f"{header.batch_bytes} bytes are more than "
             f"max.message.bytes={config.max_message_bytes}",
         )
     if header.batch_bytes > config.segment_bytes:
-        return Refused(
+        return BatchRefused(
             error=ErrorCode.RECORD_LIST_TOO_LARGE,
             reason=f"{header.batch_bytes} bytes are more than segment.bytes={config.segment_bytes}",
         )
     return None
 
 
-def _check_crc(header: BatchHeader, batch: Buffer) -> Refused | None:
+def _check_crc(header: BatchHeader, batch: Buffer) -> BatchRefused | None:
     return None if crc_is_valid(batch) else _corrupt(f"stored checksum {header.crc} does not hold")
 
 
-def _check_contents(header: BatchHeader) -> Refused | None:
+def _check_contents(header: BatchHeader) -> BatchRefused | None:
     if header.record_count <= 0 or header.has_offset_holes:
         return _invalid(f"{header.record_count} records for {header.last_offset_delta + 1} offsets")
     if header.is_control:
@@ -171,7 +173,7 @@ def _check_contents(header: BatchHeader) -> Refused | None:
     return None
 
 
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> BatchRefused | None:
     if config.stamps_append_time:
         if header.is_log_append_time:
             return _timestamp("a producer may not stamp with LogAppendTime")
@@ -184,16 +186,16 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> Re
     return None
 
 
-def _corrupt(reason: str) -> Refused:
-    return Refused(error=ErrorCode.CORRUPT_MESSAGE, reason=reason)
+def _corrupt(reason: str) -> BatchRefused:
+    return BatchRefused(error=ErrorCode.CORRUPT_MESSAGE, reason=reason)
 
 
-def _invalid(reason: str) -> Refused:
-    return Refused(error=ErrorCode.INVALID_RECORD, reason=reason)
+def _invalid(reason: str) -> BatchRefused:
+    return BatchRefused(error=ErrorCode.INVALID_RECORD, reason=reason)
 
 
-def _timestamp(reason: str) -> Refused:
-    return Refused(error=ErrorCode.INVALID_TIMESTAMP, reason=reason)
+def _timestamp(reason: str) -> BatchRefused:
+    return BatchRefused(error=ErrorCode.INVALID_TIMESTAMP, reason=reason)
 
 
 def number(

@@ -15,7 +15,7 @@ FIRST_EPOCH: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition as Fetch 13+ names it."""
 
     topic_id: UUID
@@ -28,39 +28,39 @@ class FetchPositions:
 
     session_id: int = NO_SESSION
     session_epoch: int = FIRST_EPOCH
-    told: dict[Place, FetchPartition] = field(default_factory=dict)
-    _changed: dict[Place, FetchPartition | None] = field(default_factory=dict)
+    told: dict[TopicIdPartition, FetchPartition] = field(default_factory=dict)
+    _changed: dict[TopicIdPartition, FetchPartition | None] = field(default_factory=dict)
 
-    def put(self, place: Place, position: FetchPartition) -> None:
+    def put(self, name: TopicIdPartition, position: FetchPartition) -> None:
         """Fetch from here on."""
-        self._changed[place] = position
+        self._changed[name] = position
 
-    def drop(self, place: Place) -> None:
+    def drop(self, name: TopicIdPartition) -> None:
         """Fetch this partition no longer."""
-        if place in self.told:
-            self._changed[place] = None
+        if name in self.told:
+            self._changed[name] = None
         else:
-            self._changed.pop(place, None)
+            self._changed.pop(name, None)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to fetch."""
         left = len(self.told)
-        for place, position in self._changed.items():
-            left += (position is not None) - (place in self.told)
+        for name, position in self._changed.items():
+            left += (position is not None) - (name in self.told)
         return left == 0
 
     def next_request(self) -> tuple[tuple[FetchTopic, ...], tuple[ForgottenTopic, ...]]:
         """Return what to say now; it counts as told from here on."""
         changed, self._changed = self._changed, {}
-        forgotten = [place for place, position in changed.items() if position is None]
+        forgotten = [name for name, position in changed.items() if position is None]
         news = {
-            place: position
-            for place, position in changed.items()
-            if position is not None and self.told.get(place) != position
+            name: position
+            for name, position in changed.items()
+            if position is not None and self.told.get(name) != position
         }
-        for place in forgotten:
-            del self.told[place]
+        for name in forgotten:
+            del self.told[name]
         self.told.update(news)
         if self.session_id == NO_SESSION:
             return _topics(self.told.items()), ()
@@ -83,20 +83,20 @@ class FetchPositions:
         self.session_epoch = FIRST_EPOCH
 
 
-def _topics(positions: Iterable[tuple[Place, FetchPartition]]) -> tuple[FetchTopic, ...]:
+def _topics(positions: Iterable[tuple[TopicIdPartition, FetchPartition]]) -> tuple[FetchTopic, ...]:
     by_topic: dict[UUID, list[FetchPartition]] = {}
-    for place, position in positions:
-        by_topic.setdefault(place.topic_id, []).append(position)
+    for name, position in positions:
+        by_topic.setdefault(name.topic_id, []).append(position)
     return tuple(
         FetchTopic(topic_id=topic_id, partitions=tuple(partitions))
         for topic_id, partitions in by_topic.items()
     )
 
 
-def _forgotten(places: Iterable[Place]) -> tuple[ForgottenTopic, ...]:
+def _forgotten(names: Iterable[TopicIdPartition]) -> tuple[ForgottenTopic, ...]:
     by_topic: dict[UUID, list[int]] = {}
-    for place in places:
-        by_topic.setdefault(place.topic_id, []).append(place.partition)
+    for name in names:
+        by_topic.setdefault(name.topic_id, []).append(name.partition)
     return tuple(
         ForgottenTopic(topic_id=topic_id, partitions=tuple(indexes))
         for topic_id, indexes in by_topic.items()

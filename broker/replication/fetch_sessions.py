@@ -14,7 +14,7 @@ from uuid import UUID
 
 from broker.replication.in_sync import Follower
 from broker.replication.partition import Partition
-from broker.replication.watching import Wakeup
+from broker.replication.watching import Waiter
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchPartition
 
@@ -31,28 +31,28 @@ DEFAULT_SLOTS: Final = 1_000
 MOST_PARTITIONS: Final = 500_000
 """Of all sessions together: one takes half a kilobyte, and a session may want very many."""
 
-Place: TypeAlias = tuple[str | UUID, int]
+PartitionKey: TypeAlias = tuple[str | UUID, int]
 """A partition as the fetcher names it: by topic name before Fetch 13, by topic id since."""
 
 
-class Wanted:
+class CachedPartition:
     """One partition that somebody fetches, with what that somebody was told last."""
 
     __slots__ = (
         "asked",
         "follower",
         "is_stirred",
+        "key",
         "name",
         "partition",
-        "place",
         "sent_high_watermark",
         "sent_log_start",
         "session",
     )
 
-    def __init__(self, session: "FetchSession", place: Place, asked: FetchPartition) -> None:
+    def __init__(self, session: "FetchSession", key: PartitionKey, asked: FetchPartition) -> None:
         self.session = session
-        self.place = place
+        self.key = key
         self.asked = asked
         self.name: str | None = None
         """The topic's name, once it is known."""
@@ -80,21 +80,21 @@ class Wanted:
         session = self.session
         if session.is_follower:
             self.is_stirred = True
-            session.due[self.place] = self
+            session.due[self.key] = self
             session.wake()
 
     def committed(self) -> None:
         """Note a new high watermark: news for consumers, while a follower hears of it by and by."""
         session = self.session
         self.is_stirred = True
-        session.due[self.place] = self
+        session.due[self.key] = self
         if not session.is_follower or session.hears_commits_at_once:
             session.wake()
 
     def changed(self) -> None:
         """Note another leadership."""
         self.is_stirred = True
-        self.session.due[self.place] = self
+        self.session.due[self.key] = self
         self.session.wake()
 
 
@@ -111,11 +111,11 @@ class FetchSession:
     hears_commits_at_once: bool = False
     id: int = NO_SESSION
     epoch: int = FIRST_EPOCH
-    wanted: dict[Place, Wanted] = field(default_factory=dict)
-    due: dict[Place, Wanted] = field(default_factory=dict)
+    wanted: dict[PartitionKey, CachedPartition] = field(default_factory=dict)
+    due: dict[PartitionKey, CachedPartition] = field(default_factory=dict)
     used_ms: int = 0
     created_ms: int = 0
-    wakeup: Wakeup | None = None
+    waiter: Waiter | None = None
     is_over: bool = False
     """It was ended, perhaps while a request of it waits."""
 
@@ -125,28 +125,28 @@ class FetchSession:
 
     def wake(self) -> None:
         """Wake the request that waits, if one does."""
-        if self.wakeup is not None:
-            self.wakeup.wake()
+        if self.waiter is not None:
+            self.waiter.wake()
 
-    def want(self, place: Place, asked: FetchPartition) -> None:
+    def want(self, key: PartitionKey, asked: FetchPartition) -> None:
         """Fetch this partition from there on."""
-        known = self.wanted.get(place)
+        known = self.wanted.get(key)
         if known is None:
-            known = self.wanted[place] = Wanted(self, place, asked)
+            known = self.wanted[key] = CachedPartition(self, key, asked)
         known.asked = asked
-        self.due[place] = known
+        self.due[key] = known
 
-    def forget(self, place: Place) -> None:
+    def forget(self, key: PartitionKey) -> None:
         """Fetch it no longer."""
-        known = self.wanted.pop(place, None)
+        known = self.wanted.pop(key, None)
         if known is not None:
             known.attach(None)
-            self.due.pop(place, None)
+            self.due.pop(key, None)
 
-    def serve_later(self, one: Wanted) -> None:
+    def serve_later(self, one: CachedPartition) -> None:
         """Let the others go first next time: this one has been given something."""
-        self.due.pop(one.place, None)
-        self.due[one.place] = one
+        self.due.pop(one.key, None)
+        self.due[one.key] = one
 
     def close(self) -> None:
         """Watch nothing any more."""

@@ -14,8 +14,8 @@ from typing import Final
 import trio
 
 from broker.clock import Clock
-from broker.log.results import Refused, StorageError
-from broker.replication.fetch_positions import NO_SESSION, FetchPositions, Place
+from broker.log.results import BatchRefused, StorageError
+from broker.replication.fetch_positions import NO_SESSION, FetchPositions, TopicIdPartition
 from broker.replication.leader_bounds import LeaderBounds, ask_bounds
 from broker.replication.partition import Partition
 from broker.replication.quotas import ReplicationQuota
@@ -95,25 +95,25 @@ class ReplicaFetcher:
         self._pool = pool
         self._clock = clock
         self._settings = settings
-        self._followed: dict[Place, _Followed] = {}
-        self._resting: dict[Place, float] = {}
+        self._followed: dict[TopicIdPartition, _Followed] = {}
+        self._resting: dict[TopicIdPartition, float] = {}
         self._positions = FetchPositions()
         self._changed = trio.Event()
 
     def follow(self, partition: Partition) -> None:
         """Begin to fetch, or go on in a new leader epoch."""
-        place = place_of(partition)
-        self._resting.pop(place, None)
-        self._followed[place] = _Followed(partition)
-        self._ask_or_hold_back(place, partition)
+        name = name_of(partition)
+        self._resting.pop(name, None)
+        self._followed[name] = _Followed(partition)
+        self._ask_or_hold_back(name, partition)
         self.wake()
 
     def leave(self, partition: Partition) -> None:
         """Fetch it no longer; an answer that is under way is not heeded."""
-        place = place_of(partition)
-        self._resting.pop(place, None)
-        if self._followed.pop(place, None) is not None:
-            self._positions.drop(place)
+        name = name_of(partition)
+        self._resting.pop(name, None)
+        if self._followed.pop(name, None) is not None:
+            self._positions.drop(name)
 
     def wake(self) -> None:
         """Look again at what is to be done."""
@@ -141,12 +141,12 @@ class ReplicaFetcher:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _ask_from_end(self, place: Place, partition: Partition) -> None:
+    def _ask_from_end(self, name: TopicIdPartition, partition: Partition) -> None:
         log = partition.log
         self._positions.put(
-            place,
+            name,
             FetchPartition(
-                partition=place.partition,
+                partition=name.partition,
                 current_leader_epoch=partition.leader_epoch,
                 fetch_offset=log.log_end_offset,
                 last_fetched_epoch=log.latest_leader_epoch,
@@ -155,32 +155,32 @@ class ReplicaFetcher:
             ),
         )
 
-    def _ask_or_hold_back(self, place: Place, partition: Partition) -> None:
+    def _ask_or_hold_back(self, name: TopicIdPartition, partition: Partition) -> None:
         """Ask, unless throttled replicas have had too much lately (KIP-73): then look later."""
         if partition.arrives_slowly and self._settings.quota.is_exceeded(
             self._clock.monotonic_ms()
         ):
-            self._resting[place] = trio.current_time() + HELD_BACK_S
-            self._positions.drop(place)
+            self._resting[name] = trio.current_time() + HELD_BACK_S
+            self._positions.drop(name)
         else:
-            self._ask_from_end(place, partition)
+            self._ask_from_end(name, partition)
 
-    def _rest(self, place: Place, followed: _Followed) -> None:
+    def _rest(self, name: TopicIdPartition, followed: _Followed) -> None:
         """Leave a partition out for a while, longer each time up to replica.fetch.backoff.ms."""
         now = trio.current_time()
         followed.backoff = followed.backoff.after_failure(now, 0.5)
         longest = now + self._settings.replica_fetch_backoff_ms / 1000
-        self._resting[place] = min(followed.backoff.not_before, longest)
-        self._positions.drop(place)
+        self._resting[name] = min(followed.backoff.not_before, longest)
+        self._positions.drop(name)
 
     def _end_rests(self) -> None:
         if not self._resting:
             return
         now = trio.current_time()
-        for place, until in list(self._resting.items()):
+        for name, until in list(self._resting.items()):
             if until <= now:
-                del self._resting[place]
-                self._ask_or_hold_back(place, self._followed[place].partition)
+                del self._resting[name]
+                self._ask_or_hold_back(name, self._followed[name].partition)
 
     async def _fetch(self, connection: Connection) -> None:
         settings = self._settings
@@ -224,14 +224,14 @@ class ReplicaFetcher:
     # -- answers ----------------------------------------------------------------------------------
 
     async def _take(self, response: FetchResponse, connection: Connection) -> None:
-        out_of_range: list[Place] = []
+        out_of_range: list[TopicIdPartition] = []
         taken_bytes = 0
-        for place, data in _answers(response):
-            followed = self._awaited(place)
+        for name, data in _answers(response):
+            followed = self._awaited(name)
             if followed is None:
                 continue
             try:
-                self._take_one(place, followed, data, out_of_range)
+                self._take_one(name, followed, data, out_of_range)
             except StorageError as fault:
                 _LOG.error("%s: not replicated any more: %s", followed.partition.log.name, fault)
                 self.leave(followed.partition)
@@ -242,11 +242,11 @@ class ReplicaFetcher:
         if out_of_range:
             await self._find_range(out_of_range, connection)
 
-    def _awaited(self, place: Place) -> _Followed | None:
+    def _awaited(self, name: TopicIdPartition) -> _Followed | None:
         """Return the partition if an answer about it is about what it still is."""
-        followed = self._followed.get(place)
-        asked = self._positions.told.get(place)
-        if followed is None or asked is None or place in self._resting:
+        followed = self._followed.get(name)
+        asked = self._positions.told.get(name)
+        if followed is None or asked is None or name in self._resting:
             return None
         partition = followed.partition
         is_same = (asked.current_leader_epoch, asked.fetch_offset) == (
@@ -257,19 +257,19 @@ class ReplicaFetcher:
 
     def _take_one(
         self,
-        place: Place,
+        name: TopicIdPartition,
         followed: _Followed,
         data: FetchPartitionData,
-        out_of_range: list[Place],
+        out_of_range: list[TopicIdPartition],
     ) -> None:
         partition = followed.partition
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            out_of_range.append(place)
+            out_of_range.append(name)
         elif data.error_code != ErrorCode.NONE:
             error = ErrorCode(data.error_code)
             level = logging.DEBUG if error in QUIET_ERRORS else logging.WARNING
             _LOG.log(level, "%s: leader %s: %s", partition.log.name, self.leader_id, error.name)
-            self._rest(place, followed)
+            self._rest(name, followed)
         elif data.diverging_epoch.epoch != UNKNOWN:
             self._truncate(
                 partition,
@@ -277,13 +277,15 @@ class ReplicaFetcher:
                     epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
                 ),
             )
-            self._ask_from_end(place, partition)
+            self._ask_from_end(name, partition)
         else:
-            self._append(place, followed, data)
+            self._append(name, followed, data)
 
-    def _append(self, place: Place, followed: _Followed, data: FetchPartitionData) -> None:
+    def _append(
+        self, name: TopicIdPartition, followed: _Followed, data: FetchPartitionData
+    ) -> None:
         partition = followed.partition
-        told = self._positions.told[place]
+        told = self._positions.told[name]
         records: Buffer = b"" if data.records is None else data.records  # type: ignore[assignment]
         appended = partition.append_fetched(
             records,
@@ -291,20 +293,20 @@ class ReplicaFetcher:
             log_start_offset=data.log_start_offset,
             now_ms=self._clock.now_ms(),
         )
-        if isinstance(appended, Refused):
+        if isinstance(appended, BatchRefused):
             _LOG.error(
                 "%s: leader %s sent: %s", partition.log.name, self.leader_id, appended.reason
             )
-            self._rest(place, followed)
+            self._rest(name, followed)
             return
         if followed.backoff.failures:
             followed.backoff = Backoff()
         if partition.arrives_slowly:
             self._settings.quota.record(len(records), self._clock.monotonic_ms())
         if data.high_watermark > partition.log_end_offset:
-            self._ask_or_hold_back(place, partition)
+            self._ask_or_hold_back(name, partition)
         elif appended is not None or partition.log_start_offset != told.log_start_offset:
-            self._ask_from_end(place, partition)
+            self._ask_from_end(name, partition)
 
     def _truncate(self, partition: Partition, divergence: Divergence) -> None:
         offset = truncation_offset(partition.log, divergence)
@@ -319,10 +321,10 @@ class ReplicaFetcher:
         )
         partition.truncate_to(offset, now_ms=self._clock.now_ms())
 
-    async def _find_range(self, places: Iterable[Place], connection: Connection) -> None:
+    async def _find_range(self, names: Iterable[TopicIdPartition], connection: Connection) -> None:
         """Go to where the leader's log is, if ours lies outside of it."""
-        for place in places:
-            followed = self._awaited(place)
+        for name in names:
+            followed = self._awaited(name)
             if followed is None:
                 continue
             partition = followed.partition
@@ -330,13 +332,13 @@ class ReplicaFetcher:
                 connection,
                 self._broker_id,
                 partition.topic,
-                place.partition,
+                name.partition,
                 partition.leader_epoch,
             )
-            if self._awaited(place) is not followed:
+            if self._awaited(name) is not followed:
                 continue  # the controller has spoken meanwhile
             if bounds is None:
-                self._rest(place, followed)
+                self._rest(name, followed)
                 continue
             try:
                 self._move_into(partition, bounds)
@@ -344,7 +346,7 @@ class ReplicaFetcher:
                 _LOG.error("%s: not replicated any more: %s", partition.log.name, fault)
                 self.leave(partition)
             else:
-                self._ask_from_end(place, partition)
+                self._ask_from_end(name, partition)
 
     def _move_into(self, partition: Partition, bounds: LeaderBounds) -> None:
         """Cut what the leader does not have; begin anew where it has deleted all that we have."""
@@ -370,12 +372,12 @@ class ReplicaFetcher:
             partition.start_anew_at(bounds.log_start_offset, now_ms=now_ms)
 
 
-def place_of(partition: Partition) -> Place:
+def name_of(partition: Partition) -> TopicIdPartition:
     """Return the partition's name in Fetch."""
-    return Place(partition.leadership.topic_id, partition.index)
+    return TopicIdPartition(partition.leadership.topic_id, partition.index)
 
 
-def _answers(response: FetchResponse) -> Iterable[tuple[Place, FetchPartitionData]]:
+def _answers(response: FetchResponse) -> Iterable[tuple[TopicIdPartition, FetchPartitionData]]:
     for topic in response.responses:
         for data in topic.partitions:
-            yield Place(topic.topic_id, data.partition_index), data
+            yield TopicIdPartition(topic.topic_id, data.partition_index), data

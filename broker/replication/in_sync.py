@@ -83,7 +83,7 @@ class Follower:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IsrChange:
+class PendingIsrChange:
     """An ISR that the leader has asked the controller for; its answer is not known yet."""
 
     isr: tuple[int, ...]
@@ -122,10 +122,10 @@ class InSync:
         self.followers: dict[int, Follower] = {}
         self.isr: frozenset[int] = frozenset()
         self.maximal: frozenset[int] = frozenset()
-        self.change: IsrChange | None = None
+        self.change: PendingIsrChange | None = None
         self._is_in_doubt = False
         """Whether a copy of the change may still be on its way to the controller."""
-        self._doubted: IsrChange | None = None
+        self._doubted: PendingIsrChange | None = None
         """The change that `change` is to make void."""
         self.epoch_start_offset = 0
         """Where this leader's epoch began; who has less cannot be known to have the same."""
@@ -205,7 +205,7 @@ class InSync:
         """Return min.insync.replicas, but never more than there are replicas (KIP-966)."""
         return min(min_insync_replicas, len(self.followers) + 1)
 
-    def heard_of(self, broker: int, high_watermark: int) -> IsrChange | None:
+    def heard_of(self, broker: int, high_watermark: int) -> PendingIsrChange | None:
         """Return the change to ask for behind a fetch: whom to let in, or whom to leave out.
 
         Who is in sync and asks for what is committed has lost it, with its disk, while nobody saw
@@ -217,7 +217,7 @@ class InSync:
             return self._ask(self.isr - {broker})
         return None
 
-    def expand(self, broker: int, high_watermark: int) -> IsrChange | None:
+    def expand(self, broker: int, high_watermark: int) -> PendingIsrChange | None:
         """Return the change to ask for, if this follower is to join the ISR now.
 
         It needs all that is committed, and all up to this epoch's start: below that may lie records
@@ -233,7 +233,7 @@ class InSync:
         self.maximal = self.isr | {broker}
         return self._ask(self.maximal)
 
-    def shrink(self, leader_end: int, now_ms: int) -> IsrChange | None:
+    def shrink(self, leader_end: int, now_ms: int) -> PendingIsrChange | None:
         """Return the change to ask for, if followers have fallen behind for too long."""
         if self.change is not None:
             return None
@@ -246,8 +246,8 @@ class InSync:
         }
         return self._ask(self.isr - behind) if behind else None
 
-    def _ask(self, isr: frozenset[int]) -> IsrChange:
-        self.change = IsrChange(
+    def _ask(self, isr: frozenset[int]) -> PendingIsrChange:
+        self.change = PendingIsrChange(
             isr=tuple(sorted(isr)),
             leader_epoch=self._leader_epoch,
             partition_epoch=self._partition_epoch,
@@ -272,12 +272,12 @@ class InSync:
         self._commit(leadership)
         return True
 
-    def unanswered(self, change: IsrChange) -> None:
+    def unanswered(self, change: PendingIsrChange) -> None:
         """Note that a request for this change may be carried out at any time, or never."""
         if self.change is change:
             self._is_in_doubt = True
 
-    def refused(self, change: IsrChange) -> IsrChange | None:
+    def refused(self, change: PendingIsrChange) -> PendingIsrChange | None:
         """Return to the last confirmed ISR: the controller did not make this change.
 
         Where an earlier copy of the request may still come to it, return what to ask for instead.
@@ -291,7 +291,7 @@ class InSync:
         self._doubted = self._doubted or change
         return self._ask(self.isr)
 
-    def outdated(self, change: IsrChange) -> IsrChange | None:
+    def outdated(self, change: PendingIsrChange) -> PendingIsrChange | None:
         """Note that the controller knows a newer state than the change goes by.
 
         That may be the one that was to be made void: return it, so that it is asked for again. Any

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import trio
 
-from broker.replication.in_sync import IsrChange
+from broker.replication.in_sync import PendingIsrChange
 from broker.replication.isr_news import IsrNews
 from broker.replication.partition import Partition
 from wire.errors import ErrorCode
@@ -64,7 +64,7 @@ class IsrCounts:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     partition: Partition
-    change: IsrChange
+    change: PendingIsrChange
 
 
 class IsrChanges:

@@ -17,17 +17,17 @@ from broker.log.partition_log import PartitionLog
 from broker.log.results import (
     Appended,
     AppendResult,
+    BatchRefused,
     Duplicate,
     OffsetOutOfRange,
     Origin,
-    Refused,
 )
 from broker.log.validation import KeyCheck, check_keys
-from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrChange, IsrRules
+from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrRules, PendingIsrChange
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.quotas import is_throttled
 from broker.replication.replica import Replica
-from broker.replication.watching import Wakeup
+from broker.replication.watching import Waiter
 from wire.errors import ErrorCode
 from wire.record_batch import Buffer, CorruptBatch, parse_header
 
@@ -77,7 +77,7 @@ class Partition(Replica):
         self._in_sync: InSync | None = None
         self.term = 0
         """The number of this term of leadership: how often this broker has come to lead."""
-        self._low_watermark_waits: set[Wakeup] = set()
+        self._low_watermark_waits: set[Waiter] = set()
 
     @property
     def topic(self) -> str:
@@ -186,7 +186,7 @@ class Partition(Replica):
         if duplicate is not None:
             return duplicate
         if is_fenced:
-            return Refused(
+            return BatchRefused(
                 error=ErrorCode.NOT_ENOUGH_REPLICAS,
                 reason=f"writes to {self.topic} are fenced off (write.fence.topics)",
             )
@@ -219,7 +219,7 @@ class Partition(Replica):
             wall_ms=self._clock.wall_ms(),
             origin=Origin.COORDINATOR,
         )
-        if isinstance(appended, Refused):
+        if isinstance(appended, BatchRefused):
             raise OwnBatchRefused(f"{self.log.name}: {appended.reason}")
         self._grown()
         return appended.base_offset
@@ -239,11 +239,11 @@ class Partition(Replica):
             return None  # the log says so, unless the fence comes first
         return self.log.find_duplicate(header) if header.producer_id >= 0 else None
 
-    def _refuse_too_few_in_sync(self, acks: int) -> Refused | None:
+    def _refuse_too_few_in_sync(self, acks: int) -> BatchRefused | None:
         leads = self._in_sync
         if acks != ALL_IN_SYNC or leads is None or not self._too_few(leads.isr):
             return None
-        return Refused(
+        return BatchRefused(
             error=ErrorCode.NOT_ENOUGH_REPLICAS,
             reason=f"{len(leads.isr)} replicas in sync, "
             f"min.insync.replicas={self.log.config.min_insync_replicas}",
@@ -325,15 +325,15 @@ class Partition(Replica):
         self._low_watermark_may_have_moved()
 
     def _low_watermark_may_have_moved(self) -> None:
-        for wakeup in self._low_watermark_waits:
-            wakeup.wake()
+        for waiter in self._low_watermark_waits:
+            waiter.wake()
 
-    def _ask(self, change: IsrChange | None) -> None:
+    def _ask(self, change: PendingIsrChange | None) -> None:
         if change is not None:
             self._surroundings.ask_for_isr(self)
 
     @property
-    def isr_change(self) -> IsrChange | None:
+    def isr_change(self) -> PendingIsrChange | None:
         """The ISR that the controller is to be asked for, or is being asked for."""
         return None if self._in_sync is None else self._in_sync.change
 
@@ -347,18 +347,18 @@ class Partition(Replica):
         )
         self._advance()
 
-    def isr_unanswered(self, change: IsrChange) -> None:
+    def isr_unanswered(self, change: PendingIsrChange) -> None:
         """Note that nobody knows what has become of a request for this change."""
         if self._in_sync is not None:
             self._in_sync.unanswered(change)
 
-    def isr_refused(self, change: IsrChange) -> None:
+    def isr_refused(self, change: PendingIsrChange) -> None:
         """Go back to the ISR confirmed last, as soon as that is safe."""
         if self._in_sync is not None:
             self._ask(self._in_sync.refused(change))
             self._advance()
 
-    def isr_outdated(self, change: IsrChange) -> None:
+    def isr_outdated(self, change: PendingIsrChange) -> None:
         """Note that the controller knows a newer state than the change goes by."""
         if self._in_sync is not None:
             self._ask(self._in_sync.outdated(change))
@@ -374,13 +374,13 @@ class Partition(Replica):
         term = self.term if term is None else term
         if self.is_led_here and self.term == term and self._high_watermark > offset:
             return
-        wakeup = Wakeup()
-        with self.waking(wakeup):
+        waiter = Waiter()
+        with self.waking(waiter):
             while self.is_led_here and self.term == term:
                 if self._high_watermark > offset:
                     return
                 self.log.refuse_if_offline()
-                await wakeup.wait()
+                await waiter.wait()
         raise NotLeader(f"{self.log.name} is led by {self.leadership.leader}")
 
     async def wait_low_watermark(self, offset: int) -> None:
@@ -388,15 +388,15 @@ class Partition(Replica):
 
         Raises NotLeader, and StorageError when the log's folder fails.
         """
-        wakeup = Wakeup()
-        self._low_watermark_waits.add(wakeup)
+        waiter = Waiter()
+        self._low_watermark_waits.add(waiter)
         try:
-            with self.waking(wakeup):
+            with self.waking(waiter):
                 while self.is_led_here:
                     if self.low_watermark >= offset:
                         return
                     self.log.refuse_if_offline()
-                    await wakeup.wait()
+                    await waiter.wait()
         finally:
-            self._low_watermark_waits.discard(wakeup)
+            self._low_watermark_waits.discard(waiter)
         raise NotLeader(f"{self.log.name} is led by {self.leadership.leader}")

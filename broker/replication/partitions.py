@@ -92,17 +92,17 @@ class Partitions:
         While a log folder is offline only a replica that `is_new` gets a log: that of any other may
         lie there (KIP-112).
         """
-        place = leadership.topic, leadership.index
-        known = self._held.get(place)
+        name = leadership.topic, leadership.index
+        known = self._held.get(name)
         if known is not None and known.leadership.topic_id != leadership.topic_id:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if known is not None and leadership.leader_epoch < known.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self._broker_id not in leadership.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        may_be_had = known is not None or not is_new or place in self._missed
-        if may_be_had and self._logs.may_be_offline(*place):
-            self._missed.add(place)
+        may_be_had = known is not None or not is_new or name in self._missed
+        if may_be_had and self._logs.may_be_offline(*name):
+            self._missed.add(name)
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
             partition = known or self._open(leadership)
@@ -110,7 +110,7 @@ class Partitions:
         except StorageError as error:
             _LOG.error("%s-%s: %s", leadership.topic, leadership.index, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._held[place] = partition
+        self._held[name] = partition
         if is_newer:
             self._follow_or_not(partition)
             self._tell_listener(partition)
@@ -261,8 +261,8 @@ class Partitions:
         What a coordinator holds in memory it could go on telling, while others lead: `take` refuses
         the word that they do.
         """
-        for place, partition in self._held.items():
-            if self._logs.may_be_offline(*place):
+        for name, partition in self._held.items():
+            if self._logs.may_be_offline(*name):
                 partition.folder_failed()
                 listener = self._listeners.get(partition.topic)
                 if listener is not None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker.log.partition_log import PartitionLog
-from broker.log.results import Appended, Refused
-from broker.replication.watching import Wakeup, Watcher
+from broker.log.results import Appended, BatchRefused
+from broker.replication.watching import Waiter, Watcher
 from wire.record_batch import Buffer
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Replica:
         appended: Appended | None = None
         if len(batches):
             appended = self.log.append_as_follower(batches, now_ms=now_ms)
-            if isinstance(appended, Refused):
+            if isinstance(appended, BatchRefused):
                 return appended
             for watcher in self._watchers:
                 watcher.grown()
@@ -110,13 +110,13 @@ class Replica:
         self._tell_changed()
 
     @contextmanager
-    def waking(self, wakeup: Wakeup) -> Iterator[None]:
-        """Wake `wakeup` whenever the high watermark or the leadership moves."""
-        self._watchers.add(wakeup)
+    def waking(self, waiter: Waiter) -> Iterator[None]:
+        """Wake `waiter` whenever the high watermark or the leadership moves."""
+        self._watchers.add(waiter)
         try:
             yield
         finally:
-            self._watchers.discard(wakeup)
+            self._watchers.discard(waiter)
 
     def _commit(self, offset: int) -> None:
         if offset > self._high_watermark:

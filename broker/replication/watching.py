@@ -18,7 +18,7 @@ class Watcher(Protocol):
         """Note that leadership has changed, or that the log was cut."""
 
 
-class Wakeup:
+class Waiter:
     """Somebody who waits for any of several partitions to commit or change; good for one task."""
 
     __slots__ = ("_event",)

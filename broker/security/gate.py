@@ -46,7 +46,7 @@ class State(Enum):
     REFUSED = "it ends after the answer"
 
 
-class Refused(Exception):
+class AuthenticationFailed(Exception):
     """The client is not let in; the message is for our log, and for Kafka's clients."""
 
 
@@ -140,7 +140,7 @@ class Passage:
         refusal: str | None = None
         try:
             token = self._evaluate(bytes(request.auth_bytes), now_ms)
-        except Refused as reason:
+        except AuthenticationFailed as reason:
             self.state, refusal = State.REFUSED, str(reason)
             answer = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
@@ -161,13 +161,13 @@ class Passage:
         """Kafka 0.10's clients know nothing but tokens, and no word for a refusal."""
         try:
             answer = self._evaluate(token, now_ms)
-        except Refused as reason:
+        except AuthenticationFailed as reason:
             self.state = State.REFUSED
             return Step(answer=[], refusal=str(reason))
         return Step(answer=[SIZE.pack(len(answer)), answer])
 
     def _evaluate(self, token: bytes, now_ms: int) -> bytes:
-        """Return the next token of ours. Raises Refused."""
+        """Return the next token of ours. Raises AuthenticationFailed."""
         assert self._mechanism is not None, "tokens come after the handshake"
         if self._mechanism is Mechanism.PLAIN:
             self._let_in(self._plain(token), now_ms)
@@ -175,21 +175,23 @@ class Passage:
         try:
             return self._scram(self._mechanism, token, now_ms)
         except Garbled as reason:
-            raise Refused(str(reason)) from reason
+            raise AuthenticationFailed(str(reason)) from reason
 
     def _plain(self, token: bytes) -> str:
-        """Return the name of who the token of PLAIN (RFC 4616) is from. Raises Refused."""
+        """Return the user that a token of PLAIN (RFC 4616) names. Raises AuthenticationFailed."""
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
-            raise Refused("Authentication failed: the token of PLAIN is not UTF-8") from None
+            raise AuthenticationFailed(
+                "Authentication failed: the token of PLAIN is not UTF-8"
+            ) from None
         if len(parts) != _PLAIN_PARTS:
-            raise Refused("Authentication failed: the token of PLAIN is garbled")
+            raise AuthenticationFailed("Authentication failed: the token of PLAIN is garbled")
         authorization_id, username, password = parts
         if not username or not password:
-            raise Refused("Authentication failed: username or password not specified")
+            raise AuthenticationFailed("Authentication failed: username or password not specified")
         if not self._gate.plain.let_in(username, password):
-            raise Refused("Authentication failed: Invalid username or password")
+            raise AuthenticationFailed("Authentication failed: Invalid username or password")
         _check_authorization(authorization_id, username)
         return username
 
@@ -203,7 +205,7 @@ class Passage:
         asked, self._challenge = self._challenge, None
         last = finish(asked, token)
         if last is None:
-            raise Refused(
+            raise AuthenticationFailed(
                 "Authentication failed during authentication due to invalid credentials with "
                 f"SASL mechanism {mechanism.value}"
             )
@@ -214,7 +216,7 @@ class Passage:
     def _let_in(self, username: str, now_ms: int) -> None:
         principal = f"User:{username}"
         if self.principal not in {ANONYMOUS, principal}:
-            raise Refused(
+            raise AuthenticationFailed(
                 f"Cannot change principals during re-authentication from {self.principal}: "
                 f"{principal}"
             )
@@ -226,7 +228,7 @@ class Passage:
 
 def _check_authorization(authorization_id: str | None, username: str) -> None:
     if authorization_id and authorization_id != username:
-        raise Refused(
+        raise AuthenticationFailed(
             "Authentication failed: Client requested an authorization id that is different from "
             "username"
         )

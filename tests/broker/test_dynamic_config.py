@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
-from broker.apis.incremental_alter_configs import Operation, apply_operations
+from broker.apis.incremental_alter_configs import OpType, apply_operations
 from broker.dynamic_config import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -79,9 +79,7 @@ def test_only_what_every_broker_can_follow_may_be_changed() -> None:
         check_default_broker({"num.partitions": "5"})
 
 
-def operation(
-    name: str, kind: Operation, value: str | None
-) -> IncrementalAlterConfigsAlterableConfig:
+def operation(name: str, kind: OpType, value: str | None) -> IncrementalAlterConfigsAlterableConfig:
     return IncrementalAlterConfigsAlterableConfig(name=name, config_operation=kind, value=value)
 
 
@@ -90,21 +88,21 @@ def test_operations_are_kafkas() -> None:
     changed = apply_operations(
         present,
         [
-            operation("write.fence.topics", Operation.APPEND, "b,c"),
-            operation("retention.ms", Operation.DELETE, None),
-            operation("segment.ms", Operation.SET, "7"),
+            operation("write.fence.topics", OpType.APPEND, "b,c"),
+            operation("retention.ms", OpType.DELETE, None),
+            operation("segment.ms", OpType.SET, "7"),
         ],
     )
     assert changed == {"write.fence.topics": "a,b,c", "segment.ms": "7"}
     subtracted = apply_operations(
-        changed, [operation("write.fence.topics", Operation.SUBTRACT, "a,c")]
+        changed, [operation("write.fence.topics", OpType.SUBTRACT, "a,c")]
     )
     assert subtracted["write.fence.topics"] == "b"
     assert present == {"write.fence.topics": "a,b", "retention.ms": "5"}
 
 
 def test_a_list_that_is_not_set_begins_as_its_default() -> None:
-    compact = [operation("cleanup.policy", Operation.APPEND, "compact")]
+    compact = [operation("cleanup.policy", OpType.APPEND, "compact")]
     defaults = {"cleanup.policy": "delete"}
     assert apply_operations({}, compact, defaults) == {"cleanup.policy": "delete,compact"}
     deletes = {"cleanup.policy": "compact"}
@@ -114,11 +112,11 @@ def test_a_list_that_is_not_set_begins_as_its_default() -> None:
 @pytest.mark.parametrize(
     "operations",
     [
-        [operation("retention.ms", Operation.APPEND, "5")],
-        [operation("retention.ms", Operation.SET, None)],
+        [operation("retention.ms", OpType.APPEND, "5")],
+        [operation("retention.ms", OpType.SET, None)],
         [
-            operation("retention.ms", Operation.SET, "5"),
-            operation("retention.ms", Operation.DELETE, None),
+            operation("retention.ms", OpType.SET, "5"),
+            operation("retention.ms", OpType.DELETE, None),
         ],
     ],
 )

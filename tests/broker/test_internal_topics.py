@@ -9,7 +9,7 @@ import pytest
 
 from broker.apis import alter_configs, incremental_alter_configs
 from broker.apis.describe_configs import TOPIC
-from broker.apis.incremental_alter_configs import Operation
+from broker.apis.incremental_alter_configs import OpType
 from broker.context import Call, Node
 from broker.dynamic_config import DynamicConfig
 from broker.led_partition import CONSUMER_OFFSETS
@@ -62,7 +62,7 @@ async def set_exactly(store: FakeStore, topic: str, settings: Mapping[str, str])
     return answer.error_code
 
 
-async def change_policy(store: FakeStore, operation: Operation, value: str | None) -> int:
+async def change_policy(store: FakeStore, operation: OpType, value: str | None) -> int:
     change = IncrementalAlterConfigsAlterableConfig(
         name=POLICY, config_operation=operation, value=value
     )
@@ -88,10 +88,10 @@ async def test_positions_are_not_given_over_to_retention_by_settings_that_name_n
 
 @pytest.mark.parametrize(
     ("operation", "value"),
-    [(Operation.SET, "delete"), (Operation.APPEND, "delete"), (Operation.DELETE, None)],
+    [(OpType.SET, "delete"), (OpType.APPEND, "delete"), (OpType.DELETE, None)],
 )
 async def test_positions_are_not_given_over_to_retention_by_another_policy(
-    operation: Operation, value: str | None
+    operation: OpType, value: str | None
 ) -> None:
     store = FakeStore({CONSUMER_OFFSETS: {POLICY: "compact"}})
     assert await change_policy(store, operation, value) == ErrorCode.INVALID_CONFIG

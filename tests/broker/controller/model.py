@@ -18,7 +18,7 @@ from broker.controller.cluster import (
     Event,
     IsrChange,
     IsrProposed,
-    Replica,
+    PartitionAndReplica,
     ReplicasDeleted,
 )
 from broker.controller.decisions import decide
@@ -91,7 +91,7 @@ class Model:
         self.acknowledged: dict[TopicPartition, int] = {}
         self.unclean: frozenset[str] = frozenset()
         self.cluster = Cluster(controller_epoch=0)
-        self.deleted: set[Replica] = set()
+        self.deleted: set[PartitionAndReplica] = set()
         self.begin_controller()
 
     def registration(self, id_: int) -> BrokerRegistration:
@@ -180,7 +180,7 @@ class Model:
                     broker.views.pop(partition, None)
                     if one.delete_partition:
                         broker.ends.pop(partition, None)
-                        self.deleted.add(Replica(*partition, id_))
+                        self.deleted.add(PartitionAndReplica(*partition, id_))
 
     def _take(self, broker: Broker, partition: TopicPartition, view: View) -> None:
         known = broker.views.get(partition)

@@ -14,7 +14,7 @@ from broker.controller.cluster import (
     DeletionRequested,
     DiskFailed,
     Event,
-    Replica,
+    PartitionAndReplica,
     ReplicasDeleted,
     ReplicasFailed,
     TopicFound,
@@ -111,7 +111,7 @@ def test_allowing_it_later_elects_at_once() -> None:
 
 
 def test_a_replica_whose_disk_failed_is_as_one_whose_broker_died() -> None:
-    copy = frozenset({Replica("t", 0, 0)})
+    copy = frozenset({PartitionAndReplica("t", 0, 0)})
     decision = decide(in_sync((0, 1, 2), 0, (0, 1, 2)), ReplicasFailed(told=copy, failed=copy))
     state = decision.writes[TopicPartition("t", 0)]
     assert (state.leader, state.isr) == (1, (1, 2))
@@ -209,12 +209,16 @@ def test_where_all_came_back_while_nobody_looked_all_is_as_it_was() -> None:
 
 def test_deletion_waits_for_a_copy_on_a_dead_broker() -> None:
     asked = play(alive(0, 1), topic("t", (0,), (1,)), alive(0), DeletionRequested(name="t"))
-    assert asked.doomed == {Replica("t", 0, 0)}
-    gone_here = decide(asked.cluster, ReplicasDeleted(replicas=frozenset({Replica("t", 0, 0)})))
+    assert asked.doomed == {PartitionAndReplica("t", 0, 0)}
+    gone_here = decide(
+        asked.cluster, ReplicasDeleted(replicas=frozenset({PartitionAndReplica("t", 0, 0)}))
+    )
     assert not gone_here.removed
     back = decide(gone_here.cluster, alive(0, 1))
-    assert back.doomed == {Replica("t", 1, 1)}
-    done = decide(back.cluster, ReplicasDeleted(replicas=frozenset({Replica("t", 1, 1)})))
+    assert back.doomed == {PartitionAndReplica("t", 1, 1)}
+    done = decide(
+        back.cluster, ReplicasDeleted(replicas=frozenset({PartitionAndReplica("t", 1, 1)}))
+    )
     assert done.removed == {"t"}
     assert (dict(done.cluster.topics), dict(done.cluster.states)) == ({}, {})
 

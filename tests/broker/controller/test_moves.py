@@ -6,16 +6,17 @@ import pytest
 
 from broker.controller.announcements import announce
 from broker.controller.cluster import (
+    ApiError,
     BrokersChanged,
     Cluster,
     Decision,
     IsrChange,
     IsrProposed,
     MoveRequested,
-    Replica,
+    PartitionAndReplica,
 )
 from broker.controller.decisions import decide
-from broker.controller.topics import Refusal, plan_growth
+from broker.controller.topics import plan_growth
 from tests.broker.controller.clusters import T0, cluster, registered, state
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
@@ -72,7 +73,7 @@ def test_a_move_is_finished_when_the_last_new_replica_is_in_sync() -> None:
     written = done.writes[T0]
     assert (written.leader, written.isr) == (2, (2, 3))
     assert written.version == half.cluster.states[T0].version + 1
-    assert done.doomed == {Replica("t", 0, 0), Replica("t", 0, 1)}
+    assert done.doomed == {PartitionAndReplica("t", 0, 0), PartitionAndReplica("t", 0, 1)}
 
 
 def test_who_no_longer_holds_a_moved_partition_deletes_it_in_the_new_epoch() -> None:
@@ -94,7 +95,7 @@ def test_fewer_replicas_or_another_order_need_no_catching_up() -> None:
     fewer = move(BEFORE, (1,))
     assert fewer.finished["t"].replicas[0] == (1,)
     assert (fewer.writes[T0].leader, fewer.writes[T0].isr) == (1, (1,))
-    assert fewer.doomed == {Replica("t", 0, 0)}
+    assert fewer.doomed == {PartitionAndReplica("t", 0, 0)}
     turned = move(BEFORE, (1, 0))
     assert turned.cluster.topics["t"].replicas[0] == (1, 0)
     assert (turned.writes[T0].leader, turned.writes[T0].leader_epoch) == (0, 6)
@@ -107,7 +108,7 @@ def test_a_cancelled_move_leaves_nothing_behind() -> None:
     topic = back.cluster.topics["t"]
     assert (topic.replicas[0], dict(topic.adding), dict(topic.removing)) == ((0, 1), {}, {})
     assert (back.writes[T0].leader, back.writes[T0].isr) == (0, (0, 1))
-    assert back.doomed == {Replica("t", 0, 2), Replica("t", 0, 3)}
+    assert back.doomed == {PartitionAndReplica("t", 0, 2), PartitionAndReplica("t", 0, 3)}
     assert move(back.cluster, None).outcomes[T0].error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
@@ -116,7 +117,7 @@ def test_another_target_takes_the_place_of_a_move_under_way() -> None:
     second = move(first.cluster, (3, 1))
     topic = second.begun["t"]
     assert (topic.replicas[0], topic.adding[0], topic.removing[0]) == ((3, 1, 0), (3,), (0,))
-    assert second.doomed == {Replica("t", 0, 2)}
+    assert second.doomed == {PartitionAndReplica("t", 0, 2)}
 
 
 def test_a_move_is_not_given_up_when_only_the_new_replica_has_the_records() -> None:
@@ -151,10 +152,10 @@ def test_a_new_controller_finishes_what_the_old_one_had_only_to_note() -> None:
     died = replace(begun, live={}, states={T0: state(2, (2, 3))})
     resumed = decide(died, BrokersChanged(live=registered(0, 1, 2, 3)))
     assert resumed.finished["t"].replicas[0] == (2, 3)
-    assert resumed.doomed == {Replica("t", 0, 0), Replica("t", 0, 1)}
+    assert resumed.doomed == {PartitionAndReplica("t", 0, 0), PartitionAndReplica("t", 0, 1)}
 
 
 def test_a_topic_on_the_move_does_not_grow() -> None:
     refused = plan_growth(move(BEFORE, (2, 3)).cluster, "t", 3, None)
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, ApiError)
     assert refused.error is ErrorCode.REASSIGNMENT_IN_PROGRESS

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from broker.controller.cluster import (
+    ApiError,
     Decision,
     Election,
     ElectionRequested,
     IsrChange,
     IsrProposed,
-    Outcome,
-    Replica,
+    PartitionAndReplica,
     ShutdownRequested,
 )
 from broker.controller.decisions import decide
@@ -47,26 +47,26 @@ def test_a_leader_gets_the_isr_it_asks_for() -> None:
     assert written.controller_epoch == EPOCH
     assert decision.published == {T0}
     assert not decision.announced
-    assert decision.outcomes == {T0: Outcome()}
+    assert decision.outcomes == {T0: ApiError()}
 
 
 def test_asking_twice_for_the_same_changes_nothing() -> None:
     """The first answer was lost: the leader still believes in the version before it."""
     first = propose((0, 2))
     again = propose((2, 0), before=first)
-    assert again.outcomes == {T0: Outcome()}
+    assert again.outcomes == {T0: ApiError()}
     assert not again.writes
     assert again.cluster == first.cluster
 
 
 def test_the_isr_as_it_is_makes_void_what_was_asked_for_before() -> None:
     renewed = propose((0, 1, 2))
-    assert renewed.outcomes == {T0: Outcome()}
+    assert renewed.outcomes == {T0: ApiError()}
     assert (renewed.writes[T0].isr, renewed.writes[T0].version) == ((0, 1, 2), 9)
     late = propose((0, 1), before=renewed)
-    assert late.outcomes == {T0: Outcome(ErrorCode.INVALID_UPDATE_VERSION)}
+    assert late.outcomes == {T0: ApiError(ErrorCode.INVALID_UPDATE_VERSION)}
     again = propose((0, 1, 2), before=renewed)
-    assert again.outcomes == {T0: Outcome()}
+    assert again.outcomes == {T0: ApiError()}
     assert not again.writes
 
 
@@ -98,7 +98,7 @@ def test_a_leader_that_knows_less_or_wants_the_impossible_is_refused(
     [
         cluster({0: state(0, (0, 1))}, live=(0, 1)),
         replace(cluster({0: state(0, (0, 1))}), leaving=frozenset({2})),
-        replace(cluster({0: state(0, (0, 1))}), failed=frozenset({Replica("t", 0, 2)})),
+        replace(cluster({0: state(0, (0, 1))}), failed=frozenset({PartitionAndReplica("t", 0, 2)})),
     ],
     ids=["dead", "leaving", "disk"],
 )
@@ -130,7 +130,7 @@ def test_a_leaving_broker_loses_its_leaderships_and_its_place_in_every_isr() -> 
     assert (states[0].leader, states[0].isr, states[0].leader_epoch) == (1, (1, 2), 6)
     assert (states[1].leader, states[1].isr, states[1].leader_epoch) == (1, (1,), 6)
     assert 2 not in states
-    assert decision.stopped == {Replica("t", 1, 0)}
+    assert decision.stopped == {PartitionAndReplica("t", 1, 0)}
     assert decision.announced == {TopicPartition("t", 0), TopicPartition("t", 1)}
     assert still_led(decision.cluster, 0) == [TopicPartition("t", 2)]
     again = decide(decision.cluster, ShutdownRequested(broker_id=0))
@@ -151,7 +151,7 @@ def elect(election: Election, found: object, partition: TopicPartition = T0) -> 
 def test_the_preferred_replica_leads_again() -> None:
     decision = elect(Election.PREFERRED, cluster({0: state(2, (2, 0))}))
     assert (decision.writes[T0].leader, decision.writes[T0].isr) == (0, (2, 0))
-    assert decision.outcomes == {T0: Outcome()}
+    assert decision.outcomes == {T0: ApiError()}
 
 
 @pytest.mark.parametrize(

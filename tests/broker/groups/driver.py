@@ -7,7 +7,7 @@ from broker.groups.joining import Joining
 from broker.groups.member import Protocols
 from broker.groups.membership import Leaver, Syncing
 from broker.groups.offsets import CommitOutcome, Committing, Position
-from broker.groups.records import Damage, LatestRecords, batches
+from broker.groups.records import LatestRecords, UnreadableRecord, batches
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.write_operation import WriteOperation
@@ -226,7 +226,7 @@ class Driver:
 
     def committed(self, group_id: str = GROUP) -> dict[tuple[str, int], int]:
         """Return the committed offsets of a group."""
-        return {place: value.offset for place, value in self.committed_values(group_id).items()}
+        return {name: value.offset for name, value in self.committed_values(group_id).items()}
 
     def committed_values(self, group_id: str = GROUP) -> dict[tuple[str, int], OffsetValue]:
         """Return the committed offsets with all that was stored beside them."""
@@ -262,7 +262,7 @@ class Driver:
             for header, batch in iterate_batches(written):
                 latest.add(header, batch)
         for record in latest.decoded():
-            assert not isinstance(record, Damage), record.reason
+            assert not isinstance(record, UnreadableRecord), record.reason
             successor.shard.replay(record)
         operation = successor._begin()
         successor.shard.start_sessions(operation)

@@ -100,8 +100,10 @@ class GroupMachine(RuleBasedStateMachine):
             assert self._group is None or client.member_id not in self._group.members
         client.forget()
 
-    @rule(index=clients, place=partitions, offset=st.integers(0, 9), lags=st.booleans())
-    def one_commits(self, index: int, place: tuple[str, int], offset: int, *, lags: bool) -> None:
+    @rule(index=clients, partition=partitions, offset=st.integers(0, 9), lags=st.booleans())
+    def one_commits(
+        self, index: int, partition: tuple[str, int], offset: int, *, lags: bool
+    ) -> None:
         client = self.clients[index]
         member = client.past[0] if lags and client.past else client.joined
         if member is None:
@@ -114,19 +116,19 @@ class GroupMachine(RuleBasedStateMachine):
             and group.state is not GroupState.COMPLETING_REBALANCE
         )
         outcome = self.driver.commit(
-            {place: offset}, member_id=member.member_id, generation=member.generation_id
+            {partition: offset}, member_id=member.member_id, generation=member.generation_id
         )
-        assert may == (outcome == {place: ErrorCode.NONE})
+        assert may == (outcome == {partition: ErrorCode.NONE})
         if may:
-            self.acknowledged[place] = offset
+            self.acknowledged[partition] = offset
 
-    @rule(place=partitions, offset=st.integers(0, 9))
-    def a_tool_commits(self, place: tuple[str, int], offset: int) -> None:
+    @rule(partition=partitions, offset=st.integers(0, 9))
+    def a_tool_commits(self, partition: tuple[str, int], offset: int) -> None:
         may = self._group is None or self._group.state is GroupState.EMPTY
-        outcome = self.driver.commit({place: offset})
-        assert may == (outcome == {place: ErrorCode.NONE})
+        outcome = self.driver.commit({partition: offset})
+        assert may == (outcome == {partition: ErrorCode.NONE})
         if may:
-            self.acknowledged[place] = offset
+            self.acknowledged[partition] = offset
 
     @precondition(lambda self: self._group is not None and not self._group.members)
     @rule()
@@ -282,8 +284,8 @@ class GroupMachine(RuleBasedStateMachine):
         generation, name = client.joined.generation_id, client.instance_id or client.member_id
         # A generation gives each member one assignment, and never another generation's.
         assert answer.assignment.startswith(f"{generation}:{name}".encode())
-        place = (client.lives, generation, name)
-        assert self.assigned.setdefault(place, answer.assignment) == answer.assignment
+        partition = (client.lives, generation, name)
+        assert self.assigned.setdefault(partition, answer.assignment) == answer.assignment
 
     def _beat(self, client: Client, member: JoinGroupResponse) -> None:
         error = self.driver.heartbeat(

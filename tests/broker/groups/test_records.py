@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.groups.records import ControlType, Damage, LatestRecords
+from broker.groups.records import ControlType, LatestRecords, UnreadableRecord
 from wire.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -15,7 +15,7 @@ from wire.consumer_offsets import (
 from wire.primitives import MalformedMessage, pack_int16
 from wire.record_batch import BatchFields, Record, build_batch, iterate_batches
 
-PLACE = OffsetKey(group="g", topic="orders", partition=0)
+PARTITION = OffsetKey(group="g", topic="orders", partition=0)
 OTHER = OffsetKey(group="g", topic="orders", partition=1)
 
 
@@ -61,7 +61,7 @@ class Log:
     def offsets(self) -> dict[OffsetKey, int]:
         found: dict[OffsetKey, int] = {}
         for record in self.latest.decoded():
-            assert not isinstance(record, Damage)
+            assert not isinstance(record, UnreadableRecord)
             key, value = record
             assert isinstance(key, OffsetKey)
             assert isinstance(value, OffsetValue)
@@ -70,27 +70,27 @@ class Log:
 
 
 def test_the_last_value_of_a_key_wins_and_a_tombstone_removes_it() -> None:
-    log = Log().add(_offset(PLACE, 1)).add(_offset(OTHER, 5)).add(_offset(PLACE, 2))
-    assert log.offsets == {PLACE: 2, OTHER: 5}
-    assert log.add(_offset(OTHER, None)).offsets == {PLACE: 2}
+    log = Log().add(_offset(PARTITION, 1)).add(_offset(OTHER, 5)).add(_offset(PARTITION, 2))
+    assert log.offsets == {PARTITION: 2, OTHER: 5}
+    assert log.add(_offset(OTHER, None)).offsets == {PARTITION: 2}
     assert log.latest.record_count == 4
 
 
 def test_an_offset_of_a_transaction_counts_from_its_commit_on() -> None:
-    log = Log().add(_offset(PLACE, 1)).in_transaction(_offset(PLACE, 9))
-    assert log.offsets == {PLACE: 1}
-    log.add(_offset(PLACE, 2))
-    assert log.end(ControlType.COMMIT).offsets == {PLACE: 9}
+    log = Log().add(_offset(PARTITION, 1)).in_transaction(_offset(PARTITION, 9))
+    assert log.offsets == {PARTITION: 1}
+    log.add(_offset(PARTITION, 2))
+    assert log.end(ControlType.COMMIT).offsets == {PARTITION: 9}
 
 
 def test_an_aborted_transaction_leaves_no_trace() -> None:
-    log = Log().add(_offset(PLACE, 1)).in_transaction(_offset(PLACE, 9))
-    assert log.end(ControlType.ABORT).offsets == {PLACE: 1}
-    assert log.end(ControlType.COMMIT).offsets == {PLACE: 1}
+    log = Log().add(_offset(PARTITION, 1)).in_transaction(_offset(PARTITION, 9))
+    assert log.end(ControlType.ABORT).offsets == {PARTITION: 1}
+    assert log.end(ControlType.COMMIT).offsets == {PARTITION: 1}
 
 
 def test_transactions_of_several_producers_do_not_mix() -> None:
-    log = Log().in_transaction(_offset(PLACE, 1), 7).in_transaction(_offset(OTHER, 2), 8)
+    log = Log().in_transaction(_offset(PARTITION, 1), 7).in_transaction(_offset(OTHER, 2), 8)
     assert log.end(ControlType.COMMIT, 8).offsets == {OTHER: 2}
     assert log.end(ControlType.ABORT, 7).offsets == {OTHER: 2}
 
@@ -98,21 +98,24 @@ def test_transactions_of_several_producers_do_not_mix() -> None:
 def test_groups_come_before_their_offsets() -> None:
     group = GroupMetadataKey(group="g")
     value = GroupMetadataValue(protocol_type="consumer", generation=3)
-    log = Log().add(_offset(PLACE, 1)).add(_record(encode_key(group), encode_group_value(value)))
-    assert list(log.latest.decoded()) == [(group, value), (PLACE, _value(1))]
+    log = (
+        Log().add(_offset(PARTITION, 1)).add(_record(encode_key(group), encode_group_value(value)))
+    )
+    assert list(log.latest.decoded()) == [(group, value), (PARTITION, _value(1))]
 
 
 def test_records_of_other_protocols_are_left_out() -> None:
-    log = Log().add(_record(pack_int16(3) + b"new", b"value")).add(_offset(PLACE, 1))
-    assert log.offsets == {PLACE: 1}
+    log = Log().add(_record(pack_int16(3) + b"new", b"value")).add(_offset(PARTITION, 1))
+    assert log.offsets == {PARTITION: 1}
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(b"", b"value"), (encode_key(PLACE), b""), (encode_key(PLACE)[:-1], b"")]
+    ("key", "value"),
+    [(b"", b"value"), (encode_key(PARTITION), b""), (encode_key(PARTITION)[:-1], b"")],
 )
 def test_what_cannot_be_read_is_named_by_its_offset(key: bytes, value: bytes) -> None:
     log = Log().add(_offset(OTHER, 1)).add(_record(key, value))
-    (damage,) = [record for record in log.latest.decoded() if isinstance(record, Damage)]
+    (damage,) = [record for record in log.latest.decoded() if isinstance(record, UnreadableRecord)]
     assert damage.offset == 1
     assert "__consumer_offsets" in damage.reason
 

@@ -16,9 +16,9 @@ from broker.log.cleaning_plan import SegmentShape, cleanable, first_dirty_offset
 from broker.log.compaction import CleaningRules, compact_batch
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
-from broker.log.offset_map import ENTRY_BYTES
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import Segment
+from broker.log.skimpy_offset_map import ENTRY_BYTES
 from broker.log.swapping import sync_cleaned
 from tests.broker.log.cleaning import COMPACTED, add, records_of
 from tests.broker.log.logs import NOW_MS, SMALL, batch

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.results import AppendResult, Refused
+from broker.log.results import AppendResult, BatchRefused
 from tests.broker.log.cleaning import COMPACTED
 from tests.broker.log.logs import NOW_MS, batch, one_log
 from wire.compression import Compression
@@ -18,7 +18,7 @@ def test_a_producers_record_without_a_key_is_refused(tmp_path: Path, codec: Comp
     with one_log(tmp_path, COMPACTED) as log:
         sent = batch([b"1", b"2"], keys=[b"a", None], compression=codec)
         refused = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, BatchRefused)
         assert refused.error is ErrorCode.INVALID_RECORD
         keyed = batch([b"1", None], keys=[b"a", b"b"], compression=codec)
         assert isinstance(log.append(keyed, leader_epoch=0, now_ms=NOW_MS), AppendResult)
@@ -34,6 +34,6 @@ def test_a_record_that_claims_an_offset_of_others_is_refused(tmp_path: Path) -> 
     lying = pack_header(parse_header(sent), bytes(payload)) + payload
     with one_log(tmp_path, COMPACTED) as log:
         refused = log.append(memoryview(lying), leader_epoch=0, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, BatchRefused)
         assert refused.error is ErrorCode.INVALID_RECORD
         assert refused.reason == "record 0 of the batch has offset delta 5"

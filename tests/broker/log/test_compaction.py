@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from broker.log.batch_walk import walk
 from broker.log.compaction import delete_horizon
 from broker.log.config import LONG_MAX
-from broker.log.offset_map import OffsetMap, slots_within
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import Segment
+from broker.log.skimpy_offset_map import SkimpyOffsetMap, slots_within
 from tests.broker.log.cleaning import COMPACTED, add, batches_left, clean, headers_of, records_of
 from tests.broker.log.logs import (
     NOW_MS,
@@ -258,7 +258,7 @@ def test_small_segments_become_one(tmp_path: Path) -> None:
 
 
 def test_long_keys_are_told_apart() -> None:
-    newest = OffsetMap(10)
+    newest = SkimpyOffsetMap(10)
     keys = [b"k" * length for length in range(40)]
     for offset, key in enumerate(keys):
         newest.put(key, offset)

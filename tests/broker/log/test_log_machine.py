@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.log.results import AppendResult, Duplicate, OffsetOutOfRange, Origin, Refused
+from broker.log.results import AppendResult, BatchRefused, Duplicate, OffsetOutOfRange, Origin
 from tests.broker.log.logs import NOW_MS, SMALL, batch, batches_of, opened, partition_of
 from wire.errors import ErrorCode
 from wire.record_batch import iterate_batches
@@ -110,7 +110,7 @@ class LogMachine(RuleBasedStateMachine):
         damaged = bytearray(batch(self._content(2, 10)))
         damaged[position] ^= flip
         refused = self.log.append(damaged, leader_epoch=self.epoch, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, BatchRefused)
         assert refused.error is ErrorCode.CORRUPT_MESSAGE or position == 16
 
     @rule()

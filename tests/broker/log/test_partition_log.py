@@ -18,10 +18,10 @@ from broker.log.config import LogConfig
 from broker.log.results import (
     NOTHING,
     AppendResult,
+    BatchRefused,
     Duplicate,
     FileSlice,
     Origin,
-    Refused,
     StorageError,
     TimestampOffset,
 )
@@ -142,7 +142,7 @@ def test_a_batch_that_may_not_be_is_refused_and_changes_nothing(
         log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
         size = log.size_bytes
         refused = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, BatchRefused)
         assert (refused.error, log.log_end_offset, log.size_bytes) == (error, 1, size)
 
 
@@ -165,7 +165,7 @@ def test_a_duplicate_gets_its_old_offsets_also_after_a_restart(tmp_path: Path) -
         for number, one in enumerate(sent):
             done = log.append(one, leader_epoch=0, now_ms=NOW_MS)
             if number < 2:
-                assert isinstance(done, Refused)
+                assert isinstance(done, BatchRefused)
                 assert done.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             else:
                 assert isinstance(done, Duplicate)
@@ -192,7 +192,7 @@ def test_a_follower_keeps_offsets_and_epochs_and_drops_the_incomplete_end(tmp_pa
                 mine = follower.end_offset_for_epoch(epoch)
                 assert mine == leader.end_offset_for_epoch(epoch)
             overlapping = follower.append_as_follower(batches_of(leader)[-1][1], now_ms=NOW_MS)
-            assert isinstance(overlapping, Refused)
+            assert isinstance(overlapping, BatchRefused)
 
 
 def test_a_follower_begins_with_the_batch_that_its_leaders_log_start_lies_in(
@@ -211,7 +211,7 @@ def test_a_follower_begins_with_the_batch_that_its_leaders_log_start_lies_in(
             assert (follower.log_start_offset, follower.log_end_offset) == (5, 30)
             assert values_of(follower) == values_of(leader)
             again = follower.append_as_follower(fetched, now_ms=NOW_MS)
-            assert isinstance(again, Refused), "only into an empty log"
+            assert isinstance(again, BatchRefused), "only into an empty log"
     with one_log(tmp_path) as follower:
         assert (follower.log_start_offset, follower.log_end_offset) == (5, 30)
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker.log.checkpoints import RECOVERY_POINTS
 from broker.log.partition_log import PartitionLog
-from broker.log.results import FileSlice, Origin, Refused
+from broker.log.results import BatchRefused, FileSlice, Origin
 from broker.log.transaction_index import TransactionIndex
 from broker.log.transactions import AbortedTransaction
 from tests.broker.log.kafkas_folders import opened as kafkas_opened
@@ -32,7 +32,7 @@ ABORT, COMMIT = True, False
 
 def add(log: PartitionLog, sent: bytes) -> None:
     done = log.append(sent, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
-    assert not isinstance(done, Refused)
+    assert not isinstance(done, BatchRefused)
 
 
 def begin(log: PartitionLog, producer_id: int, count: int = 1) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
-from broker.replication.in_sync import IsrChange
+from broker.replication.in_sync import PendingIsrChange
 from broker.replication.leadership import Leadership
 from broker.replication.partition import Partition
 from broker.replication.truncation import Divergence
@@ -47,7 +47,7 @@ class Asked:
     """One copy of a request for an ISR, on its way to the controller."""
 
     number: int
-    change: IsrChange
+    change: PendingIsrChange
     is_awaited: bool = True
 
 

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from broker.replication.fetch_positions import FetchPositions, Place
+from broker.replication.fetch_positions import FetchPositions, TopicIdPartition
 from broker.replication.fetch_sessions import (
     CONSUMER,
     MAX_EPOCH,
@@ -110,13 +110,13 @@ def told(positions: FetchPositions) -> tuple[dict[int, int], list[int]]:
 def test_a_follower_says_only_what_has_changed() -> None:
     positions = FetchPositions()
     for index in range(3):
-        positions.put(Place(TOPIC, index), position(0, index))
+        positions.put(TopicIdPartition(TOPIC, index), position(0, index))
     assert told(positions) == ({0: 0, 1: 0, 2: 0}, [])
     positions.answered(5)
-    positions.put(Place(TOPIC, 1), position(4, 1))
-    positions.put(Place(TOPIC, 2), position(0, 2))
+    positions.put(TopicIdPartition(TOPIC, 1), position(4, 1))
+    positions.put(TopicIdPartition(TOPIC, 2), position(0, 2))
     assert told(positions) == ({1: 4}, [])
-    positions.drop(Place(TOPIC, 0))
+    positions.drop(TopicIdPartition(TOPIC, 0))
     assert told(positions) == ({}, [0])
     positions.lost()
     assert told(positions) == ({1: 4, 2: 0}, [])
@@ -124,7 +124,7 @@ def test_a_follower_says_only_what_has_changed() -> None:
 
 def test_a_follower_without_a_session_says_everything() -> None:
     positions = FetchPositions()
-    positions.put(Place(TOPIC, 0), position(0))
+    positions.put(TopicIdPartition(TOPIC, 0), position(0))
     told(positions)
     positions.answered(0)
     assert told(positions) == ({0: 0}, [])
@@ -132,7 +132,7 @@ def test_a_follower_without_a_session_says_everything() -> None:
 
 def test_what_was_dropped_before_it_was_told_is_never_told() -> None:
     positions = FetchPositions()
-    positions.put(Place(TOPIC, 0), position(0))
-    positions.drop(Place(TOPIC, 0))
+    positions.put(TopicIdPartition(TOPIC, 0), position(0))
+    positions.drop(TopicIdPartition(TOPIC, 0))
     assert positions.is_empty
     assert told(positions) == ({}, [])

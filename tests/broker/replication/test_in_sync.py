@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.replication.in_sync import UNKNOWN, InSync, IsrChange, IsrRules
+from broker.replication.in_sync import UNKNOWN, InSync, IsrRules, PendingIsrChange
 from broker.replication.leadership import Leadership
 
 LAG_TIME_MAX_MS = 100
@@ -97,7 +97,7 @@ def test_who_joins_counts_before_the_controller_has_agreed(leader: InSync) -> No
     assert leader.high_watermark(20, 9000, 1) == 20
 
 
-def joining(leader: InSync) -> IsrChange:
+def joining(leader: InSync) -> PendingIsrChange:
     """Let broker 1, which has all up to 12, be about to join broker 0 alone, at version 1."""
     leader.take(leadership(0, partition_epoch=1), leader_end=12, now_ms=2000)
     fetched(leader, 1, 12, leader_end=12, now_ms=2001)

@@ -11,11 +11,11 @@ import trio.testing
 from broker.led_partition import NotLeader
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
-from broker.log.results import AppendResult, Refused
+from broker.log.results import AppendResult, BatchRefused
 from broker.replication.in_sync import IsrRules
 from broker.replication.partition import Partition, Surroundings
 from broker.replication.partitions import Partitions
-from broker.replication.watching import Wakeup
+from broker.replication.watching import Waiter
 from tests.broker.replication.clocks import HandClock
 from tests.broker.rig import NOW_MS, batch, leadership
 from wire.errors import ErrorCode
@@ -126,17 +126,17 @@ async def test_who_waits_learns_that_leadership_is_lost(partitions: Partitions) 
 async def test_one_wakeup_serves_many_partitions(partitions: Partitions) -> None:
     for index in range(3):
         partitions.take(leadership(index))
-    wakeup = Wakeup()
+    waiter = Waiter()
     held = [partitions.get("t", index) for index in range(3)]
     third = held[2]
     assert third is not None
-    with third.waking(wakeup):
+    with third.waking(waiter):
         append(third)
         with trio.fail_after(60):
-            await wakeup.wait()
+            await waiter.wait()
     append(third)
     with trio.move_on_after(0.01) as patience:
-        await wakeup.wait()
+        await waiter.wait()
     assert patience.cancelled_caught
 
 
@@ -189,7 +189,7 @@ def test_a_corrupt_batch_meets_the_fence_before_its_crc_is_looked_at(
         (False, ErrorCode.CORRUPT_MESSAGE),
     ):
         refused = led(partitions).append_from_client(corrupt, acks=1, is_fenced=is_fenced)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, BatchRefused)
         assert refused.error is error
 
 

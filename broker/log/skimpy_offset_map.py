@@ -20,7 +20,7 @@ def slots_within(buffer_bytes: int, load_factor: float) -> int:
     return max(1, int(buffer_bytes / ENTRY_BYTES * load_factor))
 
 
-class OffsetMap:
+class SkimpyOffsetMap:
     """Keys to their newest offsets, up to `latest_offset`.
 
     Long keys are held by their digest; a key shorter than any digest stands for itself.
