@@ -10,6 +10,14 @@ more when it wakes up: the question is asked right before each system call, in t
 request too. What the kernel had taken by then it drops after half the timeout, unless the host it
 goes to has acknowledged it. Nothing is left but what that host, or a box on the way, holds unread,
 and a stop between the question and the call.
+
+A mirror's request that comes so late lands behind a promotion's seal where its sequence is still
+the next one and nobody has written there. Audit and promotion do not tell it from an application's
+records. If the source was compacted just then, it may differ from what a successor sends under the
+same sequence: it is refused unless it begins exactly where the successor has ended, and then the
+successor's next batch may be taken for a repetition. The audit names what is missing then.
+Partitions have no epoch as a fence, because a first batch of a new epoch is taken at any log end
+and could double what came late.
 """
 
 from collections.abc import Callable
