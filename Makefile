@@ -5,11 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Hundreds of processes are started: none is to compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
+# A link that leads nowhere is a warning of Sphinx's, and a warning fails.
+SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b html docs build/docs
 
-.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock clean
+.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock docs clean
 
 help:
-	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make clean"
+	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make docs | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
@@ -32,13 +34,15 @@ demo: setup
 	@exec $(BIN)/python -m demo play $(if $(DISASTER),--disaster)
 
 test: check
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/docs
 
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(SITE)
+	$(BIN)/pytest -q tests/docs
 
 # Beside Apache Kafka, MirrorMaker 2 and foreign clients; Maven fetches the peers into build/peers.
 # Status 2: nothing failed, but some peer could not be had. (Make itself says 2 for any failure.)
@@ -72,6 +76,11 @@ lock: setup
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --upgrade -o requirements.lock
+
+# The reference pages as the code is now, and the site, without the network: build/docs/index.html.
+docs: setup
+	$(BIN)/python -m docs.generate
+	$(SITE)
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """Exact offset translation between a source log and its mirrored copy: no I/O, no clock.
 
 For applications that keep offsets themselves: feed ``MapState`` the records of the map topic, tell
-it the target's log ends, ask ``translate``. docs/positions.md has the whole of it.
+it the target's log ends, ask ``translate``. docs/clients/own-offsets.md has the whole of it.
 
     >>> from offset_translation.map_records import piece_start
     >>> topic = [

@@ -7,9 +7,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from runtime import flow_section, security_section
 from runtime.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
 from runtime.security_section import confluent_settings, read_security
-from runtime.yaml_section import Address, ConfigurationError, Section, in_brackets, read_file
+from runtime.yaml_section import (
+    Address,
+    ConfigurationError,
+    Key,
+    Section,
+    in_brackets,
+    read_file,
+)
 from wire.net.security import PLAINTEXT, Security
 
 __all__ = [
@@ -23,6 +31,32 @@ __all__ = [
 ]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "clusters.<name>.bootstrap": "The brokers that are asked first.",
+        **{f"clusters.<name>.{key}": meaning for key, meaning in security_section.MEANINGS.items()},
+        **{f"flows[].{key}": meaning for key, meaning in flow_section.MEANINGS.items()},
+        "coordination.zookeeper": "The witness: a ZooKeeper ensemble apart from both sites.",
+        "coordination.path": "The node below which everything of this service lies.",
+        "coordination.session_timeout_ms": "How long the witness waits for a program that is "
+        "silent. The ensemble's own limits bound it.",
+        "failover.initial_active": "The site that is active before the first promotion. It may be "
+        "left out where all flows have the same source, which it then is.",
+        "failover.drain_timeout_ms": "How long a promotion waits for the last records.",
+        "failover.group_drain_timeout_ms": "How long a promotion waits for groups to leave.",
+        "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
+        "audit.output": "The folder of the results. Later audits compare with what lies there, so "
+        "keep it.",
+        "audit.driver_memory": "The memory of Spark's driver.",
+        "audit.cores": "The processors that Spark may take.",
+        "metrics.host": "The address at which programs serve their pages.",
+        "metrics.mirror_port": "The port of `mirror run`; worker *i* takes this plus 10 *i*.",
+        "metrics.failover_port": "The port of `failover serve`.",
+        "metrics.audit_port": "The port of `spark-audit metrics`.",
+    }
+)
+"""What each key of the file is for; the reference page has a line for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +139,17 @@ class Configuration:
 
 def load(path: Path) -> Configuration:
     """Return the file's content; raises ConfigurationError, one line with file, line and key."""
+    return _read(read_file(path), path)
+
+
+def asked_keys(path: Path) -> Mapping[str, Key]:
+    """Return how each key is read that reading this file asks for; raises what `load` raises."""
     top = read_file(path)
+    _read(top, path)
+    return top.asked
+
+
+def _read(top: Section, path: Path) -> Configuration:
     clusters = _clusters(top.section("clusters"))
     flows = tuple(read_flow(section, clusters) for section in top.sections("flows"))
     if len({flow.name for flow in flows}) < len(flows):
@@ -188,13 +232,13 @@ def _failover(
     clusters: Mapping[str, ClusterConfig],
     flows: tuple[FlowConfig, ...],
 ) -> FailoverConfig:
+    section.optional_string("initial_active")
     if "initial_active" in section.values:
         initial_active = read_site(section, "initial_active", clusters)
     elif len({flow.source for flow in flows}) == 1:
         initial_active = flows[0].source
     else:
         raise top.error("failover", "initial_active must say which site is active at first")
-    section.known.append("initial_active")
     failover = FailoverConfig(
         initial_active=initial_active,
         drain_timeout_ms=section.integer("drain_timeout_ms", 60_000, least=100),

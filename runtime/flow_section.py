@@ -56,6 +56,66 @@ POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
 """The policies that each cause allows, the default first; the keys are `on_<cause>`."""
 
 
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "source": "The cluster that the flow reads.",
+        "target": "The cluster that the flow writes.",
+        "topics.include": "Patterns; a topic is mirrored if its whole name matches one.",
+        "topics.exclude": "Patterns of topics that are left out. Topics called `__*`, `.*`, "
+        "`*.internal` or `*-internal` are never mirrored, moved or audited.",
+        "groups.include": "Patterns; a group's positions are translated if its whole name matches "
+        "one.",
+        "groups.exclude": "Patterns of groups that are left out.",
+        "replication_factor": "The replication factor of topics that the mirror creates. Without "
+        "it the source's counts.",
+        "fetch_max_bytes": "The size of one fetch.",
+        "partition_fetch_bytes": "The part of one fetch that one partition may take.",
+        "in_flight_bytes": "Bytes that are fetched and not yet acknowledged. Without it 32 MiB, or "
+        "64 MiB where a round trip to either cluster takes over 30 ms. It bounds the rate to a "
+        "far cluster.",
+        "partition_in_flight_bytes": "The same for one partition. Without it 4 MiB, or 8 MiB where "
+        "a round trip takes over 30 ms.",
+        "discovery_interval_ms": "How often the mirror looks for new topics.",
+        "group_offsets_interval_ms": "How often the mirror applies translated positions.",
+        "group_offsets": "`poll` asks for positions and does not read `__consumer_offsets`. `auto` "
+        "polls only where that topic cannot be read.",
+        "group_poll_interval_ms": "How often positions are asked for where they are polled.",
+        "balance_interval_ms": "How often workers that share the flow compare what they carry.",
+        **{
+            f"on_{cause}": f"The policy for the state `{cause.replace('_', ' ')}`: see "
+            "[partition states](partition-states.md)."
+            for cause in POLICIES
+        },
+        "throttle.bytes_per_second": "The rate of the whole flow; all workers share it.",
+        "throttle.topics.<pattern>": "The rate of each topic whose whole name matches. The first "
+        "pattern that matches counts.",
+        "topic_settings.defaults_of": "`source`: the source's defaults travel with the settings "
+        "that are set.",
+        "topic_settings.include": "Patterns of topic settings that travel.",
+        "topic_settings.exclude": "Patterns of topic settings that do not travel.",
+        "acls": "Which rights to topics travel: `downgraded` only those to read, as MirrorMaker "
+        "does it; `identical` all; `off` none.",
+        "delete_gone_topics_after_ms": "Delete a topic on the target when it has been gone from "
+        "the source for so long. Without it nothing is deleted.",
+        "names": "`prefixed`: `orders` of dc1 is `dc1.orders` on the target, and what has come "
+        "from the target is not sent back (MirrorMaker's rules). Such a flow runs whichever site "
+        "is active, without promotion and audit.",
+        "separator": "What stands between cluster and topic where names are prefixed.",
+        "mirrormaker.heartbeats": "Write MirrorMaker's `heartbeats` on the source, and mirror "
+        "them.",
+        "mirrormaker.offset_syncs": "Write MirrorMaker's offset syncs on this side. Its "
+        "checkpoints are always written.",
+        "mirrormaker.interval_ms": "How often heartbeats and offset syncs are written.",
+        "isolation": "`read_uncommitted` mirrors open and aborted transactions too, as plain "
+        "records. An audit calls them phantoms.",
+        "client_rack": "Fetch from the in-sync replica of this rack, where the source's brokers "
+        "select replicas by rack (KIP-392).",
+        "active_active": "Both directions run at once. It must be set in both flows.",
+    }
+)
+"""What each key of a flow is for, in the order in which they are read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternSet:
     """Names that fully match some `include` pattern and no `exclude` pattern."""
@@ -319,10 +379,7 @@ def _without_heartbeats(flow: FlowConfig) -> FlowConfig:
 
 
 def _are_groups_polled(section: Section) -> bool:
-    how = section.string("group_offsets", "auto")
-    if how not in {"auto", "poll"}:
-        raise section.error("group_offsets", f"{how!r} is neither 'auto' nor 'poll'")
-    return how == "poll"
+    return section.choice("group_offsets", ("auto", "poll"), "auto") == "poll"
 
 
 def _settings(section: Section) -> SettingsSync:

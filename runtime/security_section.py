@@ -5,7 +5,9 @@ with `_file` behind it that names a file. What is wrong with a secret is said wi
 """
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from runtime.yaml_section import Section
@@ -14,6 +16,23 @@ from wire.net.tls import make_context, reason_of
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Kafka's names; the first is the default."""
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "security_protocol": "How all programs speak to the cluster; Kafka's names.",
+        "ssl.ca": "The authorities that are trusted, as PEM. Without it the system's.",
+        "ssl.certificate": "The client's certificate, as PEM.",
+        "ssl.key": "Its private key, as PEM. Without it the certificate's file has the key.",
+        "ssl.key_password": "What the private key is encrypted with.",
+        "ssl.key_password_file": "A file that holds `key_password`.",
+        "ssl.check_hostname": "Hold the broker's name against its certificate.",
+        "sasl.mechanism": "The SASL mechanism.",
+        "sasl.username": "The user.",
+        "sasl.password": "The password.",
+        "sasl.password_file": "A file that holds `password`.",
+    }
+)
+"""What each key of a cluster's section is for that is read here."""
 
 
 def read_security(cluster: Section) -> Security:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -17,6 +17,10 @@ _VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 _BEYOND_UNICODE: Final = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
 
 Address = tuple[str, int]
+
+REQUIRED: Final = "required"
+NO_DEFAULT: Final = "none"
+UNBOUNDED: Final = 1 << 62
 
 
 class ConfigurationError(ValueError):
@@ -41,6 +45,14 @@ def in_brackets(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+class Key(NamedTuple):
+    """How one key is read, as the reference page shows it."""
+
+    kind: str
+    default: str
+    """What counts where the key is absent: a value, REQUIRED or NO_DEFAULT."""
+
+
 @dataclass(slots=True)
 class Section:
     """One mapping of the file; reading a key takes it, `finish` complains about the others."""
@@ -49,6 +61,8 @@ class Section:
     path: str
     node: yaml.MappingNode
     values: Mapping[str, yaml.Node]
+    asked: dict[str, Key]
+    """Every key that was asked for, by its whole name; one dict for all sections of a file."""
     known: list[str] = field(default_factory=list)
 
     def error(self, key: str, problem: str) -> ConfigurationError:
@@ -73,12 +87,11 @@ class Section:
 
     def optional_string(self, key: str) -> str | None:
         """Return a text that is not empty, None when the key is absent."""
-        if key in self.values:
-            return self.string(key)
-        self.known.append(key)
-        return None
+        text = self.string(key) if key in self.values else None
+        self._ask(key, "text", NO_DEFAULT)
+        return text
 
-    def integer(self, key: str, default: int | None, *, least: int, most: int = 1 << 62) -> int:
+    def integer(self, key: str, default: int | None, *, least: int, most: int = UNBOUNDED) -> int:
         """Return a whole number within [least, most]."""
         text = self._scalar(
             key,
@@ -86,6 +99,7 @@ class Section:
             "a whole number",
             None if default is None else f"{default}",
         )
+        self._ask(key, _range(least, most), REQUIRED if default is None else f"{default}")
         try:
             value = int(text.replace("_", ""), 0)
         except ValueError:
@@ -96,12 +110,13 @@ class Section:
 
     def boolean(self, key: str, *, default: bool) -> bool:
         """Return true or false."""
-        text = self._scalar(key, "tag:yaml.org,2002:bool", "true or false", str(default))
+        text = self._scalar(key, "tag:yaml.org,2002:bool", "true or false", str(default).lower())
         return text.lower() in {"true", "yes", "on"}
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str | None = None) -> str:
         """Return one of the allowed words."""
         word = self.string(key, default)
+        self._ask(key, " or ".join(f"`{one}`" for one in allowed), default or REQUIRED)
         if word not in allowed:
             near = difflib.get_close_matches(word, allowed, n=1, cutoff=0.8)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -110,10 +125,11 @@ class Section:
 
     def file_path(self, key: str) -> Path | None:
         """Return a file that can be read, relative to the configuration's; None when absent."""
+        self._ask(key, "file", NO_DEFAULT)
         if key not in self.values:
-            self.known.append(key)
             return None
         path = Path(self.file).parent / self.string(key)
+        self._ask(key, "file", NO_DEFAULT)
         try:
             path.open("rb").close()
         except OSError as problem:
@@ -136,7 +152,7 @@ class Section:
         file_key = f"{key}_file"
         file = self.file_path(file_key)
         node = self.values.get(key)
-        self.known.append(key)
+        self._ask(key, "secret", f"required, or `{file_key}`" if required else NO_DEFAULT)
         if node is not None and file is not None:
             raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
         if file is not None:
@@ -166,16 +182,16 @@ class Section:
             raise self.error(key, "cannot be said in UTF-8") from None
         return text
 
-    def optional_integer(self, key: str, *, least: int, most: int = 1 << 62) -> int | None:
+    def optional_integer(self, key: str, *, least: int, most: int = UNBOUNDED) -> int | None:
         """Return a whole number within [least, most], None when the key is absent."""
-        if key in self.values:
-            return self.integer(key, None, least=least, most=most)
-        self.known.append(key)
-        return None
+        has_value = key in self.values
+        number = self.integer(key, None, least=least, most=most) if has_value else None
+        self._ask(key, _range(least, most), NO_DEFAULT)
+        return number
 
     def strings(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Return a list of texts; one text alone stands for a list of one."""
-        self.known.append(key)
+        self._ask(key, "list of texts", REQUIRED if default is None else " ".join(default))
         node = self.values.get(key)
         if node is None:
             if default is None:
@@ -190,6 +206,7 @@ class Section:
     def addresses(self, key: str) -> tuple[Address, ...]:
         """Return a list of `host:port`, at least one."""
         texts = self.strings(key)
+        self._ask(key, "list of `host:port`", REQUIRED)
         if not texts:
             raise self.error(key, "needs at least one host:port")
         try:
@@ -205,7 +222,7 @@ class Section:
             node = yaml.MappingNode("tag:yaml.org,2002:map", [], self.node.start_mark)
         if node is None:
             raise self.missing(key)
-        return _section(self.file, node, self._name(key))
+        return self._below(node, self._name(key))
 
     def sections(self, key: str) -> Iterator["Section"]:
         """Return the mappings listed under `key`, at least one."""
@@ -216,7 +233,7 @@ class Section:
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             raise self.error(key, "must be a list of one or more")
         for index, item in enumerate(node.value):
-            yield _section(self.file, item, f"{self._name(key)}[{index}]")
+            yield self._below(item, f"{self._name(key)}[{index}]")
 
     def named_sections(self) -> Iterator[tuple[str, "Section"]]:
         """Return each key of this mapping with the mapping under it."""
@@ -231,11 +248,19 @@ class Section:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise self.error(key, f"unknown key{hint}")
 
+    def _below(self, node: yaml.Node, path: str) -> "Section":
+        return _section(self.file, node, path, self.asked)
+
+    def _ask(self, key: str, kind: str, default: str) -> None:
+        """Take a key; what is said of it last counts."""
+        self.known.append(key)
+        self.asked[self._name(key)] = Key(kind, default)
+
     def _name(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
 
     def _scalar(self, key: str, tag: str, kind: str, default: str | None) -> str:
-        self.known.append(key)
+        self._ask(key, kind.removeprefix("a "), REQUIRED if default is None else default)
         node = self.values.get(key)
         if node is None:
             if default is None:
@@ -272,7 +297,7 @@ def read_file(path: Path) -> Section:
         raise ConfigurationError(f"{path}: not a configuration: nested too deeply") from problem
     if node is None:
         raise ConfigurationError(f"{path}: is empty")
-    return _section(str(path), node, "")
+    return _section(str(path), node, "", {})
 
 
 def _compose(path: Path, text: str) -> yaml.Node | None:
@@ -287,7 +312,7 @@ def _compose(path: Path, text: str) -> yaml.Node | None:
         raise ConfigurationError(f"{path}:{line}: not YAML: {escape[0]} is no character") from None
 
 
-def _section(file: str, node: yaml.Node, path: str) -> Section:
+def _section(file: str, node: yaml.Node, path: str, asked: dict[str, Key]) -> Section:
     if not isinstance(node, yaml.MappingNode):
         raise _error(file, node, path or "the file", "must be a mapping of keys to values")
     values: dict[str, yaml.Node] = {}
@@ -297,7 +322,11 @@ def _section(file: str, node: yaml.Node, path: str) -> Section:
         if key.value in values:
             raise _error(file, key, f"{path}.{key.value}".lstrip("."), "stands here twice")
         values[str(key.value)] = value
-    return Section(file=file, path=path, node=node, values=values)
+    return Section(file=file, path=path, node=node, values=values, asked=asked)
+
+
+def _range(least: int, most: int) -> str:
+    return f"whole number, {least} " + ("or more" if most == UNBOUNDED else f"to {most}")
 
 
 def _error(file: str, node: yaml.Node, key: str, problem: str) -> ConfigurationError:

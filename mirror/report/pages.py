@@ -6,6 +6,7 @@ All at once would hold up the mirror. Of gauges they are 100,000 lines, and prom
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -24,12 +25,24 @@ AT_ONCE: Final = 100
 """Partitions, or groups, between two turns of all others: a millisecond or two."""
 
 _PARTITION_GAUGES: Final = (
-    ("mirror_lag_records", "Source offsets not yet mirrored", "lag_records"),
-    ("mirror_lag_seconds", "Time since the partition was last level", "lag_seconds"),
+    ("mirror_lag_records", "Source offsets that are not mirrored yet", "lag_records"),
+    ("mirror_lag_seconds", "Seconds since the target last had everything", "lag_seconds"),
     ("mirror_source_end_offset", "The source's high watermark", "source_end"),
-    ("mirror_mirrored_source_offset", "Everything before is mirrored", "mirrored_source_end"),
-    ("mirror_mirrored_target_offset", "Where the mirrored part ends", "mirrored_target_end"),
-    ("mirror_partition_in_flight_bytes", "Fetched, not acknowledged", "in_flight_bytes"),
+    (
+        "mirror_mirrored_source_offset",
+        "Everything before this source offset is mirrored",
+        "mirrored_source_end",
+    ),
+    (
+        "mirror_mirrored_target_offset",
+        "The target offset at which the mirrored part ends",
+        "mirrored_target_end",
+    ),
+    (
+        "mirror_partition_in_flight_bytes",
+        "Bytes that are fetched and not yet acknowledged",
+        "in_flight_bytes",
+    ),
     ("mirror_lost_records", "Offsets deleted before they were mirrored", "lost_records"),
     ("mirror_skipped_records", "Offsets left out by a policy or a command", "skipped_records"),
 )
@@ -40,7 +53,20 @@ _GROUP_GAUGES: Final = (
     ("mirror_group_target_lag_records", "Offsets behind the mirrored end", "target_lag"),
 )
 _STATE: Final = ("mirror_partition_state", "1 for the state that the partition is in")
-_AGE: Final = ("mirror_partition_state_age_seconds", "How long it has been in it")
+_AGE: Final = ("mirror_partition_state_age_seconds", "Seconds since the partition took its state")
+_OF_PARTITION: Final = ("flow", "partition", "topic")
+
+GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
+    {
+        _STATE[0]: (_STATE[1], ("flow", "partition", "state", "topic")),
+        _AGE[0]: (_AGE[1], _OF_PARTITION),
+        **{name: (text, _OF_PARTITION) for name, text, _ in _PARTITION_GAUGES},
+        **{
+            name: (text, ("flow", "group", "partition", "topic")) for name, text, _ in _GROUP_GAUGES
+        },
+    }
+)
+"""Of each gauge here what it says, and its labels."""
 
 
 Lines: TypeAlias = dict[str, list[str]]
@@ -51,8 +77,9 @@ T = TypeVar("T")
 async def many_gauges(runners: Sequence[FlowRunner]) -> str:
     """Return the lines of all partitions and groups; what is unknown is absent, not zero."""
     now = now_ms()
-    gauges = (_STATE, _AGE, *(gauge[:2] for gauge in (*_PARTITION_GAUGES, *_GROUP_GAUGES)))
-    lines = {name: [f"# HELP {name} {text}\n# TYPE {name} gauge\n"] for name, text in gauges}
+    lines = {
+        name: [f"# HELP {name} {text}\n# TYPE {name} gauge\n"] for name, (text, _) in GAUGES.items()
+    }
     for runner in runners:
         flow, engine = _quoted(runner.config.name), runner.engine
         if engine is None:

@@ -88,22 +88,54 @@ class FlowMeasurements:
 
 
 _COUNTERS: Final = (
-    ("mirror_records", "Records on the target, acknowledged", "records"),
-    ("mirror_bytes", "Bytes of acknowledged batches", "bytes"),
-    ("mirror_batches", "Batches acknowledged", "batches"),
-    ("mirror_batches_rebuilt", "Batches that went the slow way", "rebuilt"),
-    ("mirror_batches_left_out", "Markers, aborted batches, and those mirrored here", "left_out"),
+    ("mirror_records", "Records that the target has acknowledged", "records"),
+    ("mirror_bytes", "Bytes of batches that the target has acknowledged", "bytes"),
+    ("mirror_batches", "Batches that the target has acknowledged", "batches"),
+    ("mirror_batches_rebuilt", "Batches that were decoded and built anew", "rebuilt"),
+    (
+        "mirror_batches_left_out",
+        "Markers, aborted batches, and batches that came from the target",
+        "left_out",
+    ),
     ("mirror_group_commits", "Group positions committed on the target", "group_commits"),
 )
 _LABELLED: Final = (
-    ("mirror_produce_errors", "Produce refused or unanswered", "error", "produce_errors"),
-    ("mirror_fetch_errors", "Fetch refused or unanswered", "error", "fetch_errors"),
-    ("mirror_group_commit_errors", "Group positions refused", "error", "group_commit_errors"),
-    ("mirror_malformed_records", "Records of internal topics left out", "topic", "malformed"),
+    (
+        "mirror_produce_errors",
+        "Produce requests that were refused or not answered",
+        "error",
+        "produce_errors",
+    ),
+    (
+        "mirror_fetch_errors",
+        "Fetch requests that were refused or not answered",
+        "error",
+        "fetch_errors",
+    ),
+    (
+        "mirror_group_commit_errors",
+        "Group positions that the target refused",
+        "error",
+        "group_commit_errors",
+    ),
+    (
+        "mirror_malformed_records",
+        "Records of internal topics that make no sense and were left out",
+        "topic",
+        "malformed",
+    ),
 )
 _HISTOGRAMS: Final = (
-    ("mirror_forward_seconds", "From fetched to acknowledged by the target", "forward"),
-    ("mirror_record_age_seconds", "From newest timestamp to acknowledged", "record_age"),
+    (
+        "mirror_forward_seconds",
+        "From the fetch of a batch to its acknowledgement by the target",
+        "forward",
+    ),
+    (
+        "mirror_record_age_seconds",
+        "From a batch's newest timestamp to its acknowledgement",
+        "record_age",
+    ),
 )
 
 

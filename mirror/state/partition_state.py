@@ -75,6 +75,24 @@ ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
     _S.NOT_AUTHORISED: frozenset({_S.PAUSED, _S.WAITING, _S.POSITIONING}),
 }
 
+MEANING: Final[dict[PartitionState, str]] = {
+    _S.DISCOVERING: "the mirror has heard of the partition and knows nothing of it yet",
+    _S.POSITIONING: "the mirror looks in the map and in both logs where to continue",
+    _S.CATCHING_UP: "records are copied, and the source has more",
+    _S.STREAMING: "the target has everything that the source has",
+    _S.WAITING: "a fault that passes: the mirror tries again by itself",
+    _S.PAUSED: "somebody has paused it with `mirror pause`",
+    _S.RETENTION_OVERRUN: "the source deleted records before they were mirrored",
+    _S.TOPIC_RECREATED: "the source topic was deleted and made again",
+    _S.SOURCE_WENT_BACK: "the source has lost records that the target holds",
+    _S.SOURCE_GONE: "the source topic, or this partition of it, is gone",
+    _S.SOURCE_CORRUPT: "the source holds a damaged batch",
+    _S.TARGET_DIVERGED: "the target holds records that the source has not",
+    _S.TARGET_REFUSED: "the target refuses the records",
+    _S.RECORD_TOO_LARGE: "the target refuses a batch for its size",
+    _S.NOT_AUTHORISED: "the mirror's user lacks a right, or its credentials are refused",
+}
+
 ADVICE: Final[dict[PartitionState, str]] = {
     _S.RETENTION_OVERRUN: "records were deleted on the source before they were mirrored: go on "
     "behind them with `mirror restart --skip`, or mirror what is left anew with --from-earliest",

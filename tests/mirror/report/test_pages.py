@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mirror.flow.engine import Engine
 from mirror.flow.runner import FlowRunner
 from mirror.groups.sync import GroupStatus
-from mirror.report.pages import AT_ONCE, many_gauges, status_page
+from mirror.report.pages import AT_ONCE, GAUGES, many_gauges, status_page
 from mirror.report.status import FlowReport, StatusReport
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -49,6 +49,9 @@ async def test_every_line_is_read_as_it_was_meant(tmp_path: Path) -> None:
     text = await many_gauges([await runner_with(tmp_path, 2), runner_in(tmp_path)])
     families = {one.name: one for one in text_string_to_metric_families(text)}
     assert {one.type for one in families.values()} == {"gauge"}
+    assert families.keys() == GAUGES.keys()
+    for name, family in families.items():
+        assert all(tuple(sorted(one.labels)) == GAUGES[name][1] for one in family.samples)
     flow = {"flow": "dc1->dc2", "topic": "t"}
     [stopped, other] = families["mirror_partition_state"].samples
     assert stopped.labels == {**flow, "partition": "0", "state": "record too large"}

@@ -1,0 +1,41 @@
+"""Write the reference pages that are not as the code is now; say which."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from docs.generate.commands import commands_page, statuses_page
+from docs.generate.configuration import configuration_page
+from docs.generate.map_format import map_format_page
+from docs.generate.metrics import metrics_page
+from docs.generate.states import states_page
+from docs.generate.witness import witness_page
+
+REFERENCE: Final = Path(__file__).parents[1] / "reference"
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
+    {
+        "command-line.md": commands_page,
+        "configuration.md": configuration_page,
+        "exit-statuses.md": statuses_page,
+        "map-format.md": map_format_page,
+        "metrics.md": metrics_page,
+        "partition-states.md": states_page,
+        "witness.md": witness_page,
+    }
+)
+
+
+def main() -> None:
+    """Write what has changed."""
+    for name, make in PAGES.items():
+        file, text = REFERENCE / name, make()
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+            sys.stdout.write(f"{file.relative_to(REFERENCE.parents[1])}: written anew\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The page about metrics and alerts: the collectors are asked, with samples of what they export."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from prometheus_client.core import Metric
+
+from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
+from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from docs.generate.markdown import literal, page, section, sentence, table
+from failover.exporter import StatusCollector
+from failover.journal import Journal
+from failover.status import Status
+from failover.steps import PromotionKind, PromotionState
+from mirror.report.exporter import FlowCollector
+from mirror.report.pages import GAUGES
+from runtime.witness import ActiveSite
+from spark_audit.result.prometheus import VerdictCollector
+from spark_audit.result.verdict import Answer, Verdict
+
+ALERTS: Final = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
+
+_TEMPLATE: Final = re.compile(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}")
+"""What Prometheus fills in."""
+
+INTRODUCTION: Final = """
+Every program serves `/metrics`, `/health/live` and `/health/ready` over HTTP. What a program does
+not know is absent, not zero. [Monitoring](../operate/monitoring.md) says where each program
+listens.
+"""
+
+Row = tuple[str, str, str, str]
+
+
+def metrics_page() -> str:
+    """Return the page."""
+    return page(
+        "Metrics and alerts",
+        INTRODUCTION,
+        section("`mirror run`", _table([*_rows(_mirror()), *_many()])),
+        section("`failover serve`", _table(_rows(_failover()))),
+        section("`spark-audit`", _table(_rows(_audit()))),
+        section("Bundled brokers", _table(_rows(_broker()))),
+        section("Alerts", ALERTS_ARE, _alerts()),
+    )
+
+
+ALERTS_ARE: Final = """
+`deploy/prometheus/alerts.yml` holds these rules. The recovery point objective is the 30 s in
+`RecoveryPointExceeded`.
+""".strip()
+
+
+def _table(rows: Iterable[Row]) -> str:
+    return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _rows(families: Iterable[Metric]) -> Iterator[Row]:
+    for family in families:
+        # A family without samples keeps its labels nowhere else.
+        labels: tuple[str, ...] = vars(family)["_labelnames"]
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        yield _row(name, family.type, labels, family.documentation)
+
+
+def _many() -> Iterator[Row]:
+    for name, (text, labels) in GAUGES.items():
+        yield _row(name, "gauge", labels, text)
+
+
+def _row(name: str, kind: str, labels: Iterable[str], text: str) -> Row:
+    return literal(name), kind, ", ".join(map(literal, labels)), sentence(text)
+
+
+def _mirror() -> Iterable[Metric]:
+    return FlowCollector([], pid=0).collect()
+
+
+def _failover() -> Iterable[Metric]:
+    collector = StatusCollector()
+    done = Journal(
+        epoch=1,
+        site="dc2",
+        source="dc1",
+        kind=PromotionKind.PLANNED,
+        state=PromotionState.DONE,
+        started_ms=0,
+        switched_ms=0,
+    )
+    collector.status = Status(
+        active=ActiveSite(site="dc2", epoch=1), sites=(), flows=(), unfinished=None, last=done
+    )
+    return collector.collect()
+
+
+def _audit() -> Iterable[Metric]:
+    return VerdictCollector(Verdict(answer=Answer.CLEAN, started_ms=0, ended_ms=0)).collect()
+
+
+def _broker() -> Iterable[Metric]:
+    cleaner = CleanerMetrics(dedupe_buffer_size=1, last_run_ms=0)
+    state = BrokerState(
+        leader_count=0,
+        partition_count=0,
+        offline_partitions=0,
+        offline_log_folders=0,
+        is_controller=False,
+        log_bytes=(),
+        log_end_offsets=(),
+        cleaner=CleanerState(gauges=cleaner.gauges(0), uncleanable={}),
+    )
+    return BrokerCollector(RequestMetrics(), lambda: state).collect()
+
+
+def _alerts() -> str:
+    rules: list[dict[str, Any]] = [
+        rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
+    ]
+    return table(("alert", "severity", "after", "what it says"), map(_alert, rules))
+
+
+def _alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
+    notes = rule["annotations"]
+    words = [sentence(notes[part]) for part in ("summary", "description") if part in notes]
+    return (
+        literal(rule["alert"]),
+        rule["labels"]["severity"],
+        rule.get("for", "at once"),
+        _TEMPLATE.sub(r"*\1*", " ".join(words)),
+    )

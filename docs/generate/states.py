@@ -1,0 +1,88 @@
+"""The page about the states of a mirrored partition."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from docs.generate.markdown import literal, page, section, sentence, table
+from mirror.state.partition_state import (
+    ADVICE,
+    ALLOWED,
+    FLOWING,
+    MEANING,
+    STOPPED,
+    UNAUTHORISED_RETRY_MS,
+    PartitionState,
+)
+from runtime.flow_section import POLICIES, Policy
+
+INTRODUCTION: Final = f"""
+Each mirrored partition is in exactly one state. `mirror status` shows it with its reason and its
+age, and the metric `mirror_partition_state` exports it.
+
+A stopped partition needs a decision: a command, a [policy](configuration.md#flows) of the flow, a
+topic that is back, or a right that is granted. Nothing is skipped unless a policy or a command
+says so. The mirror asks for a missing right again every {UNAUTHORISED_RETRY_MS // 1000} seconds.
+"""
+
+POLICY_WORDS: Final = {
+    Policy.STOP: "The partition stays in its state until somebody decides.",
+    Policy.SKIP: "The mirror continues behind what is lost or refused, counts it, and says so.",
+    Policy.RESTART: "The mirror deletes the target's topic and mirrors it anew from the earliest "
+    "record.",
+}
+
+
+def states_page() -> str:
+    """Return the page."""
+    return page(
+        "Partition states",
+        INTRODUCTION,
+        section("What each state means", _meanings()),
+        section("What to do in a stopped state", _advice()),
+        section("Which state may follow which", _transitions()),
+        section("Policies", _policies()),
+    )
+
+
+def _meanings() -> str:
+    return table(
+        ("state", "kind", "meaning"),
+        ((literal(one.value), _kind(one), sentence(MEANING[one])) for one in PartitionState),
+    )
+
+
+def _kind(state: PartitionState) -> str:
+    if state in STOPPED:
+        return "stopped"
+    return "flowing" if state in FLOWING else "on the way"
+
+
+def _advice() -> str:
+    return table(
+        ("state", "what to do"),
+        ((literal(one.value), sentence(ADVICE[one])) for one in PartitionState if one in STOPPED),
+    )
+
+
+def _transitions() -> str:
+    rows = (
+        (literal(one.value), _listed(to for to in PartitionState if to in ALLOWED[one]))
+        for one in PartitionState
+    )
+    return table(("from", "to"), rows)
+
+
+def _listed(states: Iterable[PartitionState | Policy]) -> str:
+    return ", ".join(literal(one.value) for one in states)
+
+
+def _policies() -> str:
+    words = table(
+        ("policy", "what it does"),
+        ((literal(one.value), POLICY_WORDS[one]) for one in Policy),
+    )
+    allowed = table(
+        ("key of a flow", "policies, the default first"),
+        ((literal(f"on_{cause}"), _listed(policies)) for cause, policies in POLICIES.items()),
+    )
+    return f"{words}\n\n{allowed}"

@@ -1,0 +1,91 @@
+"""The page about the witness: paths as the code makes them, nodes as it writes them."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from textwrap import dedent
+from typing import Final
+
+from docs.generate.markdown import code, literal, page, section, table
+from failover import journal
+from failover.client.carried import Carried
+from failover.client.handover import Handover
+from failover.journals import KEPT
+from mirror.state import orders
+from mirror.workers import handover
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+
+INTRODUCTION: Final = """
+The witness is a ZooKeeper ensemble apart from both sites. It decides which site is active.
+Everything lies below `coordination.path` (`/kafka-dr`), called `<path>` here. Nodes are JSON
+unless the table says otherwise. An ephemeral node goes with the session of the program that made
+it.
+"""
+
+PATHS: Final = WitnessPaths(root="<path>")
+FLOW: Final = ("<source>", "<target>")
+MEMBER: Final = "<path>/groups/<group>/<member>"
+
+TREE: Final = (
+    (PATHS.active, "", "The active site, its epoch, and where a planned promotion moves to."),
+    (PATHS.worker(*FLOW), "ephemeral", "The worker that leads the flow: host, process and pages."),
+    (f"{PATHS.workers(*FLOW)}/<id>", "ephemeral", "A worker at work, compressed with zlib."),
+    (PATHS.assignment(*FLOW), "", "Which worker mirrors which partition, compressed with zlib."),
+    (PATHS.command(*FLOW), "", "What `failover` has told the flow to do: run or stop."),
+    (PATHS.acknowledged(*FLOW), "", "The command that the flow has obeyed last."),
+    (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
+    (PATHS.lease, "ephemeral", "The one controller."),
+    (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
+    (MEMBER, "ephemeral", "How far a member of a group got; the group's name is percent-encoded."),
+)
+
+VALUES: Final = (
+    (PATHS.active, ActiveSite),
+    (PATHS.worker(*FLOW), WorkerInfo),
+    (PATHS.command(*FLOW), FlowCommand),
+)
+
+
+def witness_page() -> str:
+    """Return the page."""
+    return page(
+        "The witness's tree",
+        INTRODUCTION,
+        table(("node", "kind", "what it holds"), _nodes()),
+        section("Fields", table(("node", "field", "type"), _fields())),
+        section("How partitions move between workers", code(_block(handover))),
+        section("Orders", code(_block(orders))),
+        section("The journal of a promotion", JOURNALS, code(_block(journal), "text")),
+        section("A member's node", code(HANDOVER, "json")),
+    )
+
+
+JOURNALS: Final = f"""
+The journal is written before and after each step. The newest {KEPT} journals are kept, and with
+them the first and the last completed one of each direction, which audits need.
+""".strip()
+CARRIED: Final = Carried(site="dc1", positions={("orders", 0): 1042})
+HANDOVER: Final = Handover(epoch=3, carried=CARRIED).encode().decode()
+
+
+def _nodes() -> Iterator[tuple[str, str, str]]:
+    for path, kind, meaning in TREE:
+        yield literal(path), kind, meaning
+
+
+def _fields() -> Iterator[tuple[str, str, str]]:
+    for path, value in VALUES:
+        for field in fields(value):
+            yield literal(path), literal(field.name), literal(_type(field.type))
+
+
+def _type(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _block(module: object) -> str:
+    """Return the indented block of a module's docstring."""
+    lines = (inspect.getdoc(module) or "").splitlines()
+    first = next(index for index, line in enumerate(lines) if line.startswith("    "))
+    last = max(index for index, line in enumerate(lines) if line.startswith("    "))
+    return dedent("\n".join(lines[first : last + 1]))
