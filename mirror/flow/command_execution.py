@@ -164,8 +164,7 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
             if partition.state is PartitionState.PAUSED:
                 partition.retry("resumed", now)
         elif partition.state is not PartitionState.PAUSED and partition.state not in STOPPED:
-            with flow.accounting(partition):
-                partition.pause(reason, now)
+            partition.pause(reason, now)
     flow.position_more.wake()
 
 

@@ -136,8 +136,7 @@ class Engine:
                 await self.groups.apply_now()
         now = now_ms()
         for partition in self.flow.partitions.values():
-            with self.flow.accounting(partition):
-                partition.pause("the flow is stopped", now)
+            partition.pause("the flow is stopped", now)
         return is_settled
 
     def hold(self) -> None:
@@ -190,8 +189,7 @@ class Engine:
         """
         if not routed.forwards or not partition.is_flowing or not self.flow.is_fetching:
             return
-        with self.flow.accounting(partition):
-            partition.enqueue(routed.forwards)
+        partition.in_flight.enqueue(routed.forwards)
         node = partition.target_leader
         writer = self._writers.get(node)
         if writer is None:

@@ -84,7 +84,8 @@ class _Rates:
     def look(self, engine: Engine, now_s: float) -> None:
         elapsed = now_s - self.at_s
         counted = {
-            place: partition.mirrored_bytes for place, partition in engine.flow.partitions.items()
+            place: partition.in_flight.mirrored_bytes
+            for place, partition in engine.flow.partitions.items()
         }
         if self.at_s:
             self.known = {

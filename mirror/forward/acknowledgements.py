@@ -11,7 +11,7 @@ from typing import Final
 
 from mirror.state.batches import Forward
 from mirror.state.flow_state import FlowState
-from mirror.state.partition import SIZE_OF, MirroredPartition
+from mirror.state.partition import MirroredPartition
 
 
 def _field(name: str) -> Callable[[Forward], int]:
@@ -45,18 +45,13 @@ class Settling:
         arrivals, newest = Counter[int](), Counter[int]()
         records = size = 0
         for partition, forwards in self.batches.items():
-            if not partition.is_taken:
+            if not partition.in_flight.is_taken:
                 begun.append(partition)
-            size_here = sum(map(SIZE_OF, forwards))
-            partition.sent_count -= len(forwards)
-            partition.in_flight_bytes -= size_here
-            partition.acknowledged(forwards[-1], size_here, now_ms)
-            size += size_here
+            size += partition.acknowledge(forwards, now_ms)
             records += sum(map(_RECORDS, forwards))
             arrivals.update(map(_ARRIVED_MS, forwards))
             newest.update(map(_NEWEST_MS, forwards))
         self.batches.clear()
-        self._flow.in_flight_bytes -= size
         measurements = self._flow.measurements
         measurements.records += records
         measurements.bytes += size

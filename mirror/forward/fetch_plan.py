@@ -147,12 +147,12 @@ class Asking:
 
     def _as_asked(self, place: Place, partition: MirroredPartition) -> Asked | None:
         """Return how to ask for it, None while it is to be held back."""
-        cursor, limit = partition.cursor, self._flow.most_in_flight_bytes_each
+        cursor, limit = partition.cursor, self._flow.budget.most_bytes_each
         if _is_behind(partition):
             self._behind.add(place)
         else:
             self._behind.discard(place)
-        if cursor is None or partition.is_announcing or partition.in_flight_bytes >= limit:
+        if cursor is None or partition.is_announcing or partition.in_flight.bytes >= limit:
             return None
         return Asked(partition, partition.attempt, cursor.source)
 
@@ -169,4 +169,4 @@ def _by_room(asked: Iterable[tuple[Place, Asked]]) -> list[tuple[Place, Asked]]:
     A fetcher that refilled each acknowledged byte at once would ask for one partition's records at
     a time, and a request to the target holds one batch of a partition.
     """
-    return sorted(asked, key=lambda one: one[1].partition.in_flight_bytes)
+    return sorted(asked, key=lambda one: one[1].partition.in_flight.bytes)

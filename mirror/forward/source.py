@@ -66,7 +66,8 @@ async def fetch_from(
         await trio.sleep(FAULT_PAUSE_S)
         while not any(flow.fetched_from(node)):
             await flow.fetch_more.wait(UNWANTED_LOOK_S)
-    flow.is_far |= count > 1
+    if count > 1:
+        flow.budget.make_room_for_distance()
     async with trio.open_nursery() as nursery:
         for lane in lanes_to_broker(count):
             fetcher = SourceFetcher(node, flow, links, map_log, forward, lane)
@@ -157,7 +158,7 @@ class SourceFetcher:
         flow, config = self._flow, self._flow.config
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
-        whole, each = flow.most_in_flight_bytes, flow.most_in_flight_bytes_each
+        whole, each = flow.budget.most_bytes, flow.budget.most_bytes_each
         shares = self._lane.share(self._asking.behind, whole, each)
         most, each = (
             min(MOST_FETCH_BYTES, max(config.partition_fetch_bytes, share)) for share in shares
@@ -167,7 +168,7 @@ class SourceFetcher:
     def _may_ask(self) -> bool:
         flow = self._flow
         may_spend = flow.throttle.is_idle or flow.throttle.wait_ms(None, now_ms()) <= 0
-        return flow.is_fetching and flow.has_room and may_spend
+        return flow.is_fetching and flow.budget.has_room and may_spend
 
     async def _fetch(self, looked: Looked | None) -> Fetched:
         """Ask for all, in words that say only what has changed; raises NetworkFault."""
@@ -176,10 +177,8 @@ class SourceFetcher:
             self._session.end()
             self._connection = connection
         config, throttle = self._flow.config, self._flow.throttle
-        room = max(
-            self._flow.most_in_flight_bytes - self._flow.in_flight_bytes,
-            config.partition_fetch_bytes,
-        )
+        budget = self._flow.budget
+        room = max(budget.most_bytes - budget.total, config.partition_fetch_bytes)
         most, each = self._chunk_bytes()
         limits = Limits(
             MAX_WAIT_MS if self._asking.is_complete else MAX_WAIT_WHEN_FULL_MS,
@@ -308,7 +307,7 @@ class SourceFetcher:
     ) -> Routed:
         assert partition.cursor is not None, "a flowing partition has a cursor"
         routed = route(
-            partition.to_keep(records, now),
+            partition.in_flight.to_keep(records, now),
             partition.cursor,
             aborted=[
                 Aborted(producer_id=producer_id, first_offset=first_offset)

@@ -48,9 +48,6 @@ they free would be filled late: 0.93 of the MB/s. Routing a chunk while the rest
 comes showed no gain, nor did no garbage collection (by turns, 1 %)."""
 TIMEOUT_MS: Final = 30_000
 FAULT_PAUSE_S: Final = 0.1
-REMEMBERED_MS: Final = 600_000
-"""So often brokers look for producers to forget (producer.id.expiration.check.interval.ms): by the
-times of their records, so that those of a backlog are forgotten at the next look."""
 DIVERGED_AFTER_MS: Final = 30_000
 """A sequence refused for this long without any progress is not an answer that was lost."""
 
@@ -110,7 +107,8 @@ class TargetWriter:
             while not self._early:
                 await self._has_early.wait(inf)
         is_far = count > 1
-        self._flow.is_far |= is_far
+        if is_far:
+            self._flow.budget.make_room_for_distance()
         self._lines = [
             _Line(self._node, lane, self._flow, self._links, is_far=is_far)
             for lane in range(max(count, LEAST_TO_TARGET))
@@ -129,7 +127,7 @@ class TargetWriter:
         except NetworkFault as fault:
             now = now_ms()
             for partition in self._early:
-                if partition.queue and partition.target_leader == self._node:
+                if partition.in_flight.queue and partition.target_leader == self._node:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)
             self._early.clear()
             self._flow.measurements.produce_errors[type(fault).__name__] += 1
@@ -159,11 +157,9 @@ class _Line:
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
-        if partition.queued_at == self._node:
-            return
-        partition.queued_at = self._node
-        self._ready.append(partition)
-        self._has_ready.set()
+        if partition.in_flight.line_up(self._node):
+            self._ready.append(partition)
+            self._has_ready.set()
 
     async def run(self) -> None:
         """Send and settle for ever; a fault ends the connection, not this."""
@@ -208,7 +204,7 @@ class _Line:
         """
         for partition in self._flow.partitions.values():
             if partition.target_leader == self._node:
-                partition.is_taken = False
+                partition.in_flight.forget_taken()
 
     def _next_requests(self, version: int) -> list[tuple[list[Piece], int, "_Request"]]:
         """Return what is ready, as a broker takes it: in many requests where batches are small.
@@ -231,34 +227,29 @@ class _Line:
         batches: dict[str, list[Batch]] = {}
         total = 0
         now = now_ms()
-        ready = self._ready
+        ready, node = self._ready, self._node
         for _ in range(len(ready)):
             if total >= REQUEST_BYTES:
                 break
             partition = ready.popleft()
-            if partition.queued_at != self._node:
+            in_flight = partition.in_flight
+            if in_flight.queued_at != node:
                 continue  # its leader moved while it was in line here
-            queue, topic, index = partition.queue, partition.target_topic, partition.index
-            if not partition.sent_count:
-                partition.is_taken &= now - partition.progress_ms < REMEMBERED_MS
-            elif not partition.is_taken:
-                partition.queued_at = None  # settle() brings it back
-                continue
-            if queue:
-                of_topic = items.get(topic)
+            topic, index = partition.target_topic, partition.index
+            of_topic = items.get(topic)
+            if of_topic is None or index not in of_topic:
+                forward = in_flight.send_next(now)
+                if forward is None:
+                    continue
                 if of_topic is None:
                     of_topic, batches[topic] = items.setdefault(topic, {}), []
-                if index not in of_topic:  # one that moved away and back may be in line twice
-                    forward = queue.popleft()
-                    _, _, _, _, size, parts, _, _ = forward
-                    partition.sent_count += 1
-                    total += size
-                    of_topic[index] = (partition, partition.attempt, forward)
-                    batches[topic].append((index, size, parts))
-            if queue:
+                _, _, _, _, size, parts, _, _ = forward
+                total += size
+                of_topic[index] = (partition, partition.attempt, forward)
+                batches[topic].append((index, size, parts))
+            # else it moved away and back, and is in line twice
+            if in_flight.queued_at is not None:
                 ready.append(partition)
-            else:
-                partition.queued_at = None
         return items, batches
 
     def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
@@ -290,12 +281,12 @@ class _Line:
     def _take_over(self) -> None:
         """Let everybody know what the answers so far have said."""
         for partition in self._settling.take_over(now_ms()):
-            if partition.queue and partition.queued_at is None:
+            if partition.in_flight.queue and partition.in_flight.queued_at is None:
                 self.put(partition)
         if self._answered:
             self._under_way -= self._answered
             self._answered = 0
-            if self._flow.has_room:
+            if self._flow.budget.has_room:
                 self._flow.fetch_more.wake()
             self._flow.settled.wake()
 
@@ -328,9 +319,7 @@ class _Line:
 
     def _release(self, item: _Item) -> None:
         partition, _, forward = item
-        partition.sent_count -= 1
-        partition.in_flight_bytes -= forward.size
-        self._flow.in_flight_bytes -= forward.size
+        partition.in_flight.release(forward)
 
     def _diverge(
         self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
@@ -366,7 +355,8 @@ class _Line:
             self._flow.interrupt(partition, reason, now)
             self._flow.refresh.wake()
             return
-        at = f"target offset {forward.target_base}, {forward.size} bytes: {reason}"
+        offset = forward.target_base + partition.shift
+        at = f"target offset {offset}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
         self._flow.stop(partition, state, at, now, source_end=forward.source_end)
 
@@ -389,9 +379,9 @@ class _Line:
         now = now_ms()
         while self._ready:
             partition = self._ready.popleft()
-            if partition.queued_at != self._node:
+            if partition.in_flight.queued_at != self._node:
                 continue
-            partition.queued_at = None
-            if partition.queue:
+            partition.in_flight.leave_line()
+            if partition.in_flight.queue:
                 self._flow.fail(partition, f"target broker {self._node}", fault, now)
         self._has_ready = trio.Event()

@@ -90,7 +90,7 @@ class ReachedKeeper:
 
 def _is_quiet(partition: MirroredPartition) -> bool:
     """Whether no batch is under way, nor one whose answer was lost: the source has none for it."""
-    return partition.is_settled and partition.state is PartitionState.STREAMING
+    return partition.in_flight.is_settled and partition.state is PartitionState.STREAMING
 
 
 def _reached(partition: MirroredPartition, known: Reached) -> Reached:

@@ -203,7 +203,7 @@ def partition_report(
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
         "lag_records": partition.lag_records(now_ms),
         "lag_seconds": None if lag_ms is None else lag_ms / 1000,
-        "in_flight_bytes": partition.in_flight_bytes,
+        "in_flight_bytes": partition.in_flight.bytes,
         "lost_records": partition.lost_records,
         "skipped_records": partition.skipped_records,
     }

@@ -123,7 +123,7 @@ class Positioning:
             leaders = (partition.source_leader, partition.target_leader)
             if (
                 partition.state in DUE
-                and partition.is_settled
+                and partition.in_flight.is_settled
                 and partition.retry_at_ms <= now
                 and min(leaders) >= 0
                 and not is_recreated(ids.get(partition.topic), partition.topic_id)

@@ -3,10 +3,11 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
+from mirror.state.in_flight import InFlightBudget
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.orders import How, Orders, Restart
 from mirror.state.partition import MirroredPartition
@@ -67,21 +68,6 @@ class Request:
         self._event = trio.Event()
 
 
-class Room(NamedTuple):
-    """What may be under way, of all partitions and of one, unless the configuration says."""
-
-    in_flight_bytes: int
-    partition_in_flight_bytes: int
-
-
-NEAR: Final = Room(32 << 20, 4 << 20)
-"""More of it would leave the processor's cache before it is sent, for nothing. Less is kinder to
-the cache and dearer in wake-ups: at 100 KiB half of it with fetches of half the size costs 1.00 of
-the processor time, a quarter 1.10, three quarters 1.03."""
-FAR: Final = Room(64 << 20, 8 << 20)
-"""Over 80 ms 570-690 MB/s at 100 KiB, where the room of a near one lets 350-380 through."""
-
-
 @dataclass(slots=True, kw_only=True)
 class FlowState:
     """Of one flow while it runs."""
@@ -89,10 +75,8 @@ class FlowState:
     config: FlowConfig
     measurements: FlowMeasurements
     partitions: dict[TopicPartition, MirroredPartition] = field(default_factory=dict)
-    in_flight_bytes: int = 0
-    """Fetched and not yet acknowledged, of all partitions."""
-    is_far: bool = False
-    """Whether answers of one of the clusters take long: more must be under way meanwhile."""
+    budget: InFlightBudget = field(default_factory=InFlightBudget)
+    """Bytes under way, of all partitions."""
     is_fetching: bool = True
     """False while the flow drains or the witness is out of reach."""
     fetch_more: Wakeup = field(default_factory=Wakeup)
@@ -145,8 +129,7 @@ class FlowState:
         self, partition: MirroredPartition, reason: str, now_ms: int, *, at_once: bool = False
     ) -> None:
         """Stop a partition, to be positioned again by itself."""
-        with self.accounting(partition):
-            partition.interrupt(reason, now_ms, at_once=at_once)
+        partition.interrupt(reason, now_ms, at_once=at_once)
         self.position_more.wake()
 
     def fail(
@@ -172,8 +155,7 @@ class FlowState:
 
         ``source_end`` is the offset behind what cannot be mirrored, where skipping is possible.
         """
-        with self.accounting(partition):
-            partition.stop(state, reason, now_ms)
+        partition.stop(state, reason, now_ms)
         partition.refused_through = source_end
         policy = self.policy_for(partition, state)
         if policy is Policy.RESTART:
@@ -198,6 +180,7 @@ class FlowState:
 
     def __post_init__(self) -> None:
         """Begin with full buckets."""
+        self._limit_in_flight()
         self.throttle = Throttle(self.config.throttle, now_ms())
 
     def take_config(self, config: FlowConfig) -> None:
@@ -205,8 +188,13 @@ class FlowState:
         if config.throttle != self.config.throttle:
             self.throttle = Throttle(config.throttle, now_ms(), self.portion)
         self.config = config
+        self._limit_in_flight()
         self.fetch_anew()
         self.refresh.wake()
+
+    def _limit_in_flight(self) -> None:
+        config = self.config
+        self.budget.limit_to(config.in_flight_bytes, config.partition_in_flight_bytes)
 
     def fetch_anew(self) -> None:
         """Have fetchers look at all: a partition was positioned, its leader moved, or the like.
@@ -259,8 +247,7 @@ class FlowState:
         """Pause a partition that is to rest, wherever it comes from."""
         reason = self.rests_because(partition.topic, partition.index)
         if reason is not None:
-            with self.accounting(partition):
-                partition.pause(reason, now_ms)
+            partition.pause(reason, now_ms)
         return reason is None
 
     def rests_because(self, topic: str, index: int) -> str | None:
@@ -291,10 +278,6 @@ class FlowState:
             )
         )
 
-    def accounting(self, partition: MirroredPartition) -> "_Accounting":
-        """Carry what a block changes of a partition's bytes under way over to the total."""
-        return _Accounting(self, partition)
-
     def fetched_from(self, node: int) -> Iterator[MirroredPartition]:
         """Yield the flowing partitions whose source leader, or the replica it named, this is."""
         for partition in self.partitions.values():
@@ -302,31 +285,9 @@ class FlowState:
                 yield partition
 
     @property
-    def has_room(self) -> bool:
-        """Whether to fetch on: half of what may be under way is free.
-
-        With less, each acknowledgement in a backlog would be followed by a fetch of its size: one
-        partition's records, in a request of their own.
-        """
-        return self.in_flight_bytes <= self.most_in_flight_bytes // 2
-
-    @property
-    def most_in_flight_bytes(self) -> int:
-        """Return what may be under way together."""
-        return self.config.in_flight_bytes or (FAR if self.is_far else NEAR).in_flight_bytes
-
-    @property
-    def most_in_flight_bytes_each(self) -> int:
-        """Return what may be under way of one partition."""
-        return (
-            self.config.partition_in_flight_bytes
-            or (FAR if self.is_far else NEAR).partition_in_flight_bytes
-        )
-
-    @property
     def is_settled(self) -> bool:
         """Whether nothing is under way."""
-        return all(partition.is_settled for partition in self.partitions.values())
+        return all(partition.in_flight.is_settled for partition in self.partitions.values())
 
     async def wait_settled(self) -> None:
         """Wait until nothing is under way; whoever calls has stopped the fetching."""
@@ -335,18 +296,3 @@ class FlowState:
 
 
 SETTLE_LOOK_S: Final = 0.5
-
-
-class _Accounting:
-    __slots__ = ("_before", "_flow", "_partition")
-
-    def __init__(self, flow: FlowState, partition: MirroredPartition) -> None:
-        self._flow = flow
-        self._partition = partition
-        self._before = partition.in_flight_bytes
-
-    def __enter__(self) -> None:
-        self._before = self._partition.in_flight_bytes
-
-    def __exit__(self, *_: object) -> None:
-        self._flow.in_flight_bytes += self._partition.in_flight_bytes - self._before

@@ -3,14 +3,13 @@
 No I/O and no clock here: times are arguments, wall clock in milliseconds.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from mirror.state.batches import Cursor, Forward
+from mirror.state.in_flight import InFlight, InFlightBudget
 from mirror.state.join_policy import Joins
 from mirror.state.partition_state import (
     ALLOWED,
@@ -31,8 +30,6 @@ REFUSED_AGAIN_MS: Final = 15_000
 """A sequence that is wrong is refused at least so often: tries are MAX_BACKOFF_MS apart."""
 REPLICA_MS: Final = 300_000
 """For so long a leader's choice of a replica holds: a Java consumer's metadata.max.age.ms."""
-STUCK_MS: Final = 1_000
-"""Nothing acknowledged for this long of what is under way: the target is slow, or away."""
 FALLEN_BEHIND_MS: Final = 3_000
 """Not at the source's end for this long: no longer called streaming."""
 
@@ -45,8 +42,6 @@ ANOTHER_LOG: Final = frozenset(
     }
 )
 """States in which the map may speak of other logs than are there."""
-
-SIZE_OF: Final[Callable[[Forward], int]] = itemgetter(Forward._fields.index("size"))
 
 
 @dataclass(slots=True)
@@ -88,20 +83,12 @@ class MirroredPartition:
     is_announcing = False
     """What was fetched last waits for the map: nothing behind it may go first."""
 
-    progress_ms = 0
-    """When the target has acknowledged a batch last."""
-
     _refused_ms = 0
 
-    mirrored_bytes = 0
-    """Of batches acknowledged since this worker took the partition."""
     is_anchored = False
     """Whether the source has been seen to hold the last mirrored record, and not left since."""
-    is_taken = False
-    """Whether the target has taken a batch of this attempt, over the connection that there is now;
-    until then it may not know us."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what discovery knows of it, each with its name
         self,
         topic: str,
         index: int,
@@ -110,8 +97,12 @@ class MirroredPartition:
         offset_map: OffsetMap,
         now_ms: int,
         target_topic: str | None = None,
+        budget: InFlightBudget | None = None,
     ) -> None:
-        """Begin as discovered; without another name the topic is called the same on the target."""
+        """Begin as discovered; without another name the topic is called the same on the target.
+
+        ``budget`` is the flow's; a partition that another worker mirrors has none of it under way.
+        """
         self.topic, self.target_topic = topic, target_topic or topic
         self.index: Final = index
         self.topic_id = topic_id
@@ -123,14 +114,7 @@ class MirroredPartition:
         """(place, target offset) of runs that have shown and are not in the map topic yet."""
         self.attempt = 0
         """Grows with every interruption; answers to what was asked before are ignored."""
-        self.queue: deque[Forward] = deque()
-        """Batches to send."""
-        self.queued_at: int | None = None
-        """The target broker in whose line of ready partitions this one is."""
-        self.in_flight_bytes = 0
-        """Fetched and not yet acknowledged, queued or sent."""
-        self.sent_count = 0
-        """Batches sent and not yet answered, of every attempt."""
+        self.in_flight: Final = InFlight(budget or InFlightBudget())
         self.source_end: int | None = None
         """The source's high watermark as last heard; None before."""
         self.readable_end: int | None = None
@@ -188,11 +172,6 @@ class MirroredPartition:
         is_another = self.is_target_new or self.state in ANOTHER_LOG
         return self.is_positioned and not is_another
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing of it is under way."""
-        return self.sent_count == 0 and not self.queue
-
     def lag_records(self, now_ms: int) -> int | None:
         """Return the source offsets not yet mirrored; None while unknown, which is not zero.
 
@@ -225,7 +204,7 @@ class MirroredPartition:
         self.cursor = cursor
         self.shift = self.offset_map.runs.start_of(cursor.target) - cursor.target
         self.is_positioned = True
-        self.progress_ms = now_ms
+        self.in_flight.begin(now_ms)
         self.is_target_new = False
         self.move(PartitionState.CATCHING_UP, now_ms)
 
@@ -310,27 +289,12 @@ class MirroredPartition:
     def _abandon(self) -> None:
         """Forget what has not been sent; what was sent is still answered."""
         self.attempt += 1
-        self.is_taken = False
         if self.cursor is not None:
             self.left_at = self.offset_map.target_end
         self.replica = None
         self.cursor = None
         self.is_announcing = False
-        self.in_flight_bytes -= sum(map(SIZE_OF, self.queue))
-        self.queue.clear()
-
-    def to_keep(self, records: memoryview, now_ms: int) -> memoryview:
-        """Return records as they are to wait; a copy where those before have waited for long.
-
-        A view holds all of its answer in memory, the records of other partitions too.
-        """
-        is_stuck = self.in_flight_bytes > 0 and now_ms - self.progress_ms > STUCK_MS
-        return memoryview(bytes(records)) if is_stuck else records
-
-    def enqueue(self, forwards: Sequence[Forward]) -> None:
-        """Take batches to send."""
-        self.queue.extend(forwards)
-        self.in_flight_bytes += sum(map(SIZE_OF, forwards))
+        self.in_flight.abandon()
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
         """Others have written before this batch, which lies further behind than was foretold."""
@@ -340,19 +304,22 @@ class MirroredPartition:
         self.new_runs.append((place, base_offset))
         self.shift = base_offset - place
 
-    def acknowledged(self, last: Forward, size_bytes: int, now_ms: int) -> None:
-        """The target holds batches of so many bytes, up to this one, at the places foretold."""
+    def acknowledge(self, forwards: Sequence[Forward], now_ms: int) -> int:
+        """Take note that the target holds these batches at the places foretold.
+
+        Return their bytes.
+        """
+        size = self.in_flight.acknowledge(forwards, now_ms)
+        last = forwards[-1]
         source_end = last.source_end
-        self.is_taken = True
         self.offset_map.reach(last.target_base + last.record_count)
-        self.mirrored_bytes += size_bytes
         self.failures = 0
-        self.progress_ms = now_ms
         self.refused_since_ms = None
         self.unauthorised_since_ms = None
         # In a backlog this is called again and again, and only the last time changes anything.
-        if source_end >= self._next_look or not self.in_flight_bytes:
+        if source_end >= self._next_look or not self.in_flight.bytes:
             self.note_progress(now_ms)
+        return size
 
     def refuse_sequence(self, now_ms: int) -> int:
         """The target calls our sequence wrong; return for how long it has, try after try."""

@@ -151,7 +151,7 @@ class Discovery:
                 partition.target_leader = -1
                 if partition.state not in STOPPED | {PartitionState.PAUSED}:
                     self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
-            if not all(partition.is_settled for partition in of_topic):
+            if not all(partition.in_flight.is_settled for partition in of_topic):
                 self._flow.refresh.wake()
                 continue
             self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
@@ -344,6 +344,7 @@ class Discovery:
                     ),
                     now_ms=now,
                     target_topic=self._names.on_target(source.name),
+                    budget=flow.budget,
                 )
                 flow.partitions[source.name, index] = partition
             partition.topic_id = source.topic_id

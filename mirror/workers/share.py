@@ -71,11 +71,9 @@ class Share:
         for place in places:
             partition = self._flow.partitions.pop(place, None)
             if partition is not None:
-                before = partition.in_flight_bytes
                 partition.pause(LETS_GO, now)
-                self._flow.in_flight_bytes += partition.in_flight_bytes - before
                 leaving.append(partition)
-        while not all(partition.is_settled for partition in leaving):
+        while not all(partition.in_flight.is_settled for partition in leaving):
             await self._flow.settled.wait(SETTLE_LOOK_S)
         if leaving:
             await _until_done(self._map_log.settle)

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from mirror.state.flow_state import NEAR
+from mirror.state.in_flight import NEAR
 from runtime.config import load
 from tests.bench.filling import fill
 from tests.bench.ledger import RunFailed

@@ -39,7 +39,9 @@ def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
     config = replace(CONFIG, policies=policies)
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
-    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    partition = MirroredPartition(
+        "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
+    )
     flow.partitions["t", 0] = partition
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)

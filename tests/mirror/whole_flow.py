@@ -89,15 +89,16 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         await map_log.write(lambda: [mirror_producer(ours)])
         offset_map = map_log.state.maps.setdefault(("t", 0), OffsetMap())
-        partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+        partition = MirroredPartition(
+            "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
+        )
         partition.source_leader = partition.source_epoch = partition.target_leader = 0
         flow.partitions["t", 0] = partition
         writer = TargetWriter(0, flow, links)
 
         def forward(one: MirroredPartition, routed: Routed) -> None:
             if routed.forwards and one.is_flowing:
-                with flow.accounting(one):
-                    one.enqueue(routed.forwards)
+                one.in_flight.enqueue(routed.forwards)
                 writer.put(one)
 
         async with trio.open_nursery() as nursery:

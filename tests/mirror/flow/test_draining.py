@@ -27,4 +27,4 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
     forward = Forward(0, 1, 1, 0, 1, (b"",))
     engine._forward(partition, Routed(cursor=Cursor(1, 1, 0), forwards=[forward]))
     assert engine.flow.is_settled
-    assert engine.flow.in_flight_bytes == 0
+    assert engine.flow.budget.total == 0

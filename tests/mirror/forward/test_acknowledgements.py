@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mirror.forward.acknowledgements import Settling
 from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
+from mirror.state.in_flight import InFlightBudget
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
@@ -21,10 +22,12 @@ Told: TypeAlias = tuple[list[int], tuple[object, ...], list[tuple[object, ...]]]
 """Partitions that have begun, what is known of the flow, and of each partition."""
 
 
-def flowing(index: int, end: int) -> MirroredPartition:
+def flowing(index: int, end: int, budget: InFlightBudget) -> MirroredPartition:
     """A partition that is fetched from offset 0 on."""
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
-    partition = MirroredPartition("t", index, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
+    partition = MirroredPartition(
+        "t", index, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=budget
+    )
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     partition.heard(source_end=end, readable_end=end, now_ms=0)
@@ -32,12 +35,15 @@ def flowing(index: int, end: int) -> MirroredPartition:
 
 
 def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
-    """Send batches of so many records to (partition, count), and settle them in such groups."""
+    """Send batches of so many records to (partition, count), and settle them in such groups.
+
+    The first of a partition is settled by itself, as nothing is sent behind it before.
+    """
     flow, _ = flow_with()
     ends = [sum(count for index, count in counts if index == one) for one in range(2)]
-    partitions = [flowing(index, end) for index, end in enumerate(ends)]
+    partitions = [flowing(index, end, flow.budget) for index, end in enumerate(ends)]
     settling = Settling(flow)
-    sent: list[tuple[MirroredPartition, Forward]] = []
+    queued: list[tuple[MirroredPartition, Forward]] = []
     places = [0, 0]
     for number, (index, count) in enumerate(counts):
         place = places[index]
@@ -46,18 +52,20 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
             place, count, place + count, NOW_MS - number, 100 * count, (b"",), 1, number // 3
         )
         partition = partitions[index]
-        with flow.accounting(partition):
-            partition.enqueue([forward])
-        partition.queue.popleft()
-        partition.sent_count += 1
-        sent.append((partition, forward))
+        partition.in_flight.enqueue([forward])
+        queued.append((partition, forward))
     begun: list[int] = []
     for size in groups:
-        for partition, forward in sent[:size]:
+        for partition, forward in queued[:size]:
+            sent = partition.in_flight.send_next(NOW_MS)
+            if sent is None:
+                begun += [one.index for one in settling.take_over(NOW_MS)]
+                sent = partition.in_flight.send_next(NOW_MS)
+            assert sent is forward
             settling.batches[partition].append(forward)
-        del sent[:size]
+        del queued[:size]
         begun += [partition.index for partition in settling.take_over(NOW_MS)]
-    assert not sent
+    assert not queued
     return sorted(begun), told(flow), [told_of(partition) for partition in partitions]
 
 
@@ -65,7 +73,7 @@ def told(flow: FlowState) -> tuple[object, ...]:
     counted = flow.measurements
     latencies = counted.forward, counted.record_age
     return (
-        flow.in_flight_bytes,
+        flow.budget.total,
         counted.records,
         counted.bytes,
         counted.batches,
@@ -76,13 +84,13 @@ def told(flow: FlowState) -> tuple[object, ...]:
 def told_of(partition: MirroredPartition) -> tuple[object, ...]:
     return (
         partition.state,
-        partition.in_flight_bytes,
-        partition.sent_count,
-        partition.mirrored_bytes,
+        partition.in_flight.bytes,
+        partition.in_flight.sent_count,
+        partition.in_flight.mirrored_bytes,
         partition.offset_map.mirrored_source_end,
         partition.lag_records(NOW_MS),
         partition.level_ms,
-        partition.is_taken,
+        partition.in_flight.is_taken,
     )
 
 

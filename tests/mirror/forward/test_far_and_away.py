@@ -49,7 +49,9 @@ async def count_three(_: object) -> int:
 
 
 def flowing(flow: FlowState) -> MirroredPartition:
-    partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0)
+    partition = MirroredPartition(
+        "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0, budget=flow.budget
+    )
     flow.partitions["t", 0] = partition
     partition.source_leader = partition.target_leader = NODE
     partition.move(PartitionState.POSITIONING, 0)
@@ -86,8 +88,7 @@ async def fetching(flow: FlowState, links: Any) -> None:
 async def writing(flow: FlowState, links: Any) -> None:
     writer = TargetWriter(NODE, flow, links)
     for partition in flow.partitions.values():
-        with flow.accounting(partition):
-            partition.enqueue([BATCH])
+        partition.in_flight.enqueue([BATCH])
         writer.put(partition)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
@@ -117,13 +118,13 @@ async def test_a_far_broker_that_was_away_at_first_gets_all_its_connections(
             await trio.sleep(0.5)
             assert partition.state is PartitionState.WAITING
             assert "away" in partition.status.reason
-            assert flow.in_flight_bytes == 0
+            assert flow.budget.total == 0
             assert (away.asked, len(made)) == (1, 0), "nobody wants it now"
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, 0, 0), 0)
             flow.fetch_anew()
     assert len(made) == LANES
-    assert flow.is_far
+    assert flow.budget.is_far
 
 
 def test_however_much_may_be_under_way_a_fetch_asks_for_no_more_than_an_answer_may_be() -> None:

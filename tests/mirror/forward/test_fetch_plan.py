@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from mirror.forward.fetch_plan import LOOK_S, Asking, place_of
 from mirror.forward.fetch_session import FetchSession, Place
 from mirror.forward.lanes import Lane
-from mirror.state.batches import Cursor
+from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -24,6 +24,7 @@ from wire.hot.fetch import Fetched, Found, Wanted
 NODE = 1
 COUNT = 4
 ROOM = CONFIG.partition_in_flight_bytes or 0
+FILLING = Forward(0, 1, 1, 0, ROOM, (b"",))
 
 events = st.sampled_from(
     ["comes", "comes", "fills", "empties", "stops", "stops unused", "goes on", "moves", "time"]
@@ -38,7 +39,12 @@ class Site:
         for index in range(COUNT):
             offset_map = OffsetMap.from_starts([(0, 0)], 0)
             partition = MirroredPartition(
-                "t", index, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0
+                "t",
+                index,
+                topic_id=UUID(int=1),
+                offset_map=offset_map,
+                now_ms=0,
+                budget=self.flow.budget,
             )
             self.flow.partitions["t", index] = partition
             partition.source_leader = NODE
@@ -76,14 +82,12 @@ class Site:
             case "comes" | "fills" if place_of(partition) in self.asking.asked:
                 self.come(index)
                 if partition.cursor is not None and event == "fills":
-                    partition.in_flight_bytes = ROOM
+                    partition.in_flight.enqueue([FILLING])
             case "empties":
-                partition.in_flight_bytes = 0
+                partition.in_flight.abandon()
             case "stops" if partition.is_flowing:
-                partition.in_flight_bytes = 0
                 self.flow.interrupt(partition, "why", 0)
             case "stops unused" if partition.is_flowing:
-                partition.in_flight_bytes = 0
                 self.flow.interrupt(partition, "why", 0)
                 if place_of(partition) in self.asking.asked:
                     self.come(index)
@@ -138,7 +142,7 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
         assert site.ask().keys() == {
             place_of(one)
             for one in site.flow.partitions.values()
-            if one.is_flowing and one.source_leader == NODE and one.in_flight_bytes < ROOM
+            if one.is_flowing and one.source_leader == NODE and one.in_flight.bytes < ROOM
         }
         fresh = Asking(site.flow, NODE, Lane())
         fresh.look()
@@ -149,7 +153,7 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
 
 async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at() -> None:
     site = Site()
-    site.partition(3).in_flight_bytes = ROOM
+    site.partition(3).in_flight.enqueue([FILLING])
     assert site.asking.look() is None
     assert [one for one, _ in site.asking.found(answer_with([1, 3]))] == [
         site.asking.asked[place_of(site.partition(1))]
@@ -157,7 +161,7 @@ async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at()
     looked = site.asking.look()
     assert looked is not None
     assert {index: one is not None for (_, index), one in looked.items()} == {1: True, 3: False}
-    site.partition(3).in_flight_bytes = 0
+    site.partition(3).in_flight.abandon()
     assert [index for _, index in site.asking.look() or ()] == [3]
     assert site.asking.is_complete
     assert site.asking.look() == {}
@@ -172,7 +176,7 @@ async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     assert site.asking.behind == COUNT, "a batch of many"
     site.come(1)
     site.partition(1).cursor = Cursor(9, 9, 0)
-    site.partition(1).in_flight_bytes = ROOM
+    site.partition(1).in_flight.enqueue([FILLING])
     site.asking.look()
     assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
     site.flow.interrupt(site.partition(2), "why", 0)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 import trio
 
-from mirror.forward.target import REMEMBERED_MS, _Line
+from mirror.forward.target import _Line
 from mirror.state.flow_state import FlowState
+from mirror.state.in_flight import REMEMBERED_MS
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from tests.mirror.building import flow_with
@@ -28,7 +29,7 @@ async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
             nursery.cancel_scope.cancel()
-        assert flow.in_flight_bytes == partition.in_flight_bytes == 0
+        assert flow.budget.total == partition.in_flight.bytes == 0
         return partition, log.batches, seen
 
 
@@ -48,9 +49,9 @@ async def test_behind_a_first_batch_that_is_taken_all_the_others_follow_in_order
 
 async def test_each_attempt_begins_with_a_batch_alone() -> None:
     partition, _, _ = await sent()
-    assert partition.is_taken
+    assert partition.in_flight.is_taken
     partition.interrupt("the target was away", 0)
-    assert not partition.is_taken
+    assert not partition.in_flight.is_taken
 
 
 async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_was_idle() -> None:
@@ -81,7 +82,7 @@ async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_conne
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
-            partition.progress_ms -= REMEMBERED_MS
+            partition.in_flight.begin(partition.in_flight.progress_ms - REMEMBERED_MS)
             seen = answer_first_with(dc2, ErrorCode.MESSAGE_TOO_LARGE)
             await _send(flow, partition, line, range(COUNT, 2 * COUNT))
             nursery.cancel_scope.cancel()
@@ -94,9 +95,8 @@ async def _send(
     flow: FlowState, partition: MirroredPartition, line: _Line, places: Iterable[int]
 ) -> None:
     """Send batches that are ready at once, and return when all are answered."""
-    with flow.accounting(partition):
-        partition.enqueue([forward(place) for place in places])
+    partition.in_flight.enqueue([forward(place) for place in places])
     line.put(partition)
     with trio.fail_after(10):
-        while partition.sent_count or partition.queue:
+        while not partition.in_flight.is_settled:
             await flow.settled.wait(0.05)

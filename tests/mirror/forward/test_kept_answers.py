@@ -6,7 +6,9 @@ import pytest
 
 from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
-from mirror.state.partition import STUCK_MS, MirroredPartition
+from mirror.state.batches import Forward
+from mirror.state.in_flight import STUCK_MS
+from mirror.state.partition import MirroredPartition
 from runtime.clock import now_ms
 from tests.mirror.building import flow_with
 from tests.mirror.forward.slow_map import SlowMap
@@ -28,8 +30,8 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     map_log: Any = SlowMap()
     fetcher = SourceFetcher(1, flow, anything, map_log, forward)
     fetcher._asking.look()
-    partition.in_flight_bytes = 1
-    partition.progress_ms = now_ms() - waits_ms
+    partition.in_flight.enqueue([Forward(0, 1, 1, 0, 1, (b"",))])
+    partition.in_flight.begin(now_ms() - waits_ms)
     pool, batch = BufferPool(), batch_at(0, b"v")
     frame = pool.take(len(batch))
     frame[:] = batch

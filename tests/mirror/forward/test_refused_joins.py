@@ -31,11 +31,10 @@ async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
         line = _Line(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
-            with flow.accounting(partition):
-                partition.enqueue([forward(0)._replace(joined=joined)])
+            partition.in_flight.enqueue([forward(0)._replace(joined=joined)])
             line.put(partition)
             with trio.fail_after(10):
-                while partition.sent_count or partition.queue:
+                while not partition.in_flight.is_settled:
                     await flow.settled.wait(0.05)
             nursery.cancel_scope.cancel()
     assert partition.joins.are_allowed(now_ms()) is (joined == 1)

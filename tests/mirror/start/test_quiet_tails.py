@@ -10,7 +10,7 @@ import pytest
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.start.positioning import Positioning, _Tried
-from mirror.state.batches import Cursor
+from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -140,8 +140,10 @@ async def test_nothing_is_told_behind_batches_that_are_under_way_or_to_come(
     """Of what is to come a batch may be there whose answer was lost."""
     async with staged() as stage:
         await stage.position()
-        stage.partition.sent_count = int(is_sent)
-        if not is_sent:
+        if is_sent:
+            stage.partition.in_flight.enqueue([Forward(0, 1, 1, 0, 1, (b"",))])
+            stage.partition.in_flight.send_next(0)
+        else:
             stage.partition.move(PartitionState.CATCHING_UP, 0)
         stage.bring_more()
         await stage.keeper.write()

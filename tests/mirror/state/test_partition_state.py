@@ -49,6 +49,13 @@ def forward(base: int, count: int = 1, size: int = 100) -> Forward:
     return Forward(base, count, base + count, 0, size, (b"",))
 
 
+def acknowledge(partition: MirroredPartition, sent: Forward, now_ms: int) -> None:
+    """Send a batch to a target that takes it at this moment."""
+    partition.in_flight.enqueue([sent])
+    assert partition.in_flight.send_next(now_ms) is sent
+    partition.acknowledge([sent], now_ms)
+
+
 def flowing() -> MirroredPartition:
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
     partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
@@ -62,7 +69,7 @@ def flowing() -> MirroredPartition:
 def test_a_partition_streams_once_it_is_level_and_falls_back_when_it_stays_behind() -> None:
     partition = flowing()
     seen = [partition.state.value]
-    partition.acknowledged(forward(0, 10), 100, 50)
+    acknowledge(partition, forward(0, 10), 50)
     seen.append(partition.state.value)
     partition.heard(source_end=20, readable_end=20, now_ms=100)
     seen.append(partition.state.value)
@@ -74,7 +81,7 @@ def test_a_partition_streams_once_it_is_level_and_falls_back_when_it_stays_behin
 def test_lag_is_the_time_since_it_was_level_and_unknown_before() -> None:
     partition = flowing()
     assert partition.lag_ms(1_000) is None
-    partition.acknowledged(forward(0, 10), 100, 1_000)
+    acknowledge(partition, forward(0, 10), 1_000)
     partition.heard(source_end=10, readable_end=10, now_ms=1_500)
     assert partition.lag_ms(1_600) == 0
     partition.heard(source_end=12, readable_end=12, now_ms=2_000)
@@ -83,21 +90,20 @@ def test_lag_is_the_time_since_it_was_level_and_unknown_before() -> None:
 
 def test_lag_of_a_source_that_says_nothing_is_not_zero() -> None:
     partition = flowing()
-    partition.acknowledged(forward(0, 10), 100, 1_000)
+    acknowledge(partition, forward(0, 10), 1_000)
     partition.heard(source_end=10, readable_end=10, now_ms=1_500)
     assert partition.lag_ms(60_000) == 58_500
 
 
 def test_an_interruption_forgets_what_was_not_sent_and_waits_for_what_was() -> None:
     partition = flowing()
-    partition.enqueue([forward(0), forward(1)])
-    partition.queue.popleft()
-    partition.sent_count = 1
+    partition.in_flight.enqueue([forward(0), forward(1)])
+    partition.in_flight.send_next(0)
     partition.interrupt("broken", 100)
     assert partition.state is PartitionState.WAITING
-    assert partition.in_flight_bytes == 100
-    assert not partition.queue
-    assert not partition.is_settled
+    assert partition.in_flight.bytes == 100
+    assert not partition.in_flight.queue
+    assert not partition.in_flight.is_settled
     assert partition.cursor is None
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from mirror.state.batches import Cursor
+from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -18,6 +18,13 @@ from offset_translation.offset_map import OffsetMap
 from runtime.config import load
 from tests.mirror.building import FILE
 from wire.net.errors import ConnectionClosed
+
+BATCH = Forward(0, 1, 1, 0, 100, (b"",))
+
+
+def send(partition: MirroredPartition) -> None:
+    partition.in_flight.enqueue([BATCH])
+    assert partition.in_flight.send_next(0) is BATCH
 
 
 @dataclass
@@ -56,7 +63,11 @@ class Stage:
         def take() -> None:
             for place in flow.share - flow.partitions.keys():
                 flow.partitions[place] = one = MirroredPartition(
-                    *place, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
+                    *place,
+                    topic_id=UUID(int=1),
+                    offset_map=OffsetMap(),
+                    now_ms=0,
+                    budget=flow.budget,
                 )
                 one.move(PartitionState.POSITIONING, 0)
                 one.go_on(Cursor(0, 0, 0), 0)
@@ -81,14 +92,14 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         await stage.confirm(1, {("t", 0), ("t", 1)})
         assert stage.map_log.did == ["catch up"]
         stays, leaves = flow.partitions["t", 0], flow.partitions["t", 1]
-        leaves.sent_count = 1
+        send(leaves)
         attempt = stays.attempt
         share.show(2, frozenset({("t", 0)}))
         await trio.sleep(60)
         assert share.confirmed == 1
         assert not leaves.is_flowing
         assert flow.partitions.keys() == {("t", 0)}
-        leaves.sent_count = 0
+        leaves.in_flight.release(BATCH)
         stage.map_log.faults = 3
         changed = share.changed
         flow.settled.wake()
@@ -111,12 +122,12 @@ async def test_of_several_versions_seen_meanwhile_the_last_counts(
         nursery.start_soon(stage.share.run)
         await stage.confirm(1, {("t", 0)})
         leaves = stage.flow.partitions["t", 0]
-        leaves.sent_count = 1
+        send(leaves)
         stage.share.show(2, frozenset())
         await wait_all_tasks_blocked()
         stage.share.show(3, frozenset({("t", 7)}))
         stage.share.show(4, frozenset({("t", 8)}))
-        leaves.sent_count = 0
+        leaves.in_flight.release(BATCH)
         stage.flow.settled.wake()
         while stage.share.confirmed < 4:
             await stage.share.changed.wait()

@@ -1,0 +1,34 @@
+"""What a partition says of the batch that the target has refused, and stopped it for."""
+
+from typing import Any
+
+import pytest
+
+from mirror.forward.target import _Line
+from mirror.state.batches import Cursor, Forward
+from mirror.state.partition_state import PartitionState
+from tests.mirror.building import flow_with
+from wire.errors import ErrorCode
+from wire.hot.produce import Appended
+
+PLACE = 7
+TOO_LARGE = Appended(0, ErrorCode.MESSAGE_TOO_LARGE, -1)
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_the_target_offset_that_is_named_counts_the_records_of_others_before_it(
+    others: int,
+) -> None:
+    flow, partition = flow_with()
+    if others:
+        partition.offset_map.begin_run(PLACE, PLACE + others)
+    partition.interrupt("to go on behind others", 0)
+    partition.move(PartitionState.POSITIONING, 0)
+    partition.go_on(Cursor(PLACE, PLACE, 0), 0)
+    assert partition.shift == others
+    links: Any = None
+    forward = Forward(PLACE, 1, PLACE + 1, 0, 40, (b"",))
+    _Line(0, 0, flow, links)._refuse(partition, forward, TOO_LARGE, 0)
+    assert partition.status.reason == (
+        f"target offset {PLACE + others}, 40 bytes: target: MESSAGE_TOO_LARGE"
+    )
