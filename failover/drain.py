@@ -29,8 +29,9 @@ async def read_source_logs(
 ) -> SourceLogs:
     """Return where the logs of a fenced source begin and end, once all of them is committed.
 
-    What a leader has appended before the fence nobody can read until its replicas have it, and then
-    its producer is told that it was taken. Raises StepFailed after `timeout_ms`, and NetworkFault.
+    A leader may have appended records before the fence that its replicas lack. Nobody can read them
+    until the replicas have them; then their producer is told that they were taken. Raises
+    StepFailed after `timeout_ms`, and NetworkFault.
     """
     waits = list(places)
     with trio.move_on_after(timeout_ms / 1000):
@@ -65,12 +66,12 @@ def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Plac
 async def wait_drained(
     source: Site, logs: SourceLogs, follower: MapFollower, *, timeout_ms: int
 ) -> int:
-    """Return once nothing is missing, and how many source offsets were at first.
+    """Wait until nothing is missing; return how many source offsets were missing at first.
 
-    Nor a partition, be it empty: those who write to it would not find it. A log that cannot tell is
-    asked again. Raises StepFailed at once where the map speaks of another log than the source's, or
-    of another than the target's, and after `timeout_ms`, naming the partition that lacks most;
-    NetworkFault.
+    An empty partition must be on the target too, because its producers would not find it there. A
+    log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
+    log than the source's or the target's; after `timeout_ms` it names the partition that lacks
+    most. Raises NetworkFault.
     """
     left: dict[Place, int] = {}
     absent: list[Place] = []
@@ -101,7 +102,7 @@ async def wait_drained(
         topic, partition = absent[0]
         raise StepFailed(
             f"{topic}-{partition} was not made on {follower.target_name} within"
-            f" {timeout_ms / 1000:g} s ({len(absent)} partitions)"
+            f" {timeout_ms / 1000:g} s ({len(absent)} partitions); `mirror status` shows why"
         )
     if first is None or not left:
         raise StepFailed(
@@ -110,14 +111,14 @@ async def wait_drained(
     (topic, partition), most = max(left.items(), key=lambda item: item[1])
     raise StepFailed(
         f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
-        f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most})"
+        f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most}); `mirror status` shows why"
     )
 
 
 async def open_transactions(source: Site, logs: SourceLogs) -> str:
-    """Return which open transaction holds a mirror of what is committed back, as words to add.
+    """Return words that name the open transaction that holds a mirror of committed records back.
 
-    Empty where there is none, and where the source does not tell.
+    The words are empty where no transaction is open, and where the source does not tell.
     """
     try:
         stable = await source.stable_ends(logs.ends)

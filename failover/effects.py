@@ -1,4 +1,4 @@
-"""What each step of a promotion does to the two sites, the flow and the witness.
+"""The effects of a promotion's steps on the two sites, the flow and the witness.
 
 Every method may be repeated at any time. A cluster that does not answer fails the step. Facts that
 later steps rely on: `preflight.topics` and, of a planned promotion, `fence.topics` (name →
@@ -113,7 +113,11 @@ class PromotionEffects:
         else:
             places = await self.target.places(self.flow)
         if not places:
-            raise StepFailed(f"no topic of the flow {self.flow.name} is there, so nothing moves")
+            looked = self.source if journal.kind is PromotionKind.PLANNED else self.target
+            raise StepFailed(
+                f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
+                " `mirror topics` says why"
+            )
         # A promotion that this one replaces may have opened the target already.
         known = _listed(journal.facts(StepName.PREFLIGHT), "fence")
         fence = known or (await read_fence(self.target.cluster)).topics

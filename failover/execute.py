@@ -43,14 +43,14 @@ class RollbackStuck(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a finished step leaves in the journal."""
+    """The trace of a finished step in the journal."""
 
     facts: Facts = field(default_factory=dict)
     partitions: tuple[PartitionEnds, ...] | None = None
 
 
 class Effects(Protocol):
-    """What steps do to the world. Each may be repeated at any time and ends in the same state."""
+    """The effects of steps. Each may be repeated at any time and ends in the same state."""
 
     async def run(self, step: StepName, journal: Journal) -> Outcome:
         """Do a step other than `switch`; raises StepFailed."""
@@ -85,7 +85,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """The loop's surroundings: where the journal is, who acts, what time it is, who listens."""
+    """The loop and its surroundings: journal, effects, clock, and the listener of its reports."""
 
     store: Store
     effects: Effects

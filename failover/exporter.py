@@ -2,8 +2,8 @@
 
 It also closes a lost site for writes as soon as that is back, and keeps it so (`failover.guard`).
 
-What cannot be asked is not zero: a site's gauges disappear while it does not answer, and all of
-them while the witness does not, or says what nobody understands.
+A value that cannot be asked for is not zero: a site's gauges disappear while the site does not
+answer, and all gauges disappear while the witness does not answer or its nodes cannot be read.
 """
 
 import logging
@@ -109,7 +109,7 @@ def _promotions(status: Status) -> Iterator[Metric]:
 async def serve(
     configuration: Configuration, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve until cancelled; reports the port. Raises runtime.metrics.AddressInUse."""
+    """Serve metrics until cancelled; report the port. Raises runtime.metrics.AddressInUse."""
     collector = StatusCollector()
     registry = CollectorRegistry()
     registry.register(collector)

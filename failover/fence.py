@@ -2,9 +2,9 @@
 
 Bundled brokers have two dynamic settings for it that all brokers of a cluster share: the topics
 that are closed, and the client ids that may write to them all the same. A closed partition answers
-Produce with NOT_ENOUGH_REPLICAS, which clients take as "not appended, try again". Whether it holds
-is not believed but tried, at every partition, by `failover.probe`: the fence comes before the
-checksum, so a closed partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE.
+Produce with NOT_ENOUGH_REPLICAS, which clients take as "not appended, try again". `failover.probe`
+tries at every partition whether the fence holds: the fence comes before the checksum, so a closed
+partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE.
 
 Apache Kafka is closed by rights (`failover.fence_rights`), where it has an authorizer.
 """
@@ -47,7 +47,7 @@ class FenceDoesNotHold(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """What is closed, and for whom it is open all the same."""
+    """The topics that are closed, and the client ids that may write to them all the same."""
 
     topics: tuple[str, ...] = ()
     allowed_clients: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ async def read_fence(cluster: Cluster) -> Fence:
 
 
 async def set_fence(cluster: Cluster, fence: Fence) -> None:
-    """Replace the fence, with no topics: take it away. Raises NetworkFault.
+    """Replace the fence; a fence without topics takes it away. Raises NetworkFault.
 
     Brokers hear of it one after the other; wait_holds() tells when all have.
     """
@@ -101,10 +101,11 @@ async def why_unfenceable(cluster: Cluster, topics: Iterable[str]) -> str | None
 async def wait_holds(
     cluster: Cluster, places: Sequence[Place], *, timeout_s: float = VERIFY_TIMEOUT_S
 ) -> None:
-    """Return once every partition is closed for everybody whom the fence does not let through.
+    """Return once every partition is closed for all clients that the fence does not let through.
 
-    Raises FenceDoesNotHold naming a partition when no more have closed for `timeout_s`, as a
-    ZooKeeper tells brokers of thousands of topics one by one; and NetworkFault.
+    ZooKeeper tells brokers of thousands of topics one by one, so the wait goes on while partitions
+    close. Raises FenceDoesNotHold, naming a partition, when none has closed for `timeout_s`, and
+    NetworkFault.
     """
     look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
     left = dict.fromkeys(places, "does not tell")

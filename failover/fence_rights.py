@@ -1,8 +1,8 @@
 """Close topics of Apache Kafka for writes by rights, and see that every broker goes by them.
 
-What the rights are, `runtime.write_fence` says. Each broker goes by its own copy, of which it tells
-the same as it obeys: with ZooKeeper they learn one after the other, with KRaft from their metadata
-log. A broker that is asked last counts as much as a leader: it may lead a moment later.
+`runtime.write_fence` says what the rights are. Each broker obeys its own copy of them, and answers
+from that copy. Brokers with ZooKeeper learn of a right one after the other, brokers with KRaft from
+their metadata log. Every broker is asked, because each may lead a partition a moment later.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -26,7 +26,7 @@ from wire.net.topic_rights import (
 async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
     """Return the topics that a fence of ours closes, each with its notes. Raises NetworkFault.
 
-    None where nobody could have closed one, or we could not have.
+    The result is empty where nobody could have closed a topic, or we could not have.
     """
     try:
         return fenced(await _denied(cluster))
@@ -67,9 +67,9 @@ def changes(
 ) -> tuple[list[TopicRight], list[TopicRight]]:
     """Return what to give and then what to take, in this order, topic by topic.
 
-    A note is given before what it notes, and taken after it: who is killed in between leaves
-    nothing that nobody knows the origin of. Side by side, because an authorizer in ZooKeeper
-    writes once for each topic in a request.
+    A note is given before the right that it notes, and taken after it. A controller that is killed
+    in between leaves no right of unknown origin. The rights of a topic lie side by side, because an
+    authorizer in ZooKeeper writes once for each topic in a request.
     """
     closed = fenced(held)
     notes = {

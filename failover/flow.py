@@ -61,7 +61,7 @@ class FlowControl:
         return frozenset() if node is None else assigned_places(node.data)
 
     async def start(self, epoch: int, claim: Check) -> None:
-        """Let the flow run; a daemon that is there obeys by itself.
+        """Command the flow to run; a daemon that is there obeys by itself.
 
         Raises Superseded when the claim, the promotion's journal as we know it, is no more.
         """
@@ -70,7 +70,7 @@ class FlowControl:
     async def stop(self, epoch: int, timeout_ms: int, claim: Check) -> Facts:
         """Stop the flow and return once everything it had in flight is settled.
 
-        A daemon that dies meanwhile has settled by that. Raises StepFailed after `timeout_ms`, and
+        A daemon that dies meanwhile counts as settled. Raises StepFailed after `timeout_ms`, and
         Superseded.
         """
         order = FlowCommand(epoch=epoch, run=False)
@@ -90,7 +90,8 @@ class FlowControl:
         if patience.cancelled_caught:
             raise StepFailed(
                 f"the flow {self._name} did not stop within {timeout_ms / 1000:g} s"
-                f" (it has acknowledged {_obeyed(await self._zookeeper.get(self._acknowledged))})"
+                f" (it has acknowledged {_obeyed(await self._zookeeper.get(self._acknowledged))});"
+                " `mirror status` shows what it waits for"
             )
         return {"flow": outcome}
 

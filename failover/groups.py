@@ -81,7 +81,7 @@ async def wait_left(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """What became of one group: the positions it has on the target, and what was left and why."""
+    """One group after its move: its positions on the target, and what was left, with the reason."""
 
     positions: Mapping[Place, int] = field(default_factory=dict)
     committed: Mapping[Place, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BothMaps:
-    """The maps of the flow, and where they are bounded, those of the other direction."""
+    """The maps of the flow and of the other direction; the latter only where they are bounded."""
 
     forward: Mapping[Place, OffsetMap]
     backward: Mapping[Place, OffsetMap | None] = field(default_factory=dict)
@@ -142,10 +142,10 @@ async def move_groups(
 ) -> Facts:
     """Translate the positions of all groups through the maps and commit them on the target.
 
-    May be repeated: positions only move forward. What could not be committed is in the facts, by
-    group, with the reason. So are groups whose transaction was still open after `timeout_ms`:
-    they move to where they were before it. All that is written out takes three quarters of `room`.
-    Raises NetworkFault.
+    The call may be repeated: positions only move forward. The facts name each group that could not
+    be committed, with the reason, and each group whose transaction was still open after
+    `timeout_ms`: such a group moves to its position before the transaction. The facts take three
+    quarters of `room` at most. Raises NetworkFault.
     """
     give_up_at = trio.current_time() + timeout_ms / 1000
     names = await source.members(groups)

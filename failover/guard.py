@@ -1,12 +1,12 @@
 """Keep the idle site closed for writes, and the active one open.
 
 A promotion that gave its source up could not fence it. When the site answers again, it would take
-writes as before, and nobody would carry them anywhere; nor those to topics made there later. And a
-broker that hangs may set or lift a fence long after it was asked to. `failover serve` watches.
+writes as before, also to topics made there later, and no mirror would carry them anywhere. A broker
+that hangs may set or lift a fence long after it was asked to. `failover serve` watches for both.
 
-Where records flow both ways at once (`active_active`) the idle site is written to as well, and
-stays open. A promotion is refused then: one made since the configuration was read tells that this
-is not so any more.
+Where records flow both ways at once (`active_active`) applications write to the idle site as well,
+so it stays open. Promotions are refused then. If one was made since the configuration was read, the
+file was changed for that, and the idle site is closed again.
 """
 
 import logging
@@ -53,10 +53,10 @@ class StrayFence:
 
 
 def find_wrong(status: Status, *, read_in: int | None = None) -> Breach | StrayFence | None:
-    """Return what the witness says ought to be otherwise, if it can be mended now.
+    """Return the fence that is wrong by what the witness says, if it can be mended now.
 
-    While a promotion has not switched nothing is, because that one decides about fences. `read_in`
-    is the epoch in which the configuration was read, None for just now.
+    While a promotion has not switched, nothing counts as wrong, because the promotion decides about
+    fences. `read_in` is the epoch in which the configuration was read, None for just now.
     """
     if status.unfinished is not None and not is_switched(status.unfinished.step_states):
         return None
@@ -67,7 +67,7 @@ def find_wrong(status: Status, *, read_in: int | None = None) -> Breach | StrayF
 
 
 def find_stray(status: Status) -> StrayFence | None:
-    """Return the fence that a promotion has left on an open site; none that is somebody's."""
+    """Return the fence that a promotion has left on an open site; fences of others stay."""
     for site in status.sites:
         ours = {
             (client_let_through(source=site.name, target=other.name),) for other in status.sites
@@ -79,7 +79,7 @@ def find_stray(status: Status) -> StrayFence | None:
 
 
 def find_breach(status: Status) -> Breach | None:
-    """Return what the site that was active before has open, or what was made there since."""
+    """Return the topics that the formerly active site has open, those made there since included."""
     promotion = status.switched
     if promotion is None:
         return None
@@ -99,9 +99,9 @@ async def close_breach(
     *,
     read_in: int | None = None,
 ) -> None:
-    """Fence the idle site, or open one, if that is right while no promotion can act.
+    """Close the idle site, or open a site with a stray fence, while no promotion can act.
 
-    What stands in the way is noted; the next look tries again.
+    A fault is noted in `trouble`; the next look tries again.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     try:

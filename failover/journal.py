@@ -155,7 +155,8 @@ def turn_back(journal: Journal, reason: str) -> Journal:
 def taken_on(replaced: Journal, kind: PromotionKind) -> tuple[StepRecord, ...]:
     """Return the records with which a promotion begins that replaces another one of its site.
 
-    What that one has begun and not taken back counts as begun: it is done again, or taken back.
+    A step that the replaced one has begun and not taken back counts as begun: it is done again, or
+    taken back.
     """
     wanted = [step for step in ORDER[kind] if step in UNDOABLE or step is StepName.PREFLIGHT]
     records = [record for record in map(replaced.record, wanted) if record is not None]

@@ -1,8 +1,8 @@
 """All promotions' journals: read again only where they may have changed, and kept while needed.
 
-A journal that has ended never changes. Kept are the newest ones, those that are unfinished, and of
-the promotions from one site to another that are done the first and the last: by these an audit
-knows where a mirrored part ended, and that its site was active again later.
+A journal that has ended never changes. The newest journals are kept, all unfinished ones, and the
+first and the last finished promotion from one site to another: by these an audit knows where a
+mirrored part ended, and that its site was active again later.
 """
 
 import logging
@@ -39,7 +39,7 @@ class JournalReader:
     async def read(self, active_epoch: int = 0) -> list[Journal]:
         """Return the unfinished journals, the last that has ended, and this epoch's, oldest first.
 
-        At the first time all of them. Raises JournalUnreadable naming the node.
+        The first call returns all journals. Raises JournalUnreadable naming the node.
         """
         names = await self._zookeeper.children(self._paths.journals) or []
         self._ended = {name: self._ended[name] for name in names if name in self._ended}
@@ -99,7 +99,7 @@ def superfluous(journals: Sequence[Journal]) -> list[Journal]:
 
 
 async def forget_superfluous(zookeeper: ZooKeeper, paths: WitnessPaths, lease: Lease) -> None:
-    """Delete the journals that nobody needs any more; what is in the way is for the next time."""
+    """Delete the journals that nobody needs any more; after a fault the next call tries again."""
 
     async def forget() -> None:
         for journal in superfluous(await read_journals(zookeeper, paths)):

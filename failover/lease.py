@@ -1,12 +1,13 @@
 """One controller at a time: an ephemeral node in the witness, and acting only while it is certain.
 
-SUSPENDED (the witness is out of reach, the session may still be alive) cancels whatever is being
-done; it is done again when the witness is back, which every step allows. LOST (the session is gone,
-and the lease with it) ends this controller; another one, or the same command again, goes on.
+SUSPENDED (the witness is out of reach, the session may still be alive) cancels the work under way;
+it is done again when the witness is back, which every step allows. LOST (the session is gone, and
+the lease with it) ends this controller; another one, or the same command again, goes on.
 
-Who was stopped for longer than the session lasts hears of neither in time. So the sites are opened
-with `may_send`, which is asked right before every system call towards them; after its no, what was
-being done counts for nothing, and it is done again if the session turns out to live.
+A controller that was stopped for longer than its session lasts hears of neither in time. So the
+sites are opened with `may_send`, which is asked right before every system call towards them. After
+it says no, the work under way counts for nothing; it is done again if the session turns out to
+live.
 """
 
 import json

@@ -52,7 +52,7 @@ class MapFollower:
 
     @property
     def topic_ids(self) -> Mapping[str, UUID]:
-        """Return which source topics were mirrored, of those that have ids."""
+        """Return the ids of the source topics that were mirrored, where topics have ids."""
         return self._state.topic_ids
 
     @property
@@ -67,7 +67,7 @@ class MapFollower:
 
     @property
     def producer_id(self) -> int | None:
-        """Return whose records the mirrored ones are; None if nobody was announced."""
+        """Return the producer id of the mirrored records; None if no mirror was announced."""
         producer = self._state.producer
         return None if producer is None else producer.producer_id
 
@@ -101,8 +101,9 @@ class MapFollower:
     async def refresh(self, places: Iterable[Place] | None = None) -> None:
         """Read the target's ends, then what is new in the map.
 
-        Without `places` all that the map knows. Raises NetworkFault, LogUnavailable when an end is
-        not told, SiteUnclear when the map contradicts itself or is damaged.
+        Without `places` the ends of all partitions that the map knows are read. Raises
+        NetworkFault, LogUnavailable when an end is not told, SiteUnclear when the map contradicts
+        itself or is damaged.
         """
         if places is None:
             await self._read()
@@ -124,8 +125,9 @@ class MapFollower:
     async def unseal(self, places: Iterable[Place]) -> None:
         """Take back the seals of these partitions that lie at the end of the target's log.
 
-        Behind any other one lie records of the target's own, whichever promotion has written it:
-        without it they would count as mirrored.
+        Behind any other seal lie records of the target's own, and without it they would count as
+        mirrored. Such a seal may be an earlier promotion's and have the same key as ours, where
+        nothing was mirrored since.
         """
         wanted = sorted(places)
         await self.refresh(wanted)

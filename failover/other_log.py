@@ -1,4 +1,4 @@
-"""Does the map speak of the log that the source holds?
+"""Find sources whose log is another one than the map speaks of.
 
     mirrored  |--aaaaaaaa--|     before the topic was made again, or the source lost its tail
     source    |--bbbb--|         what is there now is not on the target, and seems to be
@@ -25,7 +25,7 @@ def beyond(mirrored: Mapping[Place, int | None], ends: Mapping[Place, int]) -> t
 
 
 def made_again(known: Mapping[str, UUID], seen: Mapping[str, UUID]) -> tuple[str, ...]:
-    """Return the topics that are other ones than were mirrored, in order."""
+    """Return the topics that have another id than was mirrored, in order."""
     return tuple(
         name for name, topic_id in sorted(seen.items()) if is_recreated(known.get(name), topic_id)
     )
@@ -34,12 +34,12 @@ def made_again(known: Mapping[str, UUID], seen: Mapping[str, UUID]) -> tuple[str
 async def find_shorter_logs(
     source: Site, follower: MapFollower, ends: Mapping[Place, int]
 ) -> dict[Place, str]:
-    """Return of which partitions more was mirrored than the source has, and what is to be done.
+    """Return the partitions of which more is mirrored than the source has, and what to do for each.
 
-    `follower` has been refreshed. Where more was mirrored than lies before `ends`, the source is
-    asked where its leader's log ends now: the ends of transactions may have come behind them, and
-    been mirrored, and a new leader may know of less as committed than the old one has told. Raises
-    LogUnavailable for the first that does not tell, and NetworkFault.
+    `follower` has been refreshed. Where more is mirrored than lies before `ends`, the source is
+    asked where its leader's log ends now: markers of transactions may have come since and been
+    mirrored, and a new leader may know of less as committed than the old one has told. Raises
+    LogUnavailable for the first partition that does not tell, and NetworkFault.
     """
     mirrored = {place: follower.mirrored_end(place) for place in ends}
     doubtful = beyond(mirrored, ends)
@@ -61,7 +61,7 @@ async def find_shorter_logs(
 async def find_other_logs(
     source: Site, follower: MapFollower, ends: Mapping[Place, int]
 ) -> dict[Place, str]:
-    """Return also of which partitions the topic was made again on the source.
+    """Return find_shorter_logs(), and the partitions whose topic was made again on the source.
 
     Raises what find_shorter_logs() raises.
     """
@@ -80,12 +80,12 @@ async def find_other_logs(
 
 
 def first_of(found: Mapping[Place, str]) -> str | None:
-    """Return what the first partition says, and how many there are; None if there is none."""
+    """Return the first partition's text and the number of partitions; None if there is none."""
     return next((f"{told} ({len(found)} partitions)" for told in found.values()), None)
 
 
 def require_none(found: Mapping[Place, str]) -> None:
-    """Raise StepFailed with the first of them."""
+    """Raise StepFailed with first_of(), if anything was found."""
     told = first_of(found)
     if told is not None:
         raise StepFailed(told)

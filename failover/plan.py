@@ -1,4 +1,4 @@
-"""What a promotion will do, or why it may not: a pure function of one look at both sites."""
+"""The plan of a promotion, or its refusal: a pure function of one look at both sites."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -39,8 +39,9 @@ class SiteView:
 class Snapshot:
     """Everything a plan depends on.
 
-    `flow` is the name of the flow from the active site into the requested one; `worker` is who
-    runs it; `mirrored` holds per partition the first source offset that is not on the target.
+    `flow` is the name of the flow from the active site into the requested one; `worker` is the
+    daemon that runs it; `mirrored` holds per partition the first source offset that is not on the
+    target.
     """
 
     sites: frozenset[str]
@@ -127,7 +128,8 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
     assert view is not None, "a flow has a source"
     if not view.ends:
         return Refusal(
-            reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves"
+            reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves;"
+            " `mirror topics` says why"
         )
     if journal_bytes(view.ends) > JOURNAL_BYTES:
         return Refusal(
@@ -149,7 +151,7 @@ def decide(snapshot: Snapshot, request: Request) -> Decision:
 
 
 def journal_bytes(partitions: Iterable[TopicPartition]) -> int:
-    """Return what these partitions take in a journal at most."""
+    """Return how many bytes these partitions take in a journal at most."""
     counted = Counter(topic for topic, _ in partitions)
     return sum(
         count * (PARTITION_BYTES + len(topic)) + TOPIC_NAMED * (TOPIC_BYTES + len(topic))
@@ -176,7 +178,10 @@ def _go_on(journal: Journal, request: Request) -> Resume | Refusal:
         )
     if journal.kind is request.kind or is_switched(journal.step_states):
         return Resume(journal=journal)
-    return Refusal(reason=f"{unfinished} is unfinished: run it again with --source-lost")
+    return Refusal(
+        reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}"
+        " --source-lost`"
+    )
 
 
 def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:

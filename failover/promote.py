@@ -80,7 +80,7 @@ class Controller:
         """Take back the unfinished promotion; raises Refused, and what promote() raises."""
         unfinished = find_unfinished(await read_journals(self.zookeeper, self.paths))
         if unfinished is None:
-            raise Refused("no promotion is unfinished")
+            raise Refused("no promotion is unfinished; `failover status` shows the last one")
         if is_switched(unfinished.step_states):
             raise Refused(
                 f"{unfinished.site} is active already; `failover promote {unfinished.site}`"

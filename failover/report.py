@@ -1,4 +1,4 @@
-"""What `promote` and `abort` print: a line a step, and at the end what was gained or lost. Pure."""
+"""The report that `promote` and `abort` print: a line for each step, then a summary. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final

@@ -77,7 +77,7 @@ class Site:
         return await self._offsets(places, EARLIEST)
 
     async def whole_ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return where these logs end with what is not on all replicas yet, of those that tell."""
+        """Return the log ends of the leaders, uncommitted records included, of those that tell."""
         found: dict[Place, int] = {}
         for place, answer in (await log_ends(self.cluster, set(places))).items():
             if isinstance(answer, ErrorCode):
@@ -87,7 +87,7 @@ class Site:
         return found
 
     async def known_ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return where those of these logs end that exist here.
+        """Return the ends of those of these logs that exist here.
 
         Raises LogUnavailable for the first one that cannot tell: no end is not an end of 0.
         """
@@ -103,9 +103,9 @@ class Site:
         return found
 
     async def holds_markers_only(self, place: Place, start: int, stop: int) -> bool:
-        """Tell whether a part of a log is nothing but what ends transactions, without a hole.
+        """Tell whether a part of a log holds nothing but transaction markers, without a hole.
 
-        Raises SiteUnclear also for what cannot be read.
+        Raises SiteUnclear for a part that cannot be read, too.
         """
         position = start
         try:
@@ -118,10 +118,10 @@ class Site:
         return position == stop
 
     async def members(self, groups: PatternSet) -> dict[str, int]:
-        """Return how many members each group has that the patterns choose, at the least.
+        """Return for each group that the patterns choose how many members it has at least.
 
-        Of a group of a newer protocol (KIP-848) only its state tells whether there are any: asked
-        to describe it, brokers say that it is dead. Without share groups, which have no positions.
+        The state of a group of a newer protocol (KIP-848) tells whether it has any: asked to
+        describe it, brokers say that it is dead. Share groups are left out: they have no positions.
         """
         listed = {
             name: one
@@ -161,7 +161,7 @@ def _has_members(listed: ListedGroup) -> bool:
 
 
 def brief(fault: Exception) -> str:
-    """Return a fault in one line that can be read: of many brokers the first."""
+    """Return a fault as one readable line; a fault of many brokers names the first."""
     first, *others = str(fault).split("; ")
     return f"{first} (and {len(others)} more)" if others else first
 

@@ -31,7 +31,7 @@ MAP_TIMEOUT_S: Final = 60.0
 async def open_site(cluster: ClusterConfig, lease: Lease | None = None) -> AsyncIterator[Site]:
     """Open a cluster under its site's name; a dead one is found out by the first request.
 
-    Who changes anything there gives the lease: without the right to act nothing is sent.
+    A caller that changes anything there gives its lease: without the right to act nothing is sent.
     """
     async with open_cluster(
         cluster.bootstrap,
@@ -151,7 +151,7 @@ async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored:
-    """How far each partition is mirrored, and of which that speaks of another log."""
+    """How far each partition is mirrored, and the partitions whose map speaks of another log."""
 
     ends: Mapping[Place, int]
     other_log: str | None

@@ -55,7 +55,7 @@ class FlowStatus:
 
     @property
     def state(self) -> str:
-        """Return one word or two for what the flow does."""
+        """Return the state of the flow in one word or two."""
         if self.command is not None and not self.command.run:
             return "stopped" if self.acknowledged == self.command else "stopping"
         if self.worker is None:
@@ -84,7 +84,7 @@ async def read_status(
 ) -> Status:
     """Look at the witness and ask both sites; raises what reading the witness raises.
 
-    Who does so again and again gives the same reader each time.
+    A caller that looks again and again gives the same reader each time.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)

@@ -22,7 +22,7 @@ class PromotionKind(StrEnum):
 
 
 class PromotionState(StrEnum):
-    """What has become of a promotion."""
+    """The outcome of a promotion so far."""
 
     RUNNING = "running"
     DONE = "done"
@@ -139,7 +139,7 @@ Action = Run | Undo | Finish
 def next_action(
     kind: PromotionKind, direction: Direction, states: Mapping[StepName, StepState]
 ) -> Action:
-    """Return what a controller that finds these step states has to do.
+    """Return the next action of a controller that finds these step states.
 
     It depends on nothing but the journal, which is what lets any controller go on where another
     was killed.

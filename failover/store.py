@@ -1,8 +1,7 @@
-"""A promotion's journal and the active site in the witness, written only by whoever wrote last.
+"""A promotion's journal and the active site in the witness, written only by the last writer.
 
 Every write names the version of the journal it follows, so a controller that was superseded while
-it slept fails at its next write. What belongs together (the switch and its record) is written in
-one transaction.
+it slept fails at its next write. The switch and its record are written in one transaction.
 """
 
 from dataclasses import replace
@@ -74,14 +73,14 @@ class WitnessStore:
 
     @property
     def claim(self) -> Check:
-        """Return what holds for as long as nobody else has taken the journal over."""
+        """Return a check that holds for as long as nobody else has taken the journal over."""
         return Check(path=self._path, version=self._version)
 
     async def replace_by(self, journal: Journal, ended: Journal) -> "WitnessStore":
         """Write our last version and another promotion's first one, all or nothing.
 
-        What was announced is taken back with it. Return the store of the other. Raises StepFailed
-        without an active site, and Superseded.
+        The same write takes the announcement of the next site back. Return the other promotion's
+        store. Raises StepFailed without an active site, and Superseded.
         """
         data, path = encode_journal(journal), self._paths.journal(journal.epoch)
         active, version = await self._lease.act(self._active)

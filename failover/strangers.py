@@ -1,11 +1,12 @@
-"""Is what lies at the target's end what was mirrored?
+"""Find targets at whose end others have written.
 
     source  |--aaaaaaaabb--|     bb is not mirrored yet
     target  |--aaaaaaaaxx--|     xx others have written: as many, so nothing seems to be missing
 
-Where the target is the mirror's alone, the end of its log tells how far it is mirrored. Its last
-batch tells whether that is so: the mirror's carry its producer id, and their place as sequence.
-What MirrorMaker had written before is held against the source instead.
+Where the mirror alone writes to the target, the end of the target's log tells how far it is
+mirrored. The last batch tells whether that is so: a batch of the mirror carries its producer id,
+and its place as sequence. A batch that MirrorMaker wrote before is compared with the source
+instead.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,7 @@ AT_ONCE: Final = 64
 async def find_strangers(
     source: Site, follower: MapFollower, places: Iterable[Place]
 ) -> dict[Place, str]:
-    """Return at which targets' ends others have written, and what is to be done.
+    """Return the partitions at whose target's end others have written, and what to do for each.
 
     `follower` has been refreshed. Raises NetworkFault.
     """

@@ -1,9 +1,9 @@
-"""Which site is active, as an application sees it: the client's only door to kazoo.
+"""The active site as an application sees it: the client's only door to kazoo.
 
 Application code is ordinary synchronous code, so this is not `runtime.zookeeper`, which lives in a
-trio loop: kazoo's own threads keep the value up to date, and whoever asks gets the last one known.
-When the witness cannot be reached the last known value stays: a site is left only when the witness
-says so.
+trio loop: kazoo's own threads keep the value up to date, and a caller gets the last one known. When
+the witness cannot be reached the last known value stays: a client leaves a site only when the
+witness says so.
 """
 
 import logging

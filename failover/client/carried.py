@@ -1,4 +1,4 @@
-"""What a consumer takes along from site to site: how far it got in its partitions. Pure."""
+"""The positions that a consumer takes along from site to site. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Carried:
 def starts_on(site: str, carried: Carried, maps: Mapping[Place, OffsetMap]) -> dict[Place, int]:
     """Return the offsets on `site` at which the carried positions lie.
 
-    A position beyond what was mirrored becomes the mirrored end: what lies between was lost with
-    the old site. Left out are a partition without map, and one that both sites have written to:
-    there the group's own position counts, which the mirror has translated both ways.
+    A position beyond the mirrored end becomes the mirrored end: the records between were lost with
+    the old site. Partitions without a map are left out, and so are those that both sites have
+    written to: there the group's own position counts, which the mirror has translated both ways.
     """
     if site == carried.site:
         return dict(carried.positions)

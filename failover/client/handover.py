@@ -1,8 +1,9 @@
-"""What the members of a group tell each other, through the witness, when their site is lost.
+"""Members of a group tell each other through the witness how far they got, when a site is lost.
 
 Commits of the last moments may not have reached the other site, and the first member to join there
 is given the partitions of all. So every member writes down how far it got, and waits a moment for
-those that it knows of, before it joins: nothing that any living member had committed is read again.
+the members that it knows of, before it joins: nothing that any living member had committed is read
+again.
 
     <path>/groups/<group>/<member>      Handover, ephemeral; the group's name is percent-encoded
 """

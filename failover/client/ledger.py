@@ -1,4 +1,4 @@
-"""What a producer has been given and no site has acknowledged, in order, by partition. Pure.
+"""The records that a producer was given and no site has acknowledged, by partition. Pure.
 
     given ──► unsent ──► sent ──► acknowledged (gone)
                  ▲         │
@@ -23,7 +23,7 @@ RECORD_OVERHEAD_BYTES: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What makes two records the same: everything that travels but the offset."""
+    """The identity of a record: everything that travels but the offset."""
 
     key: bytes | None
     value: bytes | None
@@ -91,7 +91,7 @@ class Ledger:
         self._unsent.popleft().sent = True
 
     def remove(self, pending: Pending) -> None:
-        """Let go of a sent record that was acknowledged or refused for good."""
+        """Remove a sent record that was acknowledged or refused for good."""
         queue = self._queues[pending.topic, pending.partition]
         if queue[0] is pending:
             queue.popleft()
@@ -116,7 +116,7 @@ class Ledger:
 
 
 def find_in_order(sent: Sequence[Content], tail: Iterable[tuple[T, Content]]) -> list[T]:
-    """Return where in the log's tail the first of the sent records are, for each that is there.
+    """Return the places in the log's tail of those sent records that are there.
 
     `tail` begins behind the last record that was acknowledged and ends where the log took no more
     of ours. An idempotent producer appends in order and without gaps, so those that arrived are the

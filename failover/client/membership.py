@@ -2,7 +2,8 @@
 
 Positions are "the next record not yet read". A record counts as processed once the application
 asks for the next one, so that at any call of consume() or close() everything delivered before is
-processed. Who is left by an error has not asked: what was in hand then is put back.
+processed. An application that leaves by an error has not asked: the records in its hands are put
+back.
 """
 
 import logging
@@ -132,13 +133,13 @@ class Membership:
         return messages
 
     def note_asked(self) -> None:
-        """Take what was delivered as processed: the application asks for more."""
+        """Take the delivered records as processed: the application asks for more."""
         self._in_hand.clear()
 
     def put_back(self) -> None:
-        """Take what was delivered last as not processed: its handling failed.
+        """Take the records delivered last as not processed: their handling failed.
 
-        Except for what the application has committed of it.
+        Records among them that the application has committed stay processed.
         """
         for place, start in self._in_hand.items():
             if place in self._positions:
@@ -160,8 +161,8 @@ class Membership:
     def carried(self) -> dict[Place, int]:
         """Return how far this member got: processed, or with manual commits, committed.
 
-        Partitions that it lost meanwhile are among them. Whoever has them now may be further, but
-        nobody has to read again what was processed here.
+        Partitions that it lost meanwhile are among them. The member that has them now may be
+        further, but no member has to read again what was processed here.
         """
         reached = self._positions if self._terms.commits_itself else self._committed
         return {**self._begun, **self._brought, **self._left_behind, **reached}

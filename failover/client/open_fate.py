@@ -46,7 +46,8 @@ def find_there(
 ) -> list[tuple[Pending, Message]]:
     """Return the records that are on the site they were sent to, which is the reader's.
 
-    For who could not go on at another one before this one was active again. Raises SiteUnreadable.
+    A producer asks this that could not go on at the other site before this one was active again.
+    Raises SiteUnreadable.
     """
     there: list[tuple[Pending, Message]] = []
     for place, pendings in sent.items():

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: chosen once, as Kafka's own clients choose. Pure.
+"""The partition of a record, chosen once, as Kafka's own clients choose it. Pure.
 
 The choice is made here and not left to librdkafka, because a record that is sent again to another
 site must go to the partition that it had, where it may already lie.

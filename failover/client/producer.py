@@ -16,8 +16,8 @@ nothing is lost or doubled by a planned promotion; when the old site was lost, t
 can be missing are those that it alone had acknowledged.
 
 Where brokers of either site give records their own time (`message.timestamp.type=LogAppendTime`),
-they are looked up without it, behind a partition's first acknowledgement: if the site is lost
-before, what it had passed on of that partition is sent again.
+records are looked up without it, behind a partition's first acknowledgement. If the site is lost
+before that acknowledgement, records that the site had already passed on are sent again.
 
 A record never expires by itself (`message.timeout.ms` is 0): it waits for a site that takes it.
 """

@@ -1,7 +1,8 @@
-"""One confluent-kafka producer at one site, and what it has acknowledged there.
+"""One confluent-kafka producer at one site, and the records that the site has acknowledged.
 
 It sends in order or not at all (`enable.gapless.guarantee`): once a record was refused it takes no
-other one, and is to be stopped. Who goes on with a new one looks up first what has arrived.
+other one, and is to be stopped. The caller looks up which records have arrived before it goes on
+with a new producer.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ class Sending:
     ) -> None:
         """`settled` hears of every record that the site has acknowledged or refused for good.
 
-        Not of those in `without_right`, of which the caller has to find out.
+        It does not hear of those in `without_right`: the caller has to find out about them.
         """
         self._settled = settled
         self._is_stopped = False

@@ -106,8 +106,8 @@ def test_a_lost_source_is_planned_from_the_target_and_its_lag_is_not_known() -> 
             replace(ALL_WELL, unfinished=unfinished(PromotionKind.SOURCE_LOST)),
             PLANNED,
             (
-                "the source-lost promotion of dc2 (epoch 4) is unfinished: run it again with"
-                " --source-lost"
+                "the source-lost promotion of dc2 (epoch 4) is unfinished: finish it with"
+                " `failover promote dc2 --source-lost`"
             ),
         ),
     ],
@@ -185,5 +185,7 @@ def test_the_plan_names_the_promotion_that_it_replaces() -> None:
 def test_where_nothing_would_move_nothing_is_begun(
     snapshot: Snapshot, request_: Request, site: str
 ) -> None:
-    reason = f"no topic of the flow dc1->dc2 is on {site}, so nothing moves"
+    reason = (
+        f"no topic of the flow dc1->dc2 is on {site}, so nothing moves; `mirror topics` says why"
+    )
     assert decide(snapshot, request_) == Refusal(reason=reason)
