@@ -20,7 +20,7 @@ from wire.primitives import pack_int16
 NEGOTIATED_IN: Final = 3
 """The version of ApiVersions that is tried first; a broker that lacks it knows version 0."""
 WHO_WE_ARE: Final = ApiVersionsRequest(
-    client_software_name="kafka-disaster-recovery", client_software_version="0.1.0"
+    client_software_name="kafka-disaster-recovery", client_software_version="0.4.0"
 )
 
 _CODE_AT: Final = slice(4, 6)
