@@ -37,7 +37,6 @@ class StatusCollector(Collector):
     """The last status as metrics."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
         self.status: Status | None = None
 
     def collect(self) -> Iterator[Metric]:

@@ -33,7 +33,6 @@ class FlowControl:
     """One flow's nodes in the witness."""
 
     def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths, flow: FlowConfig) -> None:
-        """Control `flow`."""
         self._zookeeper = zookeeper
         self._name = flow.name
         self._worker = paths.worker(flow.source, flow.target)

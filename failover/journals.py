@@ -30,7 +30,6 @@ class JournalReader:
     """Reads journals again and again, each one that has ended once."""
 
     def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths) -> None:
-        """Read nothing yet."""
         self._zookeeper = zookeeper
         self._paths = paths
         self._ended: dict[str, Journal | None] = {}

@@ -1,4 +1,4 @@
-"""The two shapes all records here are made of: big-endian integers, and strings led by an int16."""
+"""The two shapes of which all records here are made: big-endian integers and int16-led strings."""
 
 import struct
 
@@ -21,7 +21,6 @@ class Cursor:
     __slots__ = ("_buffer", "_position")
 
     def __init__(self, buffer: bytes) -> None:
-        """Begin at the first byte."""
         self._buffer = buffer
         self._position = 0
 

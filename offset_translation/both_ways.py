@@ -5,14 +5,14 @@
 
 One map joins dc1's own records to their copies on dc2, the other dc2's own to their copies on dc1.
 A reader that has read one log up to a position may go on in the other before the first record that
-it has not read, whichever site has written it. In each log all that one site has written stands in
-the same order, so there are two candidates, and the smaller one is safe:
+it has not read, whichever site has written it. The records of one site stand in the same order in
+both logs, so there are two candidates, and the smaller one is safe:
 
     the copy of the first record of this side that the reader has not read
     the first record of the other side whose copy it has not read, or that has no copy yet
 
-Once a reader has read everything, that is the other log's end; while the two orders differ, some
-records may lie behind the position that it has read, and never one before it that it has not.
+Once a reader has read everything, that is the other log's end. While the two orders differ, records
+that the reader has read may lie behind the position; an unread record never lies before it.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,9 @@ def translate_both_ways(
     """Return where a reader of the source goes on at the target, exact where it can be.
 
     ``forward`` maps the source to the target, ``backward`` the target to the source; each knows the
-    end of the log that it maps into. Without a way back the target's own records are nobody's
-    concern. None if nothing was ever announced. dc1's 0..9 are on dc2, which has then written
-    three of its own, of which two are on dc1 by now:
+    end of the log that it maps into. Without a way back the target's own records do not count. The
+    answer is None if nothing was ever announced. In this example dc1's 0..9 are on dc2, which has
+    then written three of its own, of which two are on dc1 by now:
 
     >>> forward = OffsetMap.from_starts([(0, 0)], target_end=10)
     >>> forward.seal(source_end=10, target_end=10)
@@ -57,7 +57,7 @@ def translate_both_ways(
 
 
 class Cost(NamedTuple):
-    """Records that a reader would get a second time, and records that it would never get."""
+    """The records that a reader would get a second time, and those that it would never get."""
 
     again: int
     passed_over: int

@@ -14,7 +14,7 @@ from offset_translation.translation import Position
 
 
 class Leave(Enum):
-    """Why nothing is to be committed."""
+    """The reasons for which no position is committed."""
 
     GROUP_IS_ACTIVE = "the group has members on the target"
     NOTHING_MIRRORED = "the partition has not been mirrored yet"

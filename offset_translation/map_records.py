@@ -17,12 +17,12 @@ with an int16 kind, values with an int16 version (0):
                             value: int64 place: pieces and runs before it are forgotten
 
 A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
-what was written before there were any means the same.
+records of before there were run starts mean the same.
 
 A record without value takes the one of the same key back. A piece start is durable before the
-first record behind it is produced. The topic is a table: what it says does not depend on the order
+first record behind it is produced. The topic is a table: its meaning does not depend on the order
 of different keys, so it may be compacted. Before a piece is announced in the place of starts whose
-records never arrived, those are taken back.
+records never arrived, those starts are taken back.
 """
 
 import struct
@@ -94,7 +94,7 @@ class ReachedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimmedKey:
-    """Before which place of a partition nothing is kept; in one stroke, unlike withdrawals."""
+    """Everything before a place of a partition is forgotten, in one record for all its pieces."""
 
     topic: str
     partition: int
@@ -127,7 +127,7 @@ MapKey: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorProducer:
-    """Who writes the mirrored records."""
+    """The producer id and epoch by which mirrored records are written."""
 
     producer_id: int
     producer_epoch: int
@@ -194,7 +194,7 @@ def source_topic(topic: str, topic_id: UUID) -> tuple[bytes, bytes]:
 
 
 def withdrawal(key: MapKey) -> tuple[bytes, None]:
-    """Return the record that takes back whatever was said under this key."""
+    """Return the record that takes back the one of this key."""
     return encode_key(key), None
 
 
@@ -280,13 +280,12 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
 
 
 class MapState:
-    """What the records of a map topic say.
+    """The state that the records of a map topic make, replayed one by one.
 
     Target log ends are not in the topic: ``advance`` the maps before translating.
     """
 
     def __init__(self) -> None:
-        """Begin with an empty topic."""
         self.maps: dict[TopicPartition, OffsetMap] = {}
         self.seals: dict[TopicPartition, Seal] = {}
         """The furthest seal of each partition; mirroring may have gone on behind it."""
@@ -319,7 +318,8 @@ class MapState:
     def advance(self, target_ends: Mapping[TopicPartition, int]) -> None:
         """Tell every map the log end of its target partition.
 
-        Where others write beside the mirror, only what the mirror says counts as mirrored.
+        Where others write beside the mirror, only places that the mirror has noted (`reached`)
+        count as mirrored.
         """
         for partition, target_end in target_ends.items():
             if partition in self.maps:

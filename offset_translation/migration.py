@@ -1,9 +1,10 @@
-"""Go on where MirrorMaker 2 has stopped: where that is, and what is known of before. Pure.
+"""The position at which MirrorMaker 2 has stopped, and a map of what it has mirrored. Pure.
 
-MirrorMaker commits its position now and then, so its target may hold records behind the last
-commit. Which ones, the logs say: the target's last records are found again in the source, and
-those before them as far as both logs agree. Of earlier ones only MirrorMaker's offset syncs are
-known, each telling of one record where it lies on both sides:
+MirrorMaker commits its position once a minute, so its target may hold records behind the last
+commit. The logs say which: the target's last records are found again in the source, and the records
+before them as far as both logs agree. MirrorMaker's Connect offsets only say where to look. Of
+earlier records only MirrorMaker's offset syncs are known, each of which tells where one record lies
+on both sides:
 
     source   ..u......v.....[===agreed===]s        s: the first record that is not mirrored
     target   ..d......e.....[===agreed===]T        T: the target's log end
@@ -11,7 +12,7 @@ known, each telling of one record where it lies on both sides:
     a position up to u is the target's log start, one between u and v is d + 1, as MirrorMaker
     itself translates; in the agreed part, and from there on, positions are exact
 
-For the map the records that nothing is known of are the target's own, between two runs.
+The map takes the records in between for the target's own, between two runs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -49,7 +49,7 @@ class Piece:
 
 
 class Beyond(NamedTuple):
-    """What was announced of records that are not on the target (any more)."""
+    """Announcements of records that are not on the target (any more)."""
 
     pieces: tuple[int, ...]
     """Places."""
@@ -60,7 +60,7 @@ class Beyond(NamedTuple):
 
 
 class Obsolete(NamedTuple):
-    """What is not needed any more, as its records are gone on both sides."""
+    """Pieces and runs that are not needed any more, as their records are gone on both sides."""
 
     place: int
     """Before it nothing need be known."""
@@ -80,7 +80,6 @@ class OffsetMap:
     __slots__ = ("_place", "_place_end", "_runs", "_seal", "_seals", "_source", "_target_end")
 
     def __init__(self) -> None:
-        """Begin with nothing announced and an empty target."""
         self._source = array("q")
         self._place = array("q")
         self._runs = Runs()
@@ -265,7 +264,7 @@ class OffsetMap:
         return self._runs.start_of(self._place_end)
 
     def beyond(self) -> Beyond:
-        """Return what was announced of records beyond the ends that are known now."""
+        """Return the announcements of records beyond the ends that are known now."""
         return Beyond(
             pieces=tuple(self._place[bisect_right(self._place, self._place_end) :]),
             runs=self._runs.beyond(self._place_end, self._target_end),
@@ -292,8 +291,8 @@ class OffsetMap:
     def place_of_source(self, source_offset: int) -> int | None:
         """Return the place of the first record at or behind this source offset.
 
-        That is ``place_end`` up to the mirrored end, None beyond it. Before the oldest piece it is
-        that piece's: who has to know compares with ``mirrored_source_start``.
+        The answer is ``place_end`` at the mirrored end, and None beyond it. Before the oldest piece
+        it is that piece's place: a caller that has to know compares with ``mirrored_source_start``.
         """
         stop = self._stop()
         index = bisect_right(self._source, source_offset, 0, stop) - 1
@@ -315,7 +314,7 @@ class OffsetMap:
     def source_of_place(self, place: int) -> int | None:
         """Return the source offset of the record of this place; None if nothing is known of it.
 
-        Of ``place_end``, the source offset to be mirrored next.
+        For ``place_end`` that is the source offset to be mirrored next.
         """
         if place == self._place_end and self._seal is not None:
             return self.mirrored_source_end
@@ -332,7 +331,7 @@ class OffsetMap:
     def mirrored_until(self, target_offset: int) -> int:
         """Return the first target offset from this one on that no mirrored record lies at.
 
-        What was forgotten of the oldest run lay one behind the other from where that begins.
+        Forgotten records of the oldest run count as lying one behind the other from its begin.
         """
         place, first = self._runs.place_of(target_offset), self._runs.begin_of(self.first_place)
         while first <= place < self._place_end:

@@ -1,4 +1,4 @@
-"""MirrorMaker 2's offset sync (org.apache.kafka.connect.mirror.OffsetSync), and when to tell one.
+"""MirrorMaker 2's offset sync (org.apache.kafka.connect.mirror.OffsetSync), and when one is due.
 
 Topic ``mm2-offset-syncs.<other>.internal``, one partition, compacted: on the source, named for the
 target, or the other way round.

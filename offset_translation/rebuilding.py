@@ -9,8 +9,8 @@ between its first and its last. So the two lists of digests overlap in one of tw
     source              |xxxxx------|        the source has lost records that the target still has
     target       |------xxxxx|
 
-What follows the target's last record in the source is not mirrored yet. If the records fit in more
-than one place, nothing can be said: in one of them records would be lost, or be there twice.
+Source records behind the target's last one are not mirrored yet. If the records fit in more than
+one place, there is no answer: in one of the places records would be lost, or be there twice.
 """
 
 from array import array

@@ -1,4 +1,4 @@
-"""Where in the target's log the mirrored records lie, if others write there as well.
+"""Runs: the target offsets of mirrored records, where others write to the target as well.
 
     place   0         4    5      9          the number of a record in the mirrored stream
     target  |--aaaa--|xx|--b--|x|--cccc--|   x: records of the target's own ("foreign")
@@ -25,7 +25,6 @@ class Runs:
     __slots__ = ("_place", "_target")
 
     def __init__(self) -> None:
-        """Begin without foreign records."""
         self._place = array("q")
         self._target = array("q")
 

@@ -1,4 +1,4 @@
-"""How far a log is mirrored that others write to as well, read off its batches' headers. Pure.
+"""The mirrored end of a log that others write to as well, read off its batches' headers. Pure.
 
 A mirror's batches are known by their producer id, and their sequences are their places modulo
 2^31. Begin at a place and an offset of which the map is sure, and show every batch from there on.
@@ -17,7 +17,7 @@ class TailGarbled(ValueError):
 
 
 class Tail:
-    """What has been seen of one partition's tail so far."""
+    """One partition's tail, as far as its batches have been shown."""
 
     def __init__(self, offset_map: OffsetMap, place: int) -> None:
         """Begin at a place before which all is mirrored, and known where."""
@@ -32,7 +32,7 @@ class Tail:
 
     @property
     def reached(self) -> Reached:
-        """How far it is mirrored, and where that ends."""
+        """The mirrored end: the place that comes next, and the target offset it ends at."""
         return Reached(place=self.place, target_end=self.place + self._shift)
 
     def take(self, base_offset: int, base_sequence: int, record_count: int) -> None:
@@ -57,7 +57,7 @@ class Tail:
 def place_if_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> int | None:
     """Return the place of a mirror's batch before which nobody else has written since the last run.
 
-    None if others have, or if the map's last run is not the last any more.
+    The answer is None if others have, or if the map's last run is not the last any more.
     """
     place, target = offset_map.runs.last_before(offset_map.target_end)
     found = base_offset - (target - place)

@@ -1,4 +1,4 @@
-"""Whether a topic is the one that was mirrored, or another of the same name. Pure."""
+"""Tell a topic that was mirrored from another one of the same name. Pure."""
 
 from typing import Final
 from uuid import UUID

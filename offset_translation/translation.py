@@ -7,7 +7,7 @@ from offset_translation.offset_map import OffsetMap
 
 
 class NotYet(Enum):
-    """Why a position has no exact counterpart."""
+    """The reasons for which a position has no exact counterpart."""
 
     UNMIRRORED = "the position lies beyond what has been mirrored"
     FORGOTTEN = "the position lies before the oldest piece still held"

@@ -1,1 +1,1 @@
-"""What surrounds the logic of every program: the YAML file, ZooKeeper, metrics, Java."""
+"""The surroundings of every program's logic: the YAML file, ZooKeeper, metrics, Java."""

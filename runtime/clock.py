@@ -27,5 +27,5 @@ def monotonic_ms() -> int:
 
 
 def uptime_ms() -> int:
-    """Return what `monotonic_ms` does, going on while the machine itself is suspended."""
+    """Return a clock as `monotonic_ms` that also counts while the machine itself is suspended."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000

@@ -11,13 +11,12 @@ AGAIN_MS: Final = 60_000
 
 
 class FaultNote:
-    """What keeps a part of a program from working now, by whom it meets (a broker, a group).
+    """The faults that keep a part of a program from working now, by place (a broker, a group).
 
-    The wording may change from try to try; that it goes on is the same fault.
+    A fault that goes on is the same fault, although its wording may change from try to try.
     """
 
     def __init__(self, part: str) -> None:
-        """Name the part in every line logged."""
         self._part = part
         self._texts: dict[str, str] = {}
         self._logged_ms: dict[str, int] = {}
@@ -25,7 +24,7 @@ class FaultNote:
 
     @property
     def text(self) -> str | None:
-        """What is wrong at present; None when nothing is."""
+        """The present faults as one text; None when there is none."""
         return "; ".join(dict.fromkeys(self._texts.values())) or None
 
     @property
@@ -34,7 +33,7 @@ class FaultNote:
         return bool(self._refused)
 
     def note(self, text: str, where: str = "", *, is_refusal: bool = False) -> None:
-        """Take note of a fault there."""
+        """Note a fault at this place; log it when it begins and then once in AGAIN_MS."""
         self._texts[where] = text
         (self._refused.add if is_refusal else self._refused.discard)(where)
         now, logged = monotonic_ms(), self._logged_ms.get(where)
@@ -43,7 +42,7 @@ class FaultNote:
             _LOG.warning("%s: %s", self._part, text)
 
     def clear(self, where: str = "") -> None:
-        """It works there."""
+        """Note that this place works (again); log the end of its fault."""
         self._refused.discard(where)
         if self._texts.pop(where, None) is not None:
             del self._logged_ms[where]

@@ -130,7 +130,7 @@ class PatternSet:
 
 
 class AclSync(Enum):
-    """What of the source's rights to its topics is given on the target as well."""
+    """The choice of the source's rights to topics that are given on the target as well."""
 
     OFF = "off"
     DOWNGRADED = "downgraded"
@@ -227,14 +227,15 @@ class FlowConfig:
     def heeds_promotions(self) -> bool:
         """Whether it rests unless its source is the active site.
 
-        Not where both sites are written to: `active_active`, and prefixed names, by which records
-        of each site have a topic to themselves. A promotion refuses both.
+        A flow runs always where applications write to both sites: with `active_active`, and with
+        prefixed names, by which records of each site have a topic to themselves. A promotion
+        refuses both.
         """
         return not (self.is_active_active or self.is_prefixed)
 
     @property
     def isolation_level(self) -> int:
-        """Return what Fetch calls it."""
+        """Return the isolation level by Fetch's number."""
         return 0 if self.reads_uncommitted else 1
 
     @property
@@ -266,7 +267,7 @@ class FlowConfig:
         return self.mirrors(topic) and not self.is_heartbeats(topic)
 
     def is_heartbeats(self, topic: str) -> bool:
-        """Whether it is mirrored as MirrorMaker's heartbeats, whatever the patterns say."""
+        """Whether a topic is mirrored as MirrorMaker's heartbeats, whatever the patterns say."""
         return self.mirrormaker.heartbeats and self.names.is_heartbeats(topic)
 
     @property
@@ -276,6 +277,7 @@ class FlowConfig:
 
 
 def read_site(section: Section, key: str, clusters: Collection[str]) -> str:
+    """Return the name of a cluster of the file; raises ConfigurationError for another name."""
     name = section.string(key)
     if name not in clusters:
         raise section.error(key, f"unknown cluster {name!r}; there are {', '.join(clusters)}")
@@ -303,6 +305,7 @@ def _pattern(section: Section, key: str, text: str, flags: int = 0) -> re.Patter
 
 
 def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
+    """Return one flow of the file; raises ConfigurationError."""
     source = read_site(section, "source", clusters)
     target = read_site(section, "target", clusters)
     if source == target:

@@ -1,7 +1,7 @@
-"""How a cluster is reached safely: the keys `security_protocol`, `ssl` and `sasl` of a cluster.
+"""The security of a cluster's connections: the keys `security_protocol`, `ssl` and `sasl`.
 
-Secrets need not stand in the file: `${NAME}` is taken from the environment, and each has a key
-with `_file` behind it that names a file. What is wrong with a secret is said without showing it.
+Secrets need not stand in the file: `${NAME}` is taken from the environment, and each secret has a
+key with `_file` behind it that names a file. A complaint about a secret does not show it.
 """
 
 import ssl
@@ -38,7 +38,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 def read_security(cluster: Section) -> Security:
     """Take the keys of a cluster's section; raises ConfigurationError.
 
-    Certificates and keys are opened, so that what is wrong with them is found out here.
+    Certificates and keys are opened, so that a broken file is found out here.
     """
     protocol = cluster.choice("security_protocol", PROTOCOLS, PROTOCOLS[0])
     for key, is_wanted in (("ssl", protocol.endswith("SSL")), ("sasl", protocol[:4] == "SASL")):

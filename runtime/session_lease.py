@@ -1,14 +1,14 @@
-"""Until when this process may write to a cluster: as long as its session is certainly not over.
+"""The right to write to a cluster, which ends before the session with the witness can be over.
 
     asked the witness              answered                      asked + session timeout
     |------------------------------|----------------------------|
       the session counts from here, or later                     before this it is not given up
 
-Whoever takes over what we do (a mirror's partitions, the target, an unfinished promotion) first
-waits until our session is gone. So a process that was stopped, or cut off, for longer sends nothing
-more when it wakes up: the question is asked right before each system call, in the middle of a
-request too. What the kernel had taken by then it drops after half the timeout, unless the host it
-goes to has acknowledged it. Nothing is left but what that host, or a box on the way, holds unread,
+A process that takes our work over (a mirror's partitions, the target, an unfinished promotion)
+first waits until our session is gone. A process that was stopped, or cut off, for longer sends
+nothing more when it wakes up: it asks right before each system call, in the middle of a request
+too. The kernel drops what it had taken by then after half the timeout, unless the host it goes to
+has acknowledged it. Two cases are left: bytes that this host, or a box on the way, holds unread,
 and a stop between the question and the call.
 
 A mirror's request that comes so late lands behind a promotion's seal where its sequence is still
@@ -37,7 +37,7 @@ class SessionReplaced(Exception):
 
 
 class Witness(Protocol):
-    """What a lease needs of a ZooKeeper session."""
+    """The part of a ZooKeeper session that a lease needs."""
 
     @property
     def session_id(self) -> int: ...
@@ -58,7 +58,7 @@ class SessionLease:
         *,
         session_id: int | None = None,
     ) -> None:
-        """Be over; `confirm` begins it. `clock_ms` counts suspended time too.
+        """Make a lease that is not held until `confirm`. `clock_ms` counts suspended time too.
 
         `session_id` is the session it goes with, the present one by default.
         """
@@ -71,7 +71,7 @@ class SessionLease:
     def undelivered_ms(self) -> int:
         """Return after how long the system is to take back what was written in time.
 
-        A process that is stopped cannot do so itself, and the network may be back when others have
+        A stopped process cannot take it back itself, and the network may be back when others have
         gone on. The session is confirmed often, so it lasts for longer than this behind any stop.
         """
         return self._witness.session_timeout_ms // 2
@@ -83,8 +83,8 @@ class SessionLease:
     async def confirm(self) -> None:
         """Ask the witness; raises ZooKeeperFault. A later session confirms nothing.
 
-        A server that is cut off from the one that leads answers reads for a while, although the
-        one that leads may have ended the session: so it is that one which is asked.
+        `sync` asks the leading server: a server that is cut off from it answers reads for a while,
+        although the leader may have ended the session.
         """
         asked_ms = self._clock_ms()
         await self._witness.sync()

@@ -1,4 +1,4 @@
-"""What a flow calls its topics on the target: as on the source, or prefixed, as MirrorMaker 2.
+"""The names of a flow's topics on the target: as on the source, or prefixed, as MirrorMaker 2.
 
 The mirror, its map and its commands know topics by the source's names. Only code that talks to the
 target asks for the other ones, and only this module knows them.
@@ -62,7 +62,7 @@ class TopicNames:
         return source if found and _has_part(rest, self.separator) else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """Return what a prefixed topic is called where it comes from, None for one without."""
+        """Return the name of a prefixed topic on the cluster that it comes from, None without."""
         source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self.separator) :]
 
@@ -73,7 +73,7 @@ class TopicNames:
         return topic
 
     def is_heartbeats(self, topic: str) -> bool:
-        """Whether these are heartbeats, of whatever cluster.
+        """Whether a topic holds heartbeats, of whatever cluster.
 
         IdentityReplicationPolicy takes every name that ends so for heartbeats; an application's
         `engine-heartbeats` keeps its name here.

@@ -70,7 +70,7 @@ class WorkerInfo(_JsonNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowCommand(_JsonNode):
-    """What the daemon of a flow is to do since promotion `epoch`."""
+    """The command that the daemon of a flow obeys since promotion `epoch`."""
 
     KIND: ClassVar[str] = "flow command"
     epoch: int
@@ -124,7 +124,7 @@ class WitnessPaths:
         return f"{self.root}/mirror/{source}-{target}"
 
     def worker(self, source: str, target: str) -> str:
-        """Return the path of the ephemeral WorkerInfo of who leads a flow."""
+        """Return the path of the ephemeral WorkerInfo of the daemon that leads a flow."""
         return f"{self.flow(source, target)}/worker"
 
     def workers(self, source: str, target: str) -> str:
@@ -132,7 +132,7 @@ class WitnessPaths:
         return f"{self.flow(source, target)}/workers"
 
     def assignment(self, source: str, target: str) -> str:
-        """Return the path of what says which worker mirrors what."""
+        """Return the path of the assignment of partitions to workers."""
         return f"{self.flow(source, target)}/assignment"
 
     def command(self, source: str, target: str) -> str:
@@ -144,7 +144,7 @@ class WitnessPaths:
         return f"{self.flow(source, target)}/acknowledged"
 
     def orders(self, source: str, target: str) -> str:
-        """Return the path of what people have ordered for a flow."""
+        """Return the path of the orders that people have given for a flow."""
         return f"{self.flow(source, target)}/orders"
 
 

@@ -3,8 +3,8 @@
 Apache Kafka has no setting that would close a topic. Its authorizers let a DENY win over every
 ALLOW, and let super users pass by both. So a closed topic denies WRITE to everybody, and the
 mirror, whose flow back has to write there, is a super user. A second entry, for a principal that
-nobody can be, notes whose doing that is, and whether the DENY was there before and is to stay. A
-DENY without a note is somebody else's.
+nobody can be, notes that a fence of ours gave the DENY, and whether the DENY was there before and
+is to stay. A DENY without a note is somebody else's.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ ANYWHERE: Final = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """For whose way back a topic was closed; `was_closed` when somebody else had done it before."""
+    """The client whose way back passes a closed topic; `was_closed` if others closed it first."""
 
     client: str
     was_closed: bool = False

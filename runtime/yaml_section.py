@@ -145,7 +145,7 @@ class Section:
             raise self.error(key, f"{file}: is not UTF-8 text") from None
 
     def secret(self, key: str, *, required: bool = True) -> str | None:
-        """Return what stands there, in the environment as `${NAME}`, or in the file `<key>_file`.
+        """Return a secret of the file, of the environment (`${NAME}`), or of the file `<key>_file`.
 
         Complaints do not show it.
         """

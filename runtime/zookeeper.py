@@ -87,7 +87,7 @@ class ZooKeeper:
 
     @property
     def session_timeout_ms(self) -> int:
-        """Return after how long without a word from us the session ends, as was granted."""
+        """Return the granted session timeout: after so long without a word from us it ends."""
         return self._session_timeout_ms
 
     def grant(self, session_timeout_ms: int) -> None:
@@ -118,7 +118,7 @@ class ZooKeeper:
         return await self._call(path, self._client.exists_async, path) is not None
 
     async def sync(self) -> None:
-        """Return once our server has asked the one that leads, and has caught up with it."""
+        """Return once our server has asked the leading server, and has caught up with it."""
         await self._call("/", self._client.sync_async, "/")
 
     async def children(self, path: str) -> list[str] | None:
@@ -198,7 +198,7 @@ class ZooKeeper:
     async def watch_state(self) -> AsyncIterator[trio.MemoryReceiveChannel[SessionState]]:
         """Open a channel of session states, the present one first; slow readers get the newest.
 
-        The same one again when it was another meanwhile: that may be a new session.
+        The same state comes again when it was another meanwhile: that may be a new session.
         """
         send, receive = trio.open_memory_channel[SessionState](0)
 

@@ -1,4 +1,4 @@
-"""What can go wrong with ZooKeeper, and what kazoo calls it."""
+"""The faults of ZooKeeper as our exceptions, and kazoo's names for them."""
 
 from typing import Final
 

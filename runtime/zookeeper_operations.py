@@ -1,4 +1,4 @@
-"""What a ZooKeeper node is, and what a transaction may do to some. Pure values."""
+"""ZooKeeper nodes and the operations of a transaction, as pure values."""
 
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ Operation = Create | SetData | Delete | Check
 
 
 def node_of(data: bytes, stat: ZnodeStat) -> Node:
-    """Return what kazoo says of a node."""
+    """Return our value for kazoo's data and stat."""
     return Node(
         data=data,
         version=stat.version,

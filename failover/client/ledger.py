@@ -61,7 +61,6 @@ class Ledger:
     """Every unacknowledged record. `total_bytes` is what they count for."""
 
     def __init__(self) -> None:
-        """Begin with nothing on its way."""
         self._queues: dict[TopicPartition, deque[Pending]] = {}
         self._unsent: deque[Pending] = deque()
         self.total_bytes = 0

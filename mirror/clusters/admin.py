@@ -76,7 +76,6 @@ class TopicRefused(NetworkFault):
     """A cluster would not create or change a topic; the message names topic and error."""
 
     def __init__(self, topic: str, code: int, message: str | None) -> None:
-        """Name what was refused."""
         self.topic = topic
         self.code = code_of(code)
         self.reason = message or self.code.name

@@ -12,7 +12,6 @@ class OddRecords:
     """Of one topic. The metric `mirror_malformed_records` says how many there were."""
 
     def __init__(self, measurements: FlowMeasurements, topic: str) -> None:
-        """Begin with none said."""
         self._measurements = measurements
         self._topic: Final = topic
         self._is_said = False

@@ -28,7 +28,6 @@ class Agenda:
     """Places by the reason for which they are to be looked at again."""
 
     def __init__(self, now_ms: int) -> None:
-        """Begin with nothing to do."""
         self._later: dict[str, tuple[int, set[TopicPartition]]] = {}
         self._waiting: dict[TopicPartition, dict[str, int]] = {}
         self._unmirrored: dict[TopicPartition, set[str]] = {}

@@ -46,7 +46,6 @@ class GroupReader:
     """Reads all partitions of the offsets topic, at each broker those that it leads."""
 
     def __init__(self, flow: FlowState, links: Links, groups: SourceGroups) -> None:
-        """Begin before the first record."""
         self._flow = flow
         self._links = links
         self._groups = groups

@@ -25,7 +25,6 @@ class GroupPoller:
     """Asks all brokers for their groups and each group for its positions, again and again."""
 
     def __init__(self, flow: FlowState, links: Links, groups: SourceGroups) -> None:
-        """Begin with nothing asked."""
         self._flow = flow
         self._links = links
         self._groups = groups

@@ -31,7 +31,6 @@ class SourceGroups:
     """The positions of the groups that are mirrored, as they have been told so far."""
 
     def __init__(self, flow: FlowState) -> None:
-        """Begin with no group known."""
         self._flow = flow
         self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
         self.changed: dict[str, set[TopicPartition]] = {}

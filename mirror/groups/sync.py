@@ -78,7 +78,6 @@ class GroupSync:
     """Reads positions on the source and applies them on the target."""
 
     def __init__(self, flow: FlowState, links: Links) -> None:
-        """Begin with nothing applied."""
         self.groups: Final = SourceGroups(flow)
         self.reader: Final = GroupReader(flow, links, self.groups)
         self.poller: Final = GroupPoller(flow, links, self.groups)

@@ -28,7 +28,6 @@ class LoopWatch:
     """Keeps ``FlowState.arrived`` and its ``loop_ids`` in step with the reverse flow's map."""
 
     def __init__(self, flow: FlowState, links: Links) -> None:
-        """Begin with no mirror known."""
         self._flow = flow
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))

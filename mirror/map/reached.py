@@ -30,7 +30,6 @@ class ReachedKeeper:
     """Writes what is new, every interval."""
 
     def __init__(self, flow: FlowState, map_log: MapLog) -> None:
-        """Begin with nothing to say."""
         self._flow = flow
         self._map_log = map_log
         self._looked_s = float("-inf")

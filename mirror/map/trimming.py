@@ -39,7 +39,6 @@ class MapTrimmer:
     """Trims the maps of this worker's partitions every now and then."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        """Begin with nothing looked at."""
         self.fault = FaultNote(f"{flow.config.name}: trimming of maps")
         self._flow = flow
         self._links = links

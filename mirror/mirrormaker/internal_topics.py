@@ -36,7 +36,6 @@ class MirrorMakerTopics:
     """The task of one flow; a fault is told and the next interval tries again."""
 
     def __init__(self, flow: FlowState, links: Links) -> None:
-        """Begin with nothing told."""
         self.fault = FaultNote(f"{flow.config.name}: MirrorMaker's topics")
         self._flow = flow
         self._links = links

@@ -22,7 +22,6 @@ class FlowCollector(Collector):
     """Yields one sample for each thing that is known; what is unknown is absent, not zero."""
 
     def __init__(self, runners: Sequence[FlowRunner], pid: int) -> None:
-        """Read these flows."""
         self._runners = runners
         self._pid = pid
 

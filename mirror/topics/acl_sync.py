@@ -23,7 +23,6 @@ class AclWatch:
     """The task of one flow."""
 
     def __init__(self, flow: FlowState, links: Links) -> None:
-        """Begin with nothing given."""
         self._flow = flow
         self._links = links
         self._told_off: str | None = None

@@ -55,7 +55,6 @@ class Discovery:
     """Keeps the flow's partitions in step with both clusters."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        """Begin with nothing known."""
         self._flow = flow
         self._links = links
         self._map_log = map_log

@@ -36,7 +36,6 @@ class GoneTopics:
     """What of the flow is missing on the source, and since when; in memory of this run only."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        """Begin with nothing missing."""
         self._flow = flow
         self._links = links
         self._map_log = map_log

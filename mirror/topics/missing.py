@@ -34,7 +34,6 @@ class MissingPartitions:
     """What of the flow is missing on the source, and since when; in memory of this run only."""
 
     def __init__(self, flow: FlowState) -> None:
-        """Begin with nothing missing."""
         self._flow = flow
         self._since_ms: dict[TopicPartition, int] = {}
 
@@ -56,7 +55,6 @@ class LeftBehind:
     """What neither side has any more, which no worker is to have either; in memory of this run."""
 
     def __init__(self, flow: FlowState) -> None:
-        """Begin with no topic gone."""
         self._flow = flow
         self._since_ms: dict[str, int] = {}
         self._looked_ms = 0

@@ -76,7 +76,6 @@ class RefusedSettings:
     """What one target has refused to the topics of a flow. Time is an argument."""
 
     def __init__(self) -> None:
-        """Begin with nothing refused."""
         self._refused: dict[tuple[str, str], tuple[RefusedSetting, int]] = {}
 
     @property

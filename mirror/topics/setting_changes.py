@@ -12,7 +12,6 @@ class OwnChanges:
     """What has changed on the source since this run began to look."""
 
     def __init__(self, source: str, target: str) -> None:
-        """Begin with nothing seen."""
         self._is_first = source < target
         self._seen: dict[str, Mapping[str, str]] = {}
         self._due: dict[str, set[str]] = {}

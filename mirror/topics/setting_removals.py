@@ -11,7 +11,6 @@ class TakenBack:
     """What is to be taken back, by topic, until it is done."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
         self._seen: defaultdict[str, set[str]] = defaultdict(set)
 
     def due(
