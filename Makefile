@@ -53,7 +53,7 @@ interop-quick: setup
 	@$(BIN)/python -m tests.interop --quick
 
 bench: setup
-	@$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ALL),--all) $(if $(ONLY),--only $(ONLY)) $(if $(RUNS),--runs $(RUNS))
+	@$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RUNS),--runs $(RUNS))
 
 profile: setup
 	@$(BIN)/python -m tests.bench.flames $(WHAT)

@@ -1,69 +1,56 @@
 """`make bench`: measure, write build/bench.json, and the page made of it.
 
-Exit status: 0 everything ran, 2 bad input or some row was not run (its reason stands in the row).
+Exit status: 0 everything ran, 2 bad input or some round has no figure (its reason stands in the
+row).
 """
 
 import argparse
 import fcntl
 import json
-import os
 import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any, Final
 
-import trio
-
-from tests.bench.brokers import run_brokers
-from tests.bench.catching_up import BENCHES as CATCH_UP_BENCHES
-from tests.bench.draining import run_draining
-from tests.bench.estimate import told_time
-from tests.bench.heat import LOOK_S
-from tests.bench.latency import BENCHES as LATENCY_BENCHES
-from tests.bench.ledger import Cell, Ledger, cells, say, started
-from tests.bench.machine import ROOT, describe
-from tests.bench.mirrors import (
+from tests.bench.measure.ledger import Ledger, say
+from tests.bench.measure.machine import ROOT, describe, load
+from tests.bench.measure.results import OURS, RELAY, report
+from tests.bench.measure.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
+from tests.bench.page.publish import publish
+from tests.bench.plans import (
     BUNDLED,
-    run_catching_up,
-    run_killing,
-    run_latency,
-    run_relay_alone,
-    run_rereading,
-    warm_up_mirrored,
+    FULL_MIN,
+    MIRRORS,
+    PATIENCE,
+    QUICK_MIN,
+    QUICK_RUNS,
+    RUNS,
+    Plan,
+    plan_for,
 )
-from tests.bench.neighbours import watched
-from tests.bench.page import CHARTS, publish
-from tests.bench.plans import RUNS, Extent, Plan, plan_for
-from tests.bench.processes import cpu_and_memory
-from tests.bench.replicated import run_replicated
-from tests.bench.rereading import LAGS, lag_name
-from tests.bench.results import DUPLICATES, OURS, RELAY, REREAD, report, was_cut_short
-from tests.bench.stage import Room, Stage, apache_stage, bundled_stage
-from tests.bench.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
+from tests.bench.rows.brokers import run_brokers
+from tests.bench.rows.catching_up import run_catching_up, run_relay_alone, warm_up_mirrored
+from tests.bench.rows.draining import run_draining
+from tests.bench.rows.killing import run_killing
+from tests.bench.rows.latency import run_latency
+from tests.bench.rows.replicated import run_replicated
+from tests.bench.rows.rereading import run_rereading
+from tests.bench.stage.clusters import apache_stage, bundled_stage
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
 PAGE: Final = BUILD / "benchmarks.md"
 LOGS: Final = BUILD / "failed"
 """What systems said that failed in the last benchmark."""
-DOCUMENT: Final = ROOT / "docs" / "benchmarks.md"
-RECORD: Final = ROOT / "docs" / CHARTS / "full-run.json"
-"""The last full run, for others to hold theirs against."""
 BAD_INPUT: Final = 2
 STOPPED: Final = 130
 """As a shell says of SIGINT; SIGTERM does the same: clusters end, and their data is removed."""
-IDLE_S: Final = 1.0
-PARTS_HELP: Final = (
-    f"some of: {', '.join(part.value for part in Part)}; "
-    f"usually {', '.join(part.value for part in DEFAULT_PARTS)}"
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,31 +79,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
-    plan = plan_for(options.extent, runs=options.runs, parts=parts)
+    plan = plan_for(is_quick=options.quick, runs=options.runs)
     if LOGS.exists():
         shutil.rmtree(LOGS)
-    ledger = Ledger(ends_at=monotonic() + plan.limit_s, logs=LOGS)
-    bench = Bench(plan=plan, extent=options.extent, ledger=ledger, machine=describe())
-    bench.ledger.harness["share of one processor, doing nothing"] = round(_idle_share(), 3)
+    bench = Bench(plan=plan, ledger=Ledger(logs=LOGS), machine=describe())
     began = monotonic()
-    say(f"{options.extent.value}: {told_time(plan, parts)} on two quiet processors")
-    with (
-        tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder,
-        watched(ledger.neighbours, Path(folder) / "neighbours"),
-    ):
+    say(f"{plan.runs} rounds each; {_minutes(plan.minutes, parts)}")
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         for part in parts:
-            with ledger.timed(f"part {part.value}"):
-                bench.run(part, Path(folder) / part.value)
+            bench.run(part, Path(folder) / part.value)
             bench.save()
     bench.ledger.close()
     content = bench.save()
     say(f"{len(content['rows'])} rows in {monotonic() - began:.0f} s: {OUTPUT}")
     if not bench.is_saved:
         return BAD_INPUT
-    if options.extent is not Extent.QUICK and set(parts) >= set(DEFAULT_PARTS):
-        publish(content, DOCUMENT)
-        RECORD.write_text(OUTPUT.read_text())
-    return BAD_INPUT if was_cut_short(content) else 0
+    if not options.quick and set(parts) >= set(DEFAULT_PARTS):
+        publish(content)
+    return bench.ledger.status
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,36 +104,34 @@ class Bench:
     """One `make bench`."""
 
     plan: Plan
-    extent: Extent
     ledger: Ledger
     machine: dict[str, Any]
     is_saved: bool = True
 
     def run(self, part: Part, folder: Path) -> None:
-        """Run one part; what cannot be run leaves its reason."""
-        match part:
-            case Part.MIRROR:
-                self._mirror(folder)
-                self._mirror_between_bundled(folder / "bundled", self.plan.on_bundled)
-            case Part.OFFSETS:
-                self._offsets(folder)
-            case Part.BROKER:
-                run_brokers(folder, self.plan.brokers, self.ledger)
-            case Part.REPLICATED:
-                run_replicated(folder, self.plan.replicated, self.ledger)
-            case Part.DRAIN:
-                run_draining(folder, self.plan.drain, self.ledger)
+        """Run one part; what has no figure leaves its reason."""
+        with self.ledger.part(part.value, self.plan.rows(part), self.plan.limit_s(part)):
+            match part:
+                case Part.MIRROR:
+                    self._mirror(folder)
+                case Part.OFFSETS:
+                    self._offsets(folder)
+                case Part.BROKER:
+                    run_brokers(folder, self.plan.brokers, self.ledger)
+                case Part.REPLICATED:
+                    run_replicated(folder, self.plan.replicated, self.ledger)
+                case Part.DRAIN:
+                    run_draining(folder, self.plan.drain, self.ledger)
 
     def save(self) -> dict[str, Any]:
         """Write build/bench.json, and the page beside it; return the content."""
         machine = {
             **self.machine,
-            "extent": self.extent.value,
-            "rounds_wanted": self.plan.rounds.runs,
-            "brokers_data": {part: tell() for part, tell in self.ledger.data_places.items()},
+            "load_at_end": load(),
+            "rounds_wanted": self.plan.runs,
             "harness": self.ledger.harness,
         }
-        content = report(machine, self.ledger.measured, self.ledger.not_run)
+        content = report(machine, self.ledger.measured, self.ledger.missed)
         try:
             OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
             publish(content, PAGE)
@@ -165,107 +143,79 @@ class Bench:
         return content
 
     def _mirror(self, folder: Path) -> None:
+        """Run what takes a known time first: full topics take what is left of the part."""
         plan, ledger = self.plan, self.ledger
-        room = Room(data_mb=stored_mb(plan.catching_up), is_steady=plan.is_memory_held)
-        with self._stage(apache_stage(folder, room), Part.MIRROR) as stage:
-            if stage is None:
-                self._without_apache(folder)
-                return
-            ledger.data_places["mirror"] = stage.data_is
-            warm_up_mirrored(stage, plan.warm_up, ledger)
-            with ledger.timed("catching up"):
-                for workload in plan.catching_up:
-                    run_catching_up(stage, workload, plan.catching_up_systems, plan.rounds, ledger)
-                    self.save()
-            with ledger.timed("latency"):
-                run_latency(stage, plan.rates, plan.steady_systems, plan.latency_rounds, ledger)
-            with ledger.timed("kills"):
-                for kill in plan.kills:
-                    run_killing(stage, kill, plan.steady_systems, plan.kill_rounds, ledger)
-
-    def _without_apache(self, folder: Path) -> None:
-        """Run what needs no Apache Kafka: the relay, and ours between bundled brokers."""
-        plan = self.plan
-        for workload in plan.catching_up:
-            run_relay_alone(folder / "relay", workload, plan.rounds, self.ledger)
-        if not plan.on_bundled:
-            self._mirror_between_bundled(folder / "instead", plan.catching_up)
+        running = apache_stage(folder, stored_mb(plan.catching_up))
+        with ledger.started(running, partial(self._tell, Part.MIRROR)) as stage:
+            if stage is not None:
+                warm_up_mirrored(stage, plan.warm_up, ledger)
+                with ledger.timed("latency"):
+                    run_latency(stage, plan.rates, plan.steady_systems, plan.runs, ledger)
+                with ledger.timed("kills"):
+                    run_killing(stage, plan.kill, plan.steady_systems, plan.runs, ledger)
+                with ledger.timed("catching up"):
+                    for workload in plan.catching_up:
+                        run_catching_up(stage, workload, (*MIRRORS, RELAY), plan.runs, ledger)
+                        self.save()
+        on_bundled = plan.on_bundled
+        if stage is None:
+            for workload in plan.catching_up:
+                run_relay_alone(folder / "relay", workload, plan.runs, ledger)
+            on_bundled = on_bundled or plan.catching_up
+        if on_bundled:
+            self._mirror_between_bundled(folder / "bundled", on_bundled)
 
     def _mirror_between_bundled(self, folder: Path, workloads: Sequence[Workload]) -> None:
-        if not workloads:
-            return
         plan, ledger = self.plan, self.ledger
-        rows = [f"{workload.name}{BUNDLED}" for workload in workloads]
-        missing = [cell for row in rows for cell in cells(row, CATCH_UP_BENCHES)]
-        running = bundled_stage(folder, Room(data_mb=stored_mb(workloads)))
-        with started(running, partial(ledger.miss, OURS, missing)) as stage:
+        tell = partial(ledger.miss, OURS, plan.bundled_rows(workloads))
+        with ledger.started(bundled_stage(folder, stored_mb(workloads)), tell) as stage:
             if stage is not None:
-                ledger.data_places["mirror, bundled brokers"] = stage.data_is
-            for row, workload in zip(rows, workloads, strict=True):
-                if stage is not None:
-                    run_catching_up(stage, workload, (OURS,), plan.rounds, ledger, row)
+                for workload in workloads:
+                    row = f"{workload.name}{BUNDLED}"
+                    run_catching_up(stage, workload, (OURS,), plan.runs, ledger, row)
 
     def _offsets(self, folder: Path) -> None:
         plan = self.plan
-        room = Room(data_mb=stored_mb([plan.rereads.workload]))
-        with self._stage(apache_stage(folder, room), Part.OFFSETS) as stage:
+        running = apache_stage(folder, stored_mb([plan.rereads.workload]))
+        with self.ledger.started(running, partial(self._tell, Part.OFFSETS)) as stage:
             if stage is not None:
-                self.ledger.data_places["offsets"] = stage.data_is
-                run_rereading(
-                    stage, plan.rereads, plan.reread_systems, plan.reread_rounds, self.ledger
-                )
+                run_rereading(stage, plan.rereads, plan.reread_systems, plan.runs, self.ledger)
 
-    def _stage(
-        self, running: AbstractContextManager[Stage], part: Part
-    ) -> AbstractContextManager[Stage | None]:
-        """Start the clusters of a part; without them each of its rows has the reason."""
-
-        def tell(fault: BaseException) -> None:
-            for system, rows in rows_of(self.plan, part).items():
-                self.ledger.miss(system, rows, fault)
-
-        return started(running, tell, self.ledger.require_time)
+    def _tell(self, part: Part, fault: BaseException) -> None:
+        """Give the reason why the clusters of a part did not start to the rows that need them."""
+        for system, rows in self.plan.rows(part).items():
+            if system != RELAY:
+                needing = [cell for cell in rows if not cell[0].endswith(BUNDLED)]
+                self.ledger.miss(system, needing, fault)
 
 
-def rows_of(plan: Plan, part: Part) -> dict[str, list[Cell]]:
-    """Return the rows of a part that need Apache Kafka, by system."""
-    if part is Part.OFFSETS:
-        return {system: [(lag_name(lag), REREAD) for lag in LAGS] for system in plan.reread_systems}
-    mirrors = [system for system in plan.catching_up_systems if system != RELAY]
-    rows: dict[str, list[Cell]] = {system: [] for system in mirrors}
-    for workload in plan.catching_up:
-        for system in mirrors:
-            rows[system] += cells(workload.name, CATCH_UP_BENCHES)
-    for system in plan.steady_systems:
-        for rate in plan.rates:
-            rows[system] += cells(rate.name, LATENCY_BENCHES)
-        rows[system] += [(kill.name, DUPLICATES) for kill in plan.kills]
-    return rows
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1 round is needed")
+    return int(text)
 
 
-def _idle_share() -> float:
-    """Return what the harness takes while it only waits and looks, as beside an empty run."""
-    used = process_time()
-    trio.run(_look_at_nothing)
-    return (process_time() - used) / IDLE_S
-
-
-async def _look_at_nothing() -> None:
-    deadline = trio.current_time() + IDLE_S
-    while trio.current_time() < deadline:
-        cpu_and_memory(os.getpid())
-        await trio.sleep(LOOK_S)
+def _minutes(minutes: Mapping[Part, float], parts: Sequence[Part]) -> str:
+    each = ", ".join(f"{part.value} {minutes[part]:g}" for part in parts)
+    usual = sum(minutes[part] for part in parts)
+    return f"about {usual:g} minutes ({each}), at most about {usual * PATIENCE:g}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench", description="Measure ours beside the others.")
-    extent = parser.add_mutually_exclusive_group()
-    for each in (Extent.QUICK, Extent.ALL):
-        extent.add_argument(f"--{each.value}", dest="extent", action="store_const", const=each)
-    parser.set_defaults(extent=Extent.FULL)
-    parser.add_argument("--only", metavar="PART", help=PARTS_HELP)
-    told = "rounds, at least 1; unless --quick, some parts take four or five in any case"
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=told)
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Measure ours beside the others: the same machine, data and run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"On two processors with little else to do, all parts take\n"
+        f"  with {RUNS} rounds {_minutes(FULL_MIN, tuple(Part))};\n"
+        f"  --quick, with {QUICK_RUNS} rounds, {_minutes(QUICK_MIN, tuple(Part))}.\n"
+        "A round that does not fit into the time of its part leaves `no figure: <why>`.",
+    )
+    parser.add_argument("--quick", action="store_true", help="one workload of each part")
+    known = ", ".join(part.value for part in Part)
+    usual = ", ".join(part.value for part in DEFAULT_PARTS)
+    parser.add_argument("--only", metavar="PART", help=f"some of: {known}; usually {usual}")
+    parser.add_argument("--runs", type=_count, metavar="N", help="rounds, at least 1")
     return parser
 
 

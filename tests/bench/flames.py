@@ -21,16 +21,16 @@ from typing import Final
 
 import trio
 
-from tests.bench.catching_up import watch
-from tests.bench.filling import drain, fill
-from tests.bench.ledger import RunFailed, is_expected, reason_of, say, started
-from tests.bench.machine import ROOT
-from tests.bench.processes import user_and_kernel
-from tests.bench.results import OURS
-from tests.bench.served import create_topic
-from tests.bench.stage import Room, Stage, apache_stage, bundled_stage, run_bundled
+from tests.bench.measure.ledger import Ledger, RunFailed, is_expected, reason_of, say
+from tests.bench.measure.machine import ROOT
+from tests.bench.measure.processes import user_and_kernel
+from tests.bench.measure.results import OURS
+from tests.bench.measure.workloads import BASE, MIB, Workload, stored_mb
+from tests.bench.rows.catching_up import watch
+from tests.bench.stage.clusters import Stage, apache_stage, bundled_stage, run_bundled
+from tests.bench.stage.filling import drain, fill
+from tests.bench.stage.served import create_topic
 from tests.bench.tops import costs, frames_of, table
-from tests.bench.workloads import BASE, MIB, Workload, stored_mb
 
 MEGABYTES: Final = 2048
 SAMPLES_PER_S: Final = 250
@@ -67,16 +67,16 @@ def profiled(pid: int, picture: Path) -> Iterator[None]:
 
 def profile_mirror(folder: Path, workload: Workload, picture: Path) -> None:
     """Mirror a full topic between two Apache Kafka brokers, or bundled ones without those."""
-    room = Room(data_mb=stored_mb([workload]))
+    data_mb = stored_mb([workload])
 
     def tell(fault: BaseException) -> None:
         say(f"between bundled brokers, as Apache Kafka cannot be had: {reason_of(fault)}")
 
-    with started(apache_stage(folder / "apache", room), tell) as stage:
+    with Ledger().started(apache_stage(folder / "apache", data_mb), tell) as stage:
         if stage is not None:
             _profile_mirror(stage, workload, picture)
             return
-    with bundled_stage(folder / "bundled", room) as bundled:
+    with bundled_stage(folder / "bundled", data_mb) as bundled:
         _profile_mirror(bundled, workload, picture)
 
 

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench.ledger import say
-from tests.bench.stage import Stage, run_apache, run_bundled, run_witness
+from tests.bench.measure.ledger import say
+from tests.bench.stage.clusters import Stage, run_apache, run_bundled, run_witness
 from tests.freshness.figures import CPU_LIMIT, told
 from tests.freshness.lags import SCENES, Scene
 from tests.freshness.load import Load, measure

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.bench.figures import percentile
+from tests.bench.measure.figures import percentile
 
 P99_LIMIT_S: Final = 1.0
 CPU_LIMIT: Final = 0.20

@@ -19,7 +19,7 @@ from typing import Any, Final
 import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.bench.ledger import RunFailed
+from tests.bench.measure.ledger import RunFailed
 from tests.failover.promoting import failover, finish
 from tests.freshness.switched import Group, Switched, compare
 from tests.interop.sites import (

@@ -10,14 +10,14 @@ from typing import Final
 
 import trio
 
-from tests.bench.filling import fill
-from tests.bench.ledger import RunFailed, say
-from tests.bench.pinning import Mirror
-from tests.bench.processes import cpu_and_memory
-from tests.bench.results import OURS
-from tests.bench.served import Served, create_topic, ends
-from tests.bench.stage import Stage
-from tests.bench.workloads import KIB, Workload
+from tests.bench.measure.ledger import RunFailed, say
+from tests.bench.measure.processes import cpu_and_memory
+from tests.bench.measure.racers import Mirror
+from tests.bench.measure.results import OURS
+from tests.bench.measure.workloads import KIB, Workload
+from tests.bench.stage.clusters import Stage
+from tests.bench.stage.filling import fill
+from tests.bench.stage.served import Served, create_topic, ends
 from tests.freshness.figures import Arrivals, Freshness, Usage
 from wire.consumer_offsets import OffsetKey, decode_key, decode_offset_value
 from wire.errors import ErrorCode

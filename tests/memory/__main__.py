@@ -16,14 +16,14 @@ import trio
 
 from mirror.state.in_flight import NEAR
 from runtime.config import load
-from tests.bench.filling import fill
-from tests.bench.ledger import RunFailed
-from tests.bench.pinning import Mirror
-from tests.bench.processes import cpu_and_memory
-from tests.bench.results import OURS
-from tests.bench.served import create_topic, ends
-from tests.bench.stage import Stage, run_apache, run_bundled, run_witness
-from tests.bench.workloads import KIB, MIB, Workload
+from tests.bench.measure.ledger import RunFailed
+from tests.bench.measure.processes import cpu_and_memory
+from tests.bench.measure.racers import Mirror
+from tests.bench.measure.results import OURS
+from tests.bench.measure.workloads import KIB, MIB, Workload
+from tests.bench.stage.clusters import Stage, run_apache, run_bundled, run_witness
+from tests.bench.stage.filling import fill
+from tests.bench.stage.served import create_topic, ends
 from tests.memory.figures import BASE_PARTITIONS, MANY_PARTITIONS, Footprint, most_resident_bytes
 from wire.net import NetworkFault, open_cluster
 
