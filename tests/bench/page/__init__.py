@@ -1,1 +1,4 @@
-"""The figures as people read them: `document` and `charts` are made of results, `publish` writes them."""
+"""The figures as people read them.
+
+`document` and `charts` are made of results, and `publish` writes both beside each other.
+"""

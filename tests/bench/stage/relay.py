@@ -1,7 +1,7 @@
 """The limit: a process that does nothing but take bytes from one socket and give them to another.
 
-`python -m tests.bench.stage.relay SOURCE_PORT TARGET_PORT` is that process; `relaying` feeds it with
-the batches of a workload, so that it takes turns with mirrors.
+`python -m tests.bench.stage.relay SOURCE_PORT TARGET_PORT` is that process; `relaying` feeds it
+with the batches of a workload, so that it takes turns with mirrors.
 
 It has one processor and what feeds it another: where the system puts them is 3 or 4 GB/s.
 """
