@@ -18,8 +18,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from tests.bench.measure.ledger import Ledger, say
-from tests.bench.measure.machine import ROOT, describe, load
+from tests.bench.measure.ledger import Ledger, reason_of, say
+from tests.bench.measure.machine import KIND, MM2_VERSION, ROOT, describe, load
 from tests.bench.measure.results import OURS, RELAY, report
 from tests.bench.measure.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
 from tests.bench.page.publish import publish
@@ -42,6 +42,8 @@ from tests.bench.rows.latency import run_latency
 from tests.bench.rows.replicated import run_replicated
 from tests.bench.rows.rereading import run_rereading
 from tests.bench.stage.clusters import apache_stage, bundled_stage
+from tests.interop.peers import PeerUnavailable
+from tests.interop.peers.artifacts import class_path
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
@@ -49,6 +51,7 @@ PAGE: Final = BUILD / "benchmarks.md"
 LOGS: Final = BUILD / "failed"
 """What systems said that failed in the last benchmark."""
 BAD_INPUT: Final = 2
+FURTHER_PARTS: Final = tuple(part for part in Part if part not in DEFAULT_PARTS)
 STOPPED: Final = 130
 """As a shell says of SIGINT; SIGTERM does the same: clusters end, and their data is removed."""
 
@@ -85,6 +88,7 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     bench = Bench(plan=plan, ledger=Ledger(logs=LOGS), machine=describe())
     began = monotonic()
     say(f"{plan.runs} rounds each; {_minutes(plan.minutes, parts)}")
+    _fetch_peers()
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         for part in parts:
             bench.run(part, Path(folder) / part.value)
@@ -97,6 +101,15 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
     if not options.quick and set(parts) >= set(DEFAULT_PARTS):
         publish(content)
     return bench.ledger.status
+
+
+def _fetch_peers() -> None:
+    """Have the peers on this machine before the time of a part runs."""
+    try:
+        for version in {KIND.version, MM2_VERSION}:
+            class_path(version)
+    except (OSError, PeerUnavailable) as fault:
+        say(f"no peers: {reason_of(fault)}")  # as the rows of the peers will say
 
 
 @dataclass(slots=True, kw_only=True)
@@ -206,9 +219,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench",
         description="Measure ours beside the others: the same machine, data and run.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"On two processors with little else to do, all parts take\n"
-        f"  with {RUNS} rounds {_minutes(FULL_MIN, tuple(Part))};\n"
-        f"  --quick, with {QUICK_RUNS} rounds, {_minutes(QUICK_MIN, tuple(Part))}.\n"
+        epilog=f"On two processors with little else to do, {RUNS} rounds take\n"
+        f"  {_minutes(FULL_MIN, DEFAULT_PARTS)};\n"
+        f"  {_minutes(FULL_MIN, FURTHER_PARTS)};\n"
+        f"with --quick, {QUICK_RUNS} rounds take\n"
+        f"  {_minutes(QUICK_MIN, DEFAULT_PARTS)};\n"
+        f"  {_minutes(QUICK_MIN, FURTHER_PARTS)}.\n"
         "A round that does not fit into the time of its part leaves `no figure: <why>`.",
     )
     parser.add_argument("--quick", action="store_true", help="one workload of each part")

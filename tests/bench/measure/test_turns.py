@@ -135,6 +135,23 @@ async def test_who_does_not_get_on_leaves(tmp_path: Path, monkeypatch: pytest.Mo
     assert entrants[1].fault is None
 
 
+async def test_who_is_not_done_when_the_time_is_over_has_that_as_its_fault(
+    tmp_path: Path,
+) -> None:
+    done, slow = Counter(tmp_path / "done", 1000), Counter(tmp_path / "slow", 2)
+    last = Counter(tmp_path / "last", 1000, pause_s=60.0)
+    entrants = [entrant(racer) for racer in (done, slow)]
+    await take_turns(entrants, limit_s=5.0)
+    assert entrants[0].fault is None
+    assert f"of {RECORDS} records when the time of this part was over" in str(entrants[1].fault)
+    entrants = [entrant(last)]
+    await take_turns(entrants, limit_s=1.0)
+    assert str(entrants[0].fault).startswith(f"0 of {RECORDS} records when")
+    for racer in (done, slow, last):
+        with pytest.raises(ProcessLookupError):
+            os.kill(racer.pid, 0)
+
+
 async def test_nobody_is_left_behind_a_bug(tmp_path: Path) -> None:
     async def bug() -> None:
         raise ZeroDivisionError

@@ -11,6 +11,7 @@ first 0.5 GiB, and whoever looks at some of them sees where the looks fell. Whol
 13.1 12.4 12.2 (lz4) and 13.5 12.4 12.7 (100 KiB), a start each.
 """
 
+import math
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -115,23 +116,38 @@ class Entrant:
             os.kill(self.racer.pid, number)
 
 
-async def take_turns(entrants: Sequence[Entrant], shift: int = 0) -> None:
+async def take_turns(
+    entrants: Sequence[Entrant], shift: int = 0, limit_s: float = math.inf
+) -> None:
     """Start all and let them take turns; who is done leaves, and who fails, with its fault.
 
-    `shift` says who is the first. All are gone afterwards.
+    `shift` says who is the first. Who is not done after `limit_s` has that as its fault. All are
+    gone afterwards.
     """
     try:
-        await _start(rotated(entrants, shift))
-        turn = shift
-        while going_on := [entrant for entrant in entrants if entrant.is_going_on]:
-            for entrant in rotated(going_on, turn):
-                await _unless_it_fails(entrant, entrant.take_turn)
-                if not entrant.is_going_on:
-                    await _leave(entrant, [each for each in entrants if each.is_going_on])
-            turn += 1
+        with trio.move_on_after(max(0.0, limit_s)):
+            await _start(rotated(entrants, shift))
+            await _until_all_are_done(entrants, shift)
+        for entrant in entrants:
+            if entrant.is_going_on:
+                moved = entrant.turns[-1][-1].records if entrant.turns else 0
+                entrant.fault = RunFailed(
+                    f"{moved} of {entrant.records} records when the time of this part was over"
+                )
+                entrant.log = entrant.racer.log
     finally:
         for entrant in entrants:
             entrant.racer.kill()
+
+
+async def _until_all_are_done(entrants: Sequence[Entrant], shift: int) -> None:
+    turn = shift
+    while going_on := [entrant for entrant in entrants if entrant.is_going_on]:
+        for entrant in rotated(going_on, turn):
+            await _unless_it_fails(entrant, entrant.take_turn)
+            if not entrant.is_going_on:
+                await _leave(entrant, [each for each in entrants if each.is_going_on])
+        turn += 1
 
 
 async def _start(entrants: Sequence[Entrant]) -> None:

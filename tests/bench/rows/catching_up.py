@@ -136,7 +136,7 @@ def _catch_up(
     """
     pause(FREED_S)
     try:
-        entrants = ledger.run(_between_clusters, stage, systems, workload, shift)
+        entrants = ledger.run(_between_clusters, stage, systems, workload, shift, ledger.left_s)
     finally:
         stage.clean()
     ramp_s = RAMP_S + RAMP_ROUND_TRIPS * stage.round_trip_s
@@ -145,11 +145,11 @@ def _catch_up(
 
 def _relay_alone(folder: Path, workload: Workload, ledger: Ledger) -> Mapping[str, Outcome]:
     """Let the relay run where there are no clusters for the others."""
-    return _outcomes(ledger.run(_feed_relay, folder, workload), workload, ledger)
+    return _outcomes(ledger.run(_feed_relay, folder, workload, ledger.left_s), workload, ledger)
 
 
 async def _between_clusters(
-    stage: Stage, systems: Sequence[str], workload: Workload, shift: int
+    stage: Stage, systems: Sequence[str], workload: Workload, shift: int, limit_s: float
 ) -> Sequence[Entrant]:
     async with AsyncExitStack() as stack:
         client = open_cluster(stage.target.addresses, client_id="bench")
@@ -160,13 +160,13 @@ async def _between_clusters(
             else _mirror(stage, system, workload, target)
             for system in systems
         ]
-        await take_turns(entrants, shift)
+        await take_turns(entrants, shift, limit_s)
         return entrants
 
 
-async def _feed_relay(folder: Path, workload: Workload) -> Sequence[Entrant]:
+async def _feed_relay(folder: Path, workload: Workload, limit_s: float) -> Sequence[Entrant]:
     async with relaying(folder, workload) as entrant:
-        await take_turns([entrant])
+        await take_turns([entrant], limit_s=limit_s)
         return [entrant]
 
 
