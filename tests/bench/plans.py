@@ -45,7 +45,7 @@ QUICK_MIN: Final[Mapping[Part, float]] = {
     Part.REPLICATED: 1.5,
     Part.DRAIN: 3,
 }
-PATIENCE: Final = 2.0
+PATIENCE: Final = 3.0
 """Times these minutes: no run of a part begins later."""
 
 

@@ -41,7 +41,7 @@ def test_mirrormaker_does_not_wait_for_its_timers_in_a_hurry() -> None:
     assert MM2_TUNED in QUICK.rows(Part.OFFSETS)
 
 
-def test_a_part_begins_nothing_after_twice_its_usual_time() -> None:
+def test_a_part_begins_nothing_long_after_its_usual_time() -> None:
     assert QUICK.limit_s(Part.BROKER) == QUICK.minutes[Part.BROKER] * 60 * PATIENCE
     assert sum(QUICK.limit_s(part) for part in Part) < FULL.limit_s(Part.MIRROR)
 

@@ -54,6 +54,8 @@ class Entrant:
     leave: Callable[[], Awaitable[None]]
     """Frees what it took, behind its last turn."""
     turns: list[list[Sample]] = field(default_factory=list)
+    come_to: int = 0
+    """How many it had moved when it was looked at last."""
     peak_resident_bytes: int = 0
     fault: Exception | None = None
     """Why it left: one of `ledger.FAULTS`."""
@@ -68,32 +70,30 @@ class Entrant:
 
     async def look(self) -> Sample:
         """Return where it is. Raises RunFailed when it is gone."""
-        moved = await self.moved()
+        self.come_to = await self.moved()
         try:
             cpu_s, resident = cpu_and_memory(self.racer.pid)
         except ProcessGone as gone:
             words = self.racer.log.splitlines() or ["nothing"]
             raise RunFailed(f"the mirror ended by itself; it last said: {words[-1]}") from gone
         self.peak_resident_bytes = max(self.peak_resident_bytes, resident)
-        return Sample(at_s=monotonic(), records=moved, cpu_s=cpu_s, resident_bytes=resident)
+        return Sample(at_s=monotonic(), records=self.come_to, cpu_s=cpu_s, resident_bytes=resident)
 
     async def come_up(self) -> None:
         """Start, move the first records, and stop. Raises one of `ledger.FAULTS`."""
         await trio.to_thread.run_sync(self.racer.start)
-        moved = 0
         with trio.move_on_after(LIMIT_S):
-            while moved < self.records * START_SHARE:
+            while self.come_to < self.records * START_SHARE:
                 await trio.sleep(LOOK_S)
-                moved = (await self.look()).records
+                await self.look()
             self.halt()
             return
-        raise RunFailed(f"{moved} of {self.records} records within {LIMIT_S} s")
+        raise self.failure(f"within {LIMIT_S} s")
 
     async def take_turn(self) -> None:
         """Work for a moment, looked at all the while. Raises one of `ledger.FAULTS`."""
         if sum(turn[-1].at_s - turn[0].at_s for turn in self.turns) > LIMIT_S:
-            moved = self.turns[-1][-1].records
-            raise RunFailed(f"{moved} of {self.records} records in turns of {LIMIT_S} s together")
+            raise self.failure(f"in turns of {LIMIT_S} s together")
         self.go_on()
         try:
             looks = [await self.look()]
@@ -104,6 +104,10 @@ class Entrant:
                 looks.append(await self.look())
         finally:
             self.halt()
+
+    def failure(self, when: str) -> RunFailed:
+        """Return that it had not moved everything by then."""
+        return RunFailed(f"{self.come_to} of {self.records} records {when}")
 
     def go_on(self) -> None:
         self._signal(signal.SIGCONT)
@@ -130,10 +134,7 @@ async def take_turns(
             await _until_all_are_done(entrants, shift)
         for entrant in entrants:
             if entrant.is_going_on:
-                moved = entrant.turns[-1][-1].records if entrant.turns else 0
-                entrant.fault = RunFailed(
-                    f"{moved} of {entrant.records} records when the time of this part was over"
-                )
+                entrant.fault = entrant.failure("when the time of this part was over")
                 entrant.log = entrant.racer.log
     finally:
         for entrant in entrants:
