@@ -27,10 +27,10 @@ clusters:
 flows:
   - source: dc1
     target: dc2
-    topics: {include: ["orders.*"], exclude: [".*-scratch"]}   # whole names, regular expressions
+    topics: {include: ["orders.*"], exclude: [".*-scratch"]}
     groups: {include: [".*"]}
 coordination:
-  zookeeper: witness1:2181,witness2:2181,witness3:2181   # apart from both sites
+  zookeeper: witness1:2181,witness2:2181,witness3:2181
 failover:
   initial_active: dc1
   drain_timeout_ms: 60000
