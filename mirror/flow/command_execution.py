@@ -199,12 +199,12 @@ def _look_again(
     flow: FlowState, partition: MirroredPartition, reason: str, now: int, *, may_skip: bool
 ) -> None:
     if partition.state in STOPPED:
-        partition.may_skip = may_skip
-        if may_skip and partition.refused_through is not None:
-            flow.skip(partition, partition.refused_through, now)
+        partition.skips.allow_once(is_allowed=may_skip)
+        if may_skip and partition.skips.refused_through is not None:
+            flow.skip(partition, partition.skips.refused_through, now)
         else:
             partition.retry(reason, now)
         return
-    partition.may_skip = may_skip and not partition.is_positioned
+    partition.skips.allow_once(is_allowed=may_skip and not partition.target.is_positioned)
     if partition.state is not PartitionState.PAUSED:  # else when it is resumed
         flow.interrupt(partition, reason, now, at_once=True)

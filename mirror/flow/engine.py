@@ -172,9 +172,9 @@ class Engine:
         assert self._nursery is not None, "run has opened it"
         while True:
             for partition in self.flow.partitions.values():
-                if partition.ask_leader_again(now_ms()):
+                if partition.leaders.ask_leader_again(now_ms()):
                     self.flow.fetch_anew()
-                node = partition.fetched_from
+                node = partition.leaders.fetched_from
                 if node >= 0 and node not in self._fetched_from:
                     self._fetched_from.add(node)
                     self._nursery.start_soon(
@@ -190,7 +190,7 @@ class Engine:
         if not routed.forwards or not partition.is_flowing or not self.flow.is_fetching:
             return
         partition.in_flight.enqueue(routed.forwards)
-        node = partition.target_leader
+        node = partition.leaders.target
         writer = self._writers.get(node)
         if writer is None:
             assert self._nursery is not None, "fetchers run inside it"

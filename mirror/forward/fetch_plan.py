@@ -41,7 +41,7 @@ Looked: TypeAlias = Mapping[Place, Asked | None]
 
 def place_of(partition: MirroredPartition) -> Place:
     """Return where a request names the partition."""
-    return (partition.topic, partition.topic_id), partition.index
+    return (partition.topic, partition.source.topic_id), partition.index
 
 
 class Asking:
@@ -142,7 +142,7 @@ class Asking:
 
     def _is_mine(self, partition: MirroredPartition) -> bool:
         is_here = self._flow.partitions.get((partition.topic, partition.index)) is partition
-        is_led = partition.fetched_from == self._node and partition.is_flowing
+        is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
     def _as_asked(self, place: Place, partition: MirroredPartition) -> Asked | None:
@@ -159,7 +159,7 @@ class Asking:
 
 def _is_behind(partition: MirroredPartition) -> bool:
     """Tell whether more was readable than was fetched when the source was last heard."""
-    cursor, end = partition.cursor, partition.readable_end
+    cursor, end = partition.cursor, partition.source.readable_end
     return cursor is None or end is None or cursor.source < end
 
 

@@ -90,7 +90,7 @@ def fail_source(
     flow.measurements.fetch_errors[type(fault).__name__] += 1
     now = now_ms()
     for partition in partitions:
-        partition.is_anchored = False
+        partition.target.lose_anchor()
         flow.fail(partition, f"source broker {node}", fault, now)
     flow.refresh.wake()
 
@@ -200,7 +200,7 @@ class SourceFetcher:
             size = throttle.chunk_bytes(partition.topic, each)
             # With the epoch that discovery knows: a fetch without one is not told that the leader
             # changed, since a follower serves it too, and goes on in a log that was cut meanwhile.
-            return Wanted(partition.index, one.offset, size, partition.source_epoch)
+            return Wanted(partition.index, one.offset, size, partition.leaders.source_epoch)
 
         if looked is None or self._tells_all or not self._session.is_open:
             self._tells_all = False
@@ -236,7 +236,7 @@ class SourceFetcher:
                 self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
             routed = self._route(one.partition, data, records, arrived_ms, limit)
             if routed.starts:
-                one.partition.is_announcing = one.is_current
+                one.partition.hold_back(one.attempt)
                 waiting.append((one, routed))
             else:
                 self._forward(one.partition, routed)
@@ -254,7 +254,7 @@ class SourceFetcher:
             await self._map_log.write(partial(_announcements, some))
         for one, routed in waiting:
             if one.is_current:
-                one.partition.is_announcing = False
+                one.partition.let_through()
                 self._forward(one.partition, routed)
                 one.partition.note_progress(now_ms())
 
@@ -292,7 +292,7 @@ class SourceFetcher:
             name, rack = self._flow.config.name, self._flow.config.client_rack
             told = "%s: source broker %d has replica %d fetched from, of rack %s"
             _LOG.info(told, name, self._node, replica, rack)
-        one.partition.read_from(replica, now)
+        one.partition.leaders.read_from(replica, now)
         self._session.say_again(place_of(one.partition))
         self._flow.position_more.wake()
         self._flow.fetch_anew()
@@ -315,15 +315,15 @@ class SourceFetcher:
             ],
             producer=self._map_log.producer,
             loop_ids=self._flow.loop_ids,
-            join_records=join_records if partition.joins.are_allowed(now) else 0,
+            join_records=join_records if partition.retries.joins.are_allowed(now) else 0,
             arrived_ms=now,
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out
-        partition.cursor = routed.cursor
+        partition.advance(routed.cursor)
         if routed.corrupt is not None and not routed.forwards:
             # With batches before it, they go first: the next chunk begins with the damage.
-            end = behind_damage(records, routed.cursor.source, partition.readable_end or 0)
+            end = behind_damage(records, routed.cursor.source, partition.source.readable_end or 0)
             self._note_corrupt(partition, routed.corrupt, end, now)
         elif self._corrupt:
             self._corrupt.pop((partition.topic, partition.index), None)
@@ -350,7 +350,7 @@ class SourceFetcher:
         for one in asked:
             if not one.is_current:
                 continue
-            one.partition.is_anchored = False
+            one.partition.target.lose_anchor()
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 self._flow.stop(
                     one.partition, PartitionState.NOT_AUTHORISED, f"source: {error.name}", now

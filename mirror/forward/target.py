@@ -127,7 +127,7 @@ class TargetWriter:
         except NetworkFault as fault:
             now = now_ms()
             for partition in self._early:
-                if partition.in_flight.queue and partition.target_leader == self._node:
+                if partition.in_flight.queue and partition.leaders.target == self._node:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)
             self._early.clear()
             self._flow.measurements.produce_errors[type(fault).__name__] += 1
@@ -203,7 +203,7 @@ class _Line:
         all its partitions have to begin anew, and those of the others wait for an answer at most.
         """
         for partition in self._flow.partitions.values():
-            if partition.target_leader == self._node:
+            if partition.leaders.target == self._node:
                 partition.in_flight.forget_taken()
 
     def _next_requests(self, version: int) -> list[tuple[list[Piece], int, "_Request"]]:
@@ -266,7 +266,7 @@ class _Line:
                 if (
                     error_code
                     or attempt != partition.attempt
-                    or base_offset != forward[0] + partition.shift
+                    or base_offset != forward[0] + partition.target.shift
                 ) and not self._is_displaced(item, appended):
                     self._release(item)
                 else:
@@ -311,7 +311,7 @@ class _Line:
     def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
         """Take note of where a batch lies behind records of others, where those may be."""
         may_be = self._flow.config.is_active_active and (
-            base_offset > forward.target_base + partition.shift
+            base_offset > forward.target_base + partition.target.shift
         )
         if may_be:
             partition.displaced(forward, base_offset)
@@ -325,7 +325,7 @@ class _Line:
         self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
     ) -> None:
         reason = (
-            f"a batch for target offset {forward.target_base + partition.shift} was put at "
+            f"a batch for target offset {forward.target_base + partition.target.shift} was put at "
             f"{base_offset}: "
             "somebody else writes there"
         )
@@ -344,18 +344,18 @@ class _Line:
         if state in TAKEN_APART and forward.joined > 1:
             # Alone each may be taken, as a joined batch may be larger than the target's limit
             # although no part of it is: a skip must leave out no more than what is refused.
-            partition.joins.refuse(now)
+            partition.retries.joins.refuse(now)
             state = None
         if (
             error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            and partition.refuse_sequence(now) > DIVERGED_AFTER_MS
+            and partition.retries.refuse_sequence(now) > DIVERGED_AFTER_MS
         ):
             state = PartitionState.TARGET_DIVERGED
         if state is None:
             self._flow.interrupt(partition, reason, now)
             self._flow.refresh.wake()
             return
-        offset = forward.target_base + partition.shift
+        offset = forward.target_base + partition.target.shift
         at = f"target offset {offset}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
         self._flow.stop(partition, state, at, now, source_end=forward.source_end)

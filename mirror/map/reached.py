@@ -71,15 +71,15 @@ class ReachedKeeper:
                 if looks_behind and now.place == known[place].place and _is_quiet(partition):
                     now = replace(now, target_end=max(now.target_end, self._taken_until(place)))
                 room = RECORDS_A_WRITE - len(records)
-                if room > 0 and (partition.new_runs or now != known[place]):
+                if room > 0 and (partition.target.untold_runs or now != known[place]):
                     # What is cut off, the place reached among it, comes with the next look.
-                    records += place_records(partition, partition.new_runs, now)[:room]
-                    told.append((partition, min(room, len(partition.new_runs))))
+                    records += place_records(partition, partition.target.untold_runs, now)[:room]
+                    told.append((partition, min(room, len(partition.target.untold_runs))))
             return records
 
         await self._map_log.write(compose)
         for partition, count in told:
-            del partition.new_runs[:count]
+            partition.target.tell_runs(count)
 
     def _taken_until(self, place: TopicPartition) -> int:
         """Return the target offset before which the other direction has read all, 0 if unknown."""

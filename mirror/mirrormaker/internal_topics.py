@@ -71,7 +71,7 @@ class MirrorMakerTopics:
         records: list[KeyValue] = []
         for place, partition in self._flow.placed.items():
             end = partition.offset_map.mirrored_target_end
-            if partition.is_positioned and end is not None:
+            if partition.target.is_positioned and end is not None:
                 known = self._told.get(place)
                 syncs = syncs_since(*place, partition.offset_map, known)
                 records += [offset_sync.encode(sync) for sync in syncs]

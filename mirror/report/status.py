@@ -198,14 +198,14 @@ def partition_report(
         "since_ms": partition.status.since_ms,
         "reason": partition.status.reason,
         "advice": ADVICE.get(partition.state, ""),
-        "source_end": partition.source_end,
+        "source_end": partition.source.end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
         "lag_records": partition.lag_records(now_ms),
         "lag_seconds": None if lag_ms is None else lag_ms / 1000,
         "in_flight_bytes": partition.in_flight.bytes,
-        "lost_records": partition.lost_records,
-        "skipped_records": partition.skipped_records,
+        "lost_records": partition.skips.lost,
+        "skipped_records": partition.skips.count,
     }
 
 
@@ -216,7 +216,7 @@ def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> Gr
     ends = (
         (None, None)
         if partition is None
-        else (partition.source_end, partition.offset_map.mirrored_target_end)
+        else (partition.source.end, partition.offset_map.mirrored_target_end)
     )
     return group_report(
         place,

@@ -29,9 +29,9 @@ async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None
     silent = {
         place: one
         for place, one in places.items()
-        if place in flow.arrived.maps and one.source_end is None
+        if place in flow.arrived.maps and one.source.end is None
     }
     await hear_of(source, silent)
     if any(flow.backward(place) is not None for place in places):
         return True
-    return None if any(one.source_end is None for one in silent.values()) else False
+    return None if any(one.source.end is None for one in silent.values()) else False

@@ -120,13 +120,13 @@ class Positioning:
         now, ids = now_ms(), self._map_log.state.topic_ids
         groups: defaultdict[tuple[int, int], list[MirroredPartition]] = defaultdict(list)
         for partition in self._flow.partitions.values():
-            leaders = (partition.source_leader, partition.target_leader)
+            leaders = (partition.leaders.source, partition.leaders.target)
             if (
                 partition.state in DUE
                 and partition.in_flight.is_settled
-                and partition.retry_at_ms <= now
+                and partition.retries.at_ms <= now
                 and min(leaders) >= 0
-                and not is_recreated(ids.get(partition.topic), partition.topic_id)
+                and not is_recreated(ids.get(partition.topic), partition.source.topic_id)
                 and self._flow.may_go_on(partition, now)
             ):
                 groups[leaders].append(partition)
@@ -201,14 +201,14 @@ class Positioning:
             if not one.is_current:
                 continue
             partition = one.partition
-            partition.is_positioned = True
+            partition.target.find_position()
             if isinstance(decision, Start):
                 ends = found.target[partition.topic, partition.index]
                 assert isinstance(ends, LogEnds), "nothing is decided without the ends"
                 partition.offset_map.advance(ends.end)
                 partition.offset_map.reach(decision.target)
-                partition.new_runs.clear()
-                partition.is_anchored = True
+                partition.target.tell_runs()
+                partition.target.anchor()
                 _note_left_out(partition, decision)
                 shift = decision.source - decision.target
                 partition.go_on(Cursor(decision.source, decision.target, shift), now)
@@ -226,7 +226,7 @@ class Positioning:
         for one in tries:
             tail = found.tails.get((one.partition.topic, one.partition.index))
             if isinstance(tail, Tail):
-                gathered += ((one, one.partition.new_runs), (one, tail.runs))
+                gathered += ((one, one.partition.target.untold_runs), (one, tail.runs))
         runs = [(one, run) for one, of_one in gathered for run in of_one]
         if len(runs) <= ALONG:
             return
@@ -263,14 +263,16 @@ class Positioning:
         mirrored = offset_map.mirrored_source_end
         has_too_much = mirrored is not None and mirrored > here.end
         has_grown = not _is_where_left(partition, there)
-        was_refused = partition.refused_since_ms is not None
-        return has_too_much or has_grown or partition.is_target_new or was_refused
+        was_refused = partition.retries.sequence_refused_since_ms is not None
+        return has_too_much or has_grown or partition.target.is_new or was_refused
 
     def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
         """Whether what was mirrored is to be looked for on the source, if the target is ours."""
         key = (partition.topic, partition.index)
         is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
-        return is_alone and not (partition.is_anchored and _is_where_left(partition, target[key]))
+        return is_alone and not (
+            partition.target.is_anchored and _is_where_left(partition, target[key])
+        )
 
     def _reached_records(
         self, partition: MirroredPartition, start: Start, found: Found
@@ -287,7 +289,7 @@ class Positioning:
         if isinstance(tail, Tail) and isinstance(ends, LogEnds):
             # All of the log has been looked at: the next look may begin behind it.
             at = replace(tail.reached, target_end=ends.end)
-            runs = [*partition.new_runs, *tail.runs]
+            runs = [*partition.target.untold_runs, *tail.runs]
         records = place_records(partition, runs, at)
         if self._flow.config.is_active_active:
             return records
@@ -346,7 +348,7 @@ class Positioning:
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""
         if isinstance(decision, Start):
-            return passing_over(decision, partition.pass_over or 0)
+            return passing_over(decision, partition.skips.pass_over or 0)
         policy = self._flow.policy_for(partition, decision.state)
         return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
@@ -357,7 +359,7 @@ class Positioning:
             partition.offset_map.advance(ends.end)
         if isinstance(tail, Tail):
             partition.offset_map.reach(tail.place)
-        partition.lost_records = stop.lost_records
+        partition.skips.lose(stop.lost_records)
         self._flow.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 
@@ -369,7 +371,7 @@ class Positioning:
 
 def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:
     """Whether the target's log has not grown since this worker last stopped writing there."""
-    return isinstance(ends, LogEnds) and partition.left_at in {None, ends.end}
+    return isinstance(ends, LogEnds) and partition.target.left_at in {None, ends.end}
 
 
 def _run_records(runs: Iterable[tuple[_Tried, tuple[int, int]]]) -> list[MapRecord]:
@@ -383,11 +385,8 @@ def _run_records(runs: Iterable[tuple[_Tried, tuple[int, int]]]) -> list[MapReco
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:
     """Count what a decision has cost, and say it."""
-    partition.pass_over = None
-    partition.may_skip = False
-    partition.lost_records = 0
+    partition.skips.settle(start.left_out)
     if start.left_out:
-        partition.skipped_records += start.left_out
         _LOG.warning(
             "%s-%d: source offsets %d to %d are left out",
             partition.topic,

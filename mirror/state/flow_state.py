@@ -156,7 +156,7 @@ class FlowState:
         ``source_end`` is the offset behind what cannot be mirrored, where skipping is possible.
         """
         partition.stop(state, reason, now_ms)
-        partition.refused_through = source_end
+        partition.skips.refuse(source_end)
         policy = self.policy_for(partition, state)
         if policy is Policy.RESTART:
             self.to_begin_anew.add(partition.topic)
@@ -166,15 +166,14 @@ class FlowState:
 
     def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
         """Go on behind what cannot be mirrored; it is counted when the place is known."""
-        partition.pass_over = source_end
-        partition.may_skip = False
+        partition.skips.pass_behind(source_end)
         partition.retry(f"left out: {partition.status.reason}", now_ms)
         self.position_more.wake()
 
     def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:
         """Return what is to be done about a partition that stops in this state."""
         cause = state.name.lower()
-        if partition.may_skip and Policy.SKIP in POLICIES.get(cause, ()):
+        if partition.skips.is_allowed_once and Policy.SKIP in POLICIES.get(cause, ()):
             return Policy.SKIP
         return self.config.policies.get(cause, Policy.STOP)
 
@@ -222,11 +221,11 @@ class FlowState:
         if place not in self.arrived.maps:
             return None
         partition = self.placed.get(place)
-        if partition is None or partition.source_end is None:
+        if partition is None or partition.source.end is None:
             return None
         if partition.target_topic != partition.topic:
             return None  # what came from there has another topic to itself
-        self.arrived.advance({place: partition.source_end})
+        self.arrived.advance({place: partition.source.end})
         return self.arrived.bounded(place)
 
     @property
@@ -281,7 +280,7 @@ class FlowState:
     def fetched_from(self, node: int) -> Iterator[MirroredPartition]:
         """Yield the flowing partitions whose source leader, or the replica it named, this is."""
         for partition in self.partitions.values():
-            if partition.fetched_from == node and partition.is_flowing:
+            if partition.leaders.fetched_from == node and partition.is_flowing:
                 yield partition
 
     @property

@@ -21,6 +21,7 @@ from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog
 from mirror.start.local_records import hear_of, holds_own
 from mirror.state.flow_state import FlowState
+from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
 from mirror.topics.changes import Applied, apply_acceptable
@@ -147,7 +148,7 @@ class Discovery:
                 self._flow.to_begin_anew.discard(topic)
                 continue
             for partition in of_topic:
-                partition.target_leader = -1
+                partition.leaders.follow_target(NO_LEADER)
                 if partition.state not in STOPPED | {PartitionState.PAUSED}:
                     self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
             if not all(partition.in_flight.is_settled for partition in of_topic):
@@ -177,7 +178,7 @@ class Discovery:
         silent = {
             place: partition
             for place, partition in self._flow.partitions.items()
-            if partition.is_positioned and now - partition.heard_ms > SILENT_MS
+            if partition.target.is_positioned and now - partition.source.heard_ms > SILENT_MS
         }
         await hear_of(self._links.source_admin, silent)
 
@@ -346,21 +347,21 @@ class Discovery:
                     budget=flow.budget,
                 )
                 flow.partitions[source.name, index] = partition
-            partition.topic_id = source.topic_id
+            partition.source.meet_topic(source.topic_id)
             if is_recreated(known_id, source.topic_id) and target is not None:
                 reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
-                partition.mirrored_id = known_id
+                partition.target.keep_copy_of(known_id)
                 flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
             elif partition.state is PartitionState.SOURCE_GONE:
                 partition.come_back(now)
             elif (
                 partition.state is PartitionState.TOPIC_RECREATED
-                and partition.mirrored_id != known_id == source.topic_id
+                and partition.target.copied_id != known_id == source.topic_id
             ):
                 partition.retry(COPY_IS_ITS_OWN, now)
             there = target.partitions.get(index) if target is not None else None
             refused = self._complaints.get(partition.target_topic)
             follow_leaders(flow, partition, view, there.leader if there else -1, refused)
-            is_new = target is not None and partition.meet_target(target.topic_id)
+            is_new = target is not None and partition.target.meet_topic(target.topic_id)
             if is_new and (partition.is_flowing or is_positioning(partition)):
                 flow.interrupt(partition, MADE_AGAIN, now, at_once=True)

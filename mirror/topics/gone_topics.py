@@ -139,7 +139,7 @@ def written_end(partition: MirroredPartition) -> int | None:
 
     None where this run cannot tell, or is not done; a sealed map says nothing of what came later.
     """
-    is_known = partition.is_positioned and partition.in_flight.is_settled
+    is_known = partition.target.is_positioned and partition.in_flight.is_settled
     if partition.state is not PartitionState.SOURCE_GONE or not is_known:
         return None
     return None if partition.offset_map.is_sealed else partition.offset_map.target_end

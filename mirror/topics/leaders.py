@@ -4,6 +4,7 @@ from typing import Final
 
 from mirror.clusters.admin import TopicRefused
 from mirror.state.flow_state import FlowState
+from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
@@ -29,19 +30,17 @@ def follow_leaders(
     there, -1 for none, and `refused` why the topic could not be made.
     """
     now = now_ms()
-    moved = partition.target_leader not in {-1, target}
-    found = partition.target_leader != target
-    before = partition.source_leader, partition.source_epoch
-    partition.source_leader, partition.source_epoch = source.leader, source.leader_epoch
-    is_same_source = before == (source.leader, source.leader_epoch)
-    partition.is_anchored &= is_same_source
-    partition.target_leader = target
-    if partition.is_flowing and moved:
+    had_target = partition.leaders.target != NO_LEADER
+    is_other_target = partition.leaders.follow_target(target)
+    is_other_source = partition.leaders.follow_source(source.leader, source.leader_epoch)
+    if is_other_source:
+        partition.target.lose_anchor()
+    if partition.is_flowing and had_target and is_other_target:
         flow.interrupt(partition, "the target leader moved", now, at_once=True)
-    elif not is_same_source and (partition.is_flowing or is_positioning(partition)):
+    elif is_other_source and (partition.is_flowing or is_positioning(partition)):
         flow.interrupt(partition, "the source leader moved", now, at_once=True)
-    elif partition.state is PartitionState.WAITING and (found or not is_same_source):
-        partition.retry_at_ms = min(partition.retry_at_ms, now)
+    elif partition.state is PartitionState.WAITING and (is_other_target or is_other_source):
+        partition.retries.wait_no_longer(now)
         flow.position_more.wake()
     if partition.state is PartitionState.DISCOVERING and target < 0:
         reason = "no leader on the target yet" if refused is None else str(refused)

@@ -92,7 +92,7 @@ def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
     """
     for partition in flow.partitions.values():
         if partition.target_topic in lacking:
-            partition.is_target_new |= partition.is_positioned
+            partition.target.lack_topic()
             if partition.is_flowing or partition.state is PartitionState.POSITIONING:
                 flow.interrupt(partition, LACKED, now_ms, at_once=True)
 

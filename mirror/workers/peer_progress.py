@@ -85,5 +85,5 @@ class Elsewhere:
                     target_topic=found[0],
                 )
                 flow.elsewhere[place] = one
-            one.is_positioned = place in flow.vouched
+            one.target.vouch(is_vouched=place in flow.vouched)
             self._map_log.state.advance({place: end})

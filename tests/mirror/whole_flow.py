@@ -92,7 +92,8 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         partition = MirroredPartition(
             "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
         )
-        partition.source_leader = partition.source_epoch = partition.target_leader = 0
+        partition.leaders.follow_source(0, 0)
+        partition.leaders.follow_target(0)
         flow.partitions["t", 0] = partition
         writer = TargetWriter(0, flow, links)
 

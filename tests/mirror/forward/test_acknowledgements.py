@@ -89,7 +89,7 @@ def told_of(partition: MirroredPartition) -> tuple[object, ...]:
         partition.in_flight.mirrored_bytes,
         partition.offset_map.mirrored_source_end,
         partition.lag_records(NOW_MS),
-        partition.level_ms,
+        partition.source.level_ms,
         partition.in_flight.is_taken,
     )
 

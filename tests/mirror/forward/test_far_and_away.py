@@ -53,7 +53,8 @@ def flowing(flow: FlowState) -> MirroredPartition:
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0, budget=flow.budget
     )
     flow.partitions["t", 0] = partition
-    partition.source_leader = partition.target_leader = NODE
+    partition.leaders.follow_source(NODE, -1)
+    partition.leaders.follow_target(NODE)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     return partition

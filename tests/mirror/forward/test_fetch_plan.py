@@ -47,7 +47,7 @@ class Site:
                 budget=self.flow.budget,
             )
             self.flow.partitions["t", index] = partition
-            partition.source_leader = NODE
+            partition.leaders.follow_source(NODE, -1)
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, 0, 0), 0)
         self.asking = Asking(self.flow, NODE, Lane())
@@ -96,7 +96,8 @@ class Site:
                 partition.go_on(Cursor(100, 100, 0), 0)
                 self.flow.fetch_anew()
             case "moves":
-                partition.source_leader = NODE if partition.source_leader != NODE else NODE + 1
+                leader = NODE if partition.leaders.source != NODE else NODE + 1
+                partition.leaders.follow_source(leader, -1)
                 self.flow.fetch_anew()
             case _:
                 pass
@@ -110,7 +111,7 @@ class Site:
                 self.session.say_again(place_of(one.partition))
                 continue
             source, target, shift = one.partition.cursor or Cursor(0, 0, 0)
-            one.partition.cursor = Cursor(source + 1, target + 1, shift)
+            one.partition.advance(Cursor(source + 1, target + 1, shift))
 
 
 def answer_with(indexes: Iterable[int]) -> Fetched:
@@ -142,7 +143,7 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
         assert site.ask().keys() == {
             place_of(one)
             for one in site.flow.partitions.values()
-            if one.is_flowing and one.source_leader == NODE and one.in_flight.bytes < ROOM
+            if one.is_flowing and one.leaders.source == NODE and one.in_flight.bytes < ROOM
         }
         fresh = Asking(site.flow, NODE, Lane())
         fresh.look()
@@ -175,7 +176,7 @@ async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     site.asking.look()
     assert site.asking.behind == COUNT, "a batch of many"
     site.come(1)
-    site.partition(1).cursor = Cursor(9, 9, 0)
+    site.partition(1).advance(Cursor(9, 9, 0))
     site.partition(1).in_flight.enqueue([FILLING])
     site.asking.look()
     assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"

@@ -58,7 +58,7 @@ async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_w
     async with two_fakes() as (_, dc2, links):
         log = dc2.create_topic("t", 0).partitions[0]
         flow, partition = flow_with()
-        partition.target_leader = 0
+        partition.leaders.follow_target(0)
         line = _Line(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)

@@ -20,7 +20,7 @@ from wire.net.buffers import BufferPool, _is_free
 @pytest.mark.parametrize("waits_ms", [0, 2 * STUCK_MS])
 async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: int) -> None:
     flow, partition = flow_with()
-    partition.source_leader = 1
+    partition.leaders.follow_source(1, -1)
     kept: list[Routed] = []
 
     def forward(_: MirroredPartition, routed: Routed) -> None:

@@ -25,7 +25,7 @@ def test_the_target_offset_that_is_named_counts_the_records_of_others_before_it(
     partition.interrupt("to go on behind others", 0)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(PLACE, PLACE, 0), 0)
-    assert partition.shift == others
+    assert partition.target.shift == others
     links: Any = None
     forward = Forward(PLACE, 1, PLACE + 1, 0, 40, (b"",))
     _Line(0, 0, flow, links)._refuse(partition, forward, TOO_LARGE, 0)

@@ -39,4 +39,4 @@ def test_only_refusals_in_a_row_tell_that_others_write_there(
             partition.go_on(Cursor(0, 0, 0), now_ms)
         line._refuse(partition, forward, REFUSED, now_ms)
     assert partition.state is state
-    assert partition.refused_since_ms is not None
+    assert partition.retries.sequence_refused_since_ms is not None

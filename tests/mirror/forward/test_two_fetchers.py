@@ -34,7 +34,7 @@ def flow_of_one() -> tuple[FlowState, MirroredPartition]:
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
     flow.partitions["t", 0] = partition
-    partition.source_leader = 1
+    partition.leaders.follow_source(1, -1)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     return flow, partition
@@ -54,7 +54,7 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     async with trio.open_nursery() as nursery:
         nursery.start_soon(before._take, answer(0, 5))
         await wait_all_tasks_blocked()
-        partition.source_leader = 2
+        partition.leaders.follow_source(2, -1)
         after._asking.look()
         assert not after._asking.asked
         assert not after._asking.is_complete

@@ -47,7 +47,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                     now_ms=0,
                 )
                 flow.partitions[name, 0] = partition
-                partition.source_leader = 0
+                partition.leaders.follow_source(0, -1)
                 partition.move(PartitionState.POSITIONING, 0)
                 partition.go_on(Cursor(0, 0, 0), 0)
             came: list[str] = []

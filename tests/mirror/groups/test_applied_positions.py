@@ -33,6 +33,15 @@ def applied(offset: int) -> Checkpoint:
     return Checkpoint("g", "orders", 0, offset, offset)
 
 
+def positioned(offset_map: OffsetMap) -> MirroredPartition:
+    """Return orders-0 with a map that is believed."""
+    partition = MirroredPartition(
+        "orders", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0
+    )
+    partition.target.find_position()
+    return partition
+
+
 @asynccontextmanager
 async def sync_of(
     *, told: int, on_target: int, brokers: int = 1
@@ -41,14 +50,7 @@ async def sync_of(
     async with run_fake_cluster(brokers) as fake, source_of(fake) as (_, flow, links):
         fake.create_topic(TOPIC, 0)
         fake.offsets["g"]["orders", 0] = on_target
-        flow.partitions["orders", 0] = partition = MirroredPartition(
-            "orders",
-            0,
-            topic_id=UUID(int=1),
-            offset_map=OffsetMap.from_starts([(0, 0)], 10),
-            now_ms=0,
-        )
-        partition.is_positioned = True
+        flow.partitions["orders", 0] = positioned(OffsetMap.from_starts([(0, 0)], 10))
         sync = GroupSync(flow, links)
         await sync._load()
         sync._log.applied["g", "orders", 0] = applied(told)
@@ -150,7 +152,7 @@ async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_targe
     None
 ):
     async with sync_of(told=3, on_target=-1) as (sync, flow, fake):
-        flow.partitions["orders", 0].offset_map = OffsetMap.from_starts([(100, 0)], 10)
+        flow.partitions["orders", 0] = positioned(OffsetMap.from_starts([(100, 0)], 10))
         del sync._log.applied["g", "orders", 0]
         sync.groups._learn("g", ("orders", 0), SourcePosition(40, ""))
         await sync.apply_now()

@@ -38,7 +38,7 @@ async def runner_with(folder: Path, partitions: int) -> FlowRunner:
             now_ms=0,
         )
         engine.flow.partitions["t", index] = one
-    engine.flow.partitions["t", 0].is_positioned = True
+    engine.flow.partitions["t", 0].target.find_position()
     engine.flow.partitions["t", 0].stop(PartitionState.RECORD_TOO_LARGE, "it is", 1)
     status = GroupStatus(source_offset=3, target_offset=None, state="settled", looked_ms=0)
     engine.groups.status[ODD, "t", 0] = status

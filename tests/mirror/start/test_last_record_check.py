@@ -221,9 +221,9 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
     waiting, flowing = partitions
     assert waiting.state is PartitionState.WAITING
     assert "UNKNOWN_SERVER_ERROR" in waiting.status.reason
-    assert not waiting.is_anchored
+    assert not waiting.target.is_anchored
     assert flowing.state is PartitionState.STREAMING
-    assert flowing.is_anchored
+    assert flowing.target.is_anchored
 
 
 async def test_a_site_out_of_reach_is_a_fault_of_the_network() -> None:

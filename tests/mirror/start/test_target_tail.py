@@ -241,7 +241,7 @@ async def test_a_target_that_may_not_be_read_does_not_hold_up_others_of_its_lead
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         map_log.state.replay(*mirror_producer(MIRROR))
         for one in partitions:
-            one.left_at = 0  # what has come since is looked at
+            one.target.leave(0)  # what has come since is looked at
             one.move(PartitionState.POSITIONING, 0)
         tries = [_Tried(one, one.attempt) for one in partitions]
         await Positioning(flow, links, map_log)._position(tries)

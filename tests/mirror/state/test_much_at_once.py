@@ -14,7 +14,7 @@ from mirror.forward.source import SourceFetcher
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.start.positioning import Found, Positioning, _Tried
-from mirror.state.batches import Cursor
+from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -94,6 +94,11 @@ async def staged(topic: str) -> AsyncIterator[Stage]:
             yield Stage(client, topic)
 
 
+def forward_to(place: int) -> Forward:
+    """A batch of one record for this place."""
+    return Forward(place, 1, place + 1, 0, 1, (b"",))
+
+
 async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> None:
     async with staged(LONGEST_NAME) as stage:
         partition, cursor = stage.partition, Cursor(2 * MANY, MANY, MANY)
@@ -140,9 +145,8 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
         partition.go_on(Cursor(0, 0, 0), 0)
         place = (partition.topic, 0)
         stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
-        partition.new_runs = [(n, 2 * n) for n in range(1, MANY + 1)]
-        for run in partition.new_runs:
-            partition.offset_map.begin_run(*run)
+        for n in range(1, MANY + 1):
+            partition.displaced(forward_to(n), 2 * n)
         partition.offset_map.advance(2 * MANY)
         partition.offset_map.reach(MANY + 1)
         keeper = ReachedKeeper(stage.flow, stage.map_log)
@@ -151,7 +155,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
             await keeper.write()
             looks += 1
     assert looks == MANY // RECORDS_A_WRITE + 1
-    assert not partition.new_runs
+    assert not partition.target.untold_runs
     assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=2 * MANY + 1)
 
 
@@ -161,9 +165,8 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
         partition = stage.partition
         place, half = (partition.topic, 0), MANY // 2
         stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
-        partition.new_runs = [(n, 2 * n) for n in range(1, half + 1)]
-        for run in partition.new_runs:
-            partition.offset_map.begin_run(*run)
+        for n in range(1, half + 1):
+            partition.displaced(forward_to(n), 2 * n)
         tail = Tail(partition.offset_map, half)
         for n in range(half, MANY + 1):
             tail.take(2 * n, n, 1)

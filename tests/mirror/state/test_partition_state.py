@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from mirror.state.batches import Cursor, Forward
-from mirror.state.partition import ANOTHER_LOG, MAX_BACKOFF_MS, MirroredPartition
+from mirror.state.partition import ANOTHER_LOG, MirroredPartition
 from mirror.state.partition_state import (
     ADVICE,
     ALLOWED,
@@ -14,6 +14,7 @@ from mirror.state.partition_state import (
     Status,
     move,
 )
+from mirror.state.retries import MAX_BACKOFF_MS
 from offset_translation.offset_map import OffsetMap
 
 
@@ -59,7 +60,7 @@ def acknowledge(partition: MirroredPartition, sent: Forward, now_ms: int) -> Non
 def flowing() -> MirroredPartition:
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
     partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
-    partition.is_positioned = True
+    partition.target.find_position()
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     partition.heard(source_end=10, readable_end=10, now_ms=0)
@@ -112,7 +113,7 @@ def test_waiting_grows_with_failures_and_is_bounded() -> None:
     waits = []
     for _ in range(10):
         partition.interrupt("broken", 0)
-        waits.append(partition.retry_at_ms)
+        waits.append(partition.retries.at_ms)
         partition.move(PartitionState.POSITIONING, 0)
         partition.go_on(Cursor(0, 0, 0), 0)
     assert waits == sorted(waits)
@@ -143,22 +144,22 @@ def test_a_topic_that_is_back_goes_on_and_one_made_again_does_not() -> None:
 def test_a_target_topic_of_another_id_is_new_until_the_partition_goes_on() -> None:
     partition = flowing()
     first, second, unknown = UUID(int=7), UUID(int=8), UUID(int=0)
-    met = [partition.meet_target(topic_id) for topic_id in (unknown, first, unknown, first)]
-    assert (met, partition.is_target_new) == ([False] * 4, False)
-    assert partition.meet_target(second)
-    assert not partition.meet_target(second)
-    assert partition.is_target_new
+    met = [partition.target.meet_topic(topic_id) for topic_id in (unknown, first, unknown, first)]
+    assert (met, partition.target.is_new) == ([False] * 4, False)
+    assert partition.target.meet_topic(second)
+    assert not partition.target.meet_topic(second)
+    assert partition.target.is_new
     partition.interrupt("made again", 5, at_once=True)
     partition.move(PartitionState.POSITIONING, 6)
     partition.go_on(Cursor(0, 0, 0), 7)
-    assert not partition.is_target_new
+    assert not partition.target.is_new
 
 
 def test_a_map_is_true_while_both_logs_are_those_that_it_speaks_of() -> None:
     partition = flowing()
     found = []
     for topic_id in (UUID(int=7), UUID(int=8)):
-        partition.meet_target(topic_id)
+        partition.target.meet_topic(topic_id)
         found.append(partition.has_true_map)
     assert found == [True, False]
 

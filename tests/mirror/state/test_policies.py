@@ -30,10 +30,10 @@ def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> N
     flow.stop(partition, state, "why", 5, source_end=40)
     match policy:
         case Policy.STOP:
-            assert (partition.state, partition.pass_over) == (state, None)
+            assert (partition.state, partition.skips.pass_over) == (state, None)
             assert not flow.to_begin_anew
         case Policy.SKIP:
-            assert (partition.state, partition.pass_over) == (PartitionState.WAITING, 40)
+            assert (partition.state, partition.skips.pass_over) == (PartitionState.WAITING, 40)
             assert partition.status.reason == "left out: why"
             assert not flow.to_begin_anew
         case Policy.RESTART:
@@ -47,16 +47,16 @@ def test_every_stopped_partition_goes_on_when_somebody_decides_so(state: Partiti
     flow.stop(partition, state, "why", 5, source_end=40)
     assert partition.state is state
     partition.retry("a command", 9)
-    assert (partition.state, partition.retry_at_ms) == (PartitionState.WAITING, 9)
+    assert (partition.state, partition.retries.at_ms) == (PartitionState.WAITING, 9)
 
 
 def test_a_command_to_skip_holds_once_and_only_where_skipping_is_possible() -> None:
     flow, partition = flow_with()
-    partition.may_skip = True
+    partition.skips.allow_once(is_allowed=True)
     assert flow.policy_for(partition, PartitionState.TOPIC_RECREATED) is Policy.STOP
     assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
     flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "why", 5, source_end=40)
-    assert partition.pass_over == 40
+    assert partition.skips.pass_over == 40
     flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "another", 6, source_end=50)
     assert partition.state is PartitionState.RECORD_TOO_LARGE
 
@@ -69,7 +69,7 @@ def test_refused_credentials_are_a_state_and_a_broken_connection_is_not() -> Non
     states.append(partition.state.value)
     assert states == ["waiting", "not authorised"]
     assert partition.status.reason == "target broker 0: dc2: h:1: no"
-    assert partition.retry_at_ms == 6 + UNAUTHORISED_RETRY_MS
+    assert partition.retries.at_ms == 6 + UNAUTHORISED_RETRY_MS
 
 
 def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
@@ -91,7 +91,7 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
     assert flow.obeyed == frozenset()
     assert apply_restart(flow, restart, done) == 1
     assert flow.obeyed == {restart}
-    assert stopped.pass_over == 40
+    assert stopped.skips.pass_over == 40
     came = MirroredPartition(
         "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
@@ -105,7 +105,7 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
 
 def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() -> None:
     flow, partition = flow_with()
-    partition.is_positioned = False  # the daemon was started meanwhile
+    partition.target.doubt_position()  # the daemon was started meanwhile
     partition.pause("paused by me@h", 5)
     restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
     assert apply_restart(flow, restart, set()) == 1

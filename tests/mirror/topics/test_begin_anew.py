@@ -51,11 +51,11 @@ async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
     known.state.topic_ids["t"] = TOPIC.topic_id
     discovery = discovery_of(flow, known)
     discovery.take_share()
-    assert partition.target_leader == 1
+    assert partition.leaders.target == 1
 
     async def delete(*_: object) -> None:
         discovery.take_share()  # a new version of the assignment is confirmed meanwhile
-        assert partition.target_leader == -1
+        assert partition.leaders.target == -1
 
     monkeypatch.setattr(topics, "delete_topic", delete)
     await discovery._begin_anew()

@@ -110,7 +110,7 @@ async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None
             "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
         )
         looking._flow.partitions["orders", 0] = partition
-        partition.is_positioned = True
+        partition.target.find_position()
         seen = [partition.has_true_map]
         with suppress(UnsupportedApi):  # as this cluster makes no topics
             await looking.look()
@@ -253,7 +253,7 @@ async def test_what_changes_while_a_place_is_found_has_it_found_again(
         await looking.look()
         assert partition.status.reason == reason
         assert (partition.attempt == attempt) is (moved == "neither")
-        assert partition.is_target_new is (moved == "target")
+        assert partition.target.is_new is (moved == "target")
         due = Positioning(flow, looking._links, map_log)._due()
         assert len(list(due)) == (moved != "neither")
 

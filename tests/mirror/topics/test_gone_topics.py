@@ -102,7 +102,7 @@ async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, 
                     offset_map=OffsetMap.from_starts([(0, 0)], 2),
                     now_ms=0,
                 )
-                partition.is_positioned = True
+                partition.target.find_position()
                 if not topic.startswith("stays"):
                     partition.stop(PartitionState.SOURCE_GONE, "gone", 1)
             yield GoneTopics(flow, links, map_log), flow, target

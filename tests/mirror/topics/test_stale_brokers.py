@@ -77,7 +77,7 @@ async def test_what_one_broker_does_not_know_is_neither_stopped_nor_deleted(
             await clock.look(looking)
             partition = looking._flow.partitions["new", 0]
             assert partition.state not in STOPPED
-            assert (partition.source_leader, partition.target_leader) == (1, 1)
+            assert (partition.leaders.source, partition.leaders.target) == (1, 1)
         assert deleted == []
 
 
@@ -103,7 +103,7 @@ async def test_what_no_broker_knows_is_gone_after_the_grace_time(
     async with discovery(DELETES, brokers=3) as (looking, dc1, dc2, map_log):
         deleted = note_deletions(dc2)
         await mirror_two(looking, clock, dc1, dc2, map_log)
-        looking._flow.partitions["new", 0].is_positioned = True
+        looking._flow.partitions["new", 0].target.find_position()
         del dc1.topics["new"]
         for _ in range(2):
             await clock.look(looking)
@@ -124,7 +124,7 @@ async def test_a_leader_that_one_broker_has_not_heard_of_is_followed(
         await clock.look(looking)
         for _ in range(6):
             await clock.look(looking)
-            assert looking._flow.partitions["old", 0].source_leader == 0
+            assert looking._flow.partitions["old", 0].leaders.source == 0
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])

@@ -135,7 +135,7 @@ async def test_what_was_mirrored_is_looked_for_at_the_leader_that_there_is_now()
     log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
     async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
         await until(lambda: whole.partition.state is PartitionState.STREAMING)
-        whole.partition.is_anchored = False
+        whole.partition.target.lose_anchor()
         whole.flow.interrupt(whole.partition, "a fault", 0, at_once=True)
         await until(lambda: whole.partition.state is PartitionState.STREAMING)
         source, old = whole.source, deepcopy(whole.source)

@@ -1,0 +1,82 @@
+"""When a partition that could not go on is tried again: back-off, and what was refused. Pure."""
+
+from typing import Final
+
+from mirror.state.join_policy import Joins
+from mirror.state.partition_state import UNAUTHORISED_RETRY_MS
+
+FIRST_BACKOFF_MS: Final = 100
+MAX_BACKOFF_MS: Final = 5_000
+MOST_DOUBLINGS: Final = 10
+REFUSED_AGAIN_MS: Final = 15_000
+"""A sequence that is wrong is refused at least so often: tries are MAX_BACKOFF_MS apart."""
+
+
+def backoff_ms(failures: int) -> int:
+    """Return how long to wait after so many failures without any progress in between."""
+    return min(FIRST_BACKOFF_MS * (1 << min(failures, MOST_DOUBLINGS)), MAX_BACKOFF_MS)
+
+
+class Retries:
+    """The trouble that one partition has had without any progress since."""
+
+    __slots__ = (
+        "_sequence_refused_ms",
+        "at_ms",
+        "failures",
+        "joins",
+        "sequence_refused_since_ms",
+        "unauthorised_since_ms",
+    )
+
+    def __init__(self) -> None:
+        """Begin without any, and due."""
+        self.at_ms = 0
+        """Before this the partition is not tried again."""
+        self.failures = 0
+        self.unauthorised_since_ms: int | None = None
+        self.sequence_refused_since_ms: int | None = None
+        """Since when the target has called our sequences wrong."""
+        self._sequence_refused_ms = 0
+        self.joins: Final = Joins()
+
+    def fail(self) -> None:
+        """Count a failure."""
+        self.failures += 1
+
+    def put_off(self, now_ms: int) -> None:
+        """Try again after a while, which grows with the failures."""
+        self.at_ms = now_ms + backoff_ms(self.failures)
+
+    def try_now(self, now_ms: int) -> None:
+        """Try again at once, and count on."""
+        self.at_ms = now_ms
+
+    def wait_no_longer(self, now_ms: int) -> None:
+        """Try again now if it is not due before: what it waits for may have come."""
+        self.at_ms = min(self.at_ms, now_ms)
+
+    def begin_anew(self, now_ms: int) -> None:
+        """Try again at once, as if nothing had failed."""
+        self.failures = 0
+        self.at_ms = now_ms
+
+    def lack_right(self, now_ms: int) -> int:
+        """Ask for a missing right again after a while; return since when it has been missing."""
+        self.unauthorised_since_ms = self.unauthorised_since_ms or now_ms
+        self.at_ms = now_ms + UNAUTHORISED_RETRY_MS
+        return self.unauthorised_since_ms
+
+    def refuse_sequence(self, now_ms: int) -> int:
+        """Count that the target calls our sequence wrong; return for how long it has."""
+        since_ms = self.sequence_refused_since_ms
+        if since_ms is None or now_ms - self._sequence_refused_ms > REFUSED_AGAIN_MS:
+            self.sequence_refused_since_ms = since_ms = now_ms
+        self._sequence_refused_ms = now_ms
+        return now_ms - since_ms
+
+    def succeed(self) -> None:
+        """Forget the trouble: the target has taken a batch."""
+        self.failures = 0
+        self.sequence_refused_since_ms = None
+        self.unauthorised_since_ms = None

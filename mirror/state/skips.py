@@ -1,0 +1,49 @@
+"""Source offsets that are left out of the copy: what may be skipped, and what was. Pure."""
+
+
+class Skips:
+    """Of one partition."""
+
+    __slots__ = ("count", "is_allowed_once", "lost", "pass_over", "refused_through")
+
+    def __init__(self) -> None:
+        """Begin with nothing left out."""
+        self.lost = 0
+        """Source offsets that were deleted before they were mirrored, where that has stopped it."""
+        self.count = 0
+        """Source offsets that a policy or a command has left out since the daemon began."""
+        self.pass_over: int | None = None
+        """Once positioned, go on at this source offset at the least."""
+        self.refused_through: int | None = None
+        """Behind this source offset lies what the target has refused and stopped us for."""
+        self.is_allowed_once = False
+        """A command has said that what is lost may be left out, once."""
+
+    def lose(self, records: int) -> None:
+        """Take note that so many records are gone from the source, which stops the partition."""
+        self.lost = records
+
+    def refuse(self, source_end: int | None) -> None:
+        """Take note of what stops the partition: before this offset, or nothing to skip."""
+        self.refused_through = source_end
+
+    def allow_once(self, *, is_allowed: bool) -> None:
+        """Let the next stop be skipped, or not, as a command says."""
+        self.is_allowed_once = is_allowed
+
+    def pass_behind(self, source_end: int) -> None:
+        """Go on behind what cannot be mirrored; it is counted when the place is known."""
+        self.pass_over = source_end
+        self.is_allowed_once = False
+
+    def forget_stop(self) -> None:
+        """Forget what has stopped the partition: it is to go on."""
+        self.lost = 0
+        self.refused_through = None
+
+    def settle(self, left_out: int) -> None:
+        """Count what was left out by going on where the partition does now."""
+        self.pass_over = None
+        self.is_allowed_once = False
+        self.lost = 0
+        self.count += left_out
