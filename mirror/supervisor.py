@@ -15,6 +15,7 @@ import trio
 
 from runtime.child import end_child, kill_child, open_child
 from runtime.config import Configuration, ConfigurationError
+from runtime.program import ExitStatus
 from runtime.signals import cancel_on_signal, take_held_hangups
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
 STEADY_S: Final = 60.0
 """Who has run for so long and dies is started again after the first pause."""
-BAD_INPUT: Final = 2
+BAD_INPUT: Final = ExitStatus.BAD_INPUT
 """A daemon's exit status for what does not pass by trying again.
 
 Of one that has run before it says that the file has become wrong since. The others go on as they do

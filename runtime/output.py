@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TextIO, cast
-
-PIPE_CLOSED: Final = 141
-"""The exit status of who was told so, as shells have it of what SIGPIPE ends."""
+from typing import Any, TextIO, cast
 
 
 def print_nowhere() -> None:

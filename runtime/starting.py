@@ -1,6 +1,7 @@
 """The first moments of a process, in which it imports what it needs: so this imports little."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,3 +27,9 @@ def interrupts_just_end() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def unwind_at_signals() -> None:
+    """Have SIGINT and SIGTERM raise SystemExit with 130 and 143, so that every `finally` runs."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))

