@@ -3,13 +3,20 @@
 from collections.abc import Iterator
 from typing import Final
 
+import broker.cli
 import failover.cli
 import mirror.cli
+import spark_audit.cli
 from docs.generate.markdown import code, literal, page, section, sentence, table
 from runtime.command import Statuses
 from runtime.program import OF_EVERY_PROGRAM, CommandReference, Program
 
-PROGRAMS: Final[tuple[Program, ...]] = (mirror.cli.PROGRAM, failover.cli.PROGRAM)
+PROGRAMS: Final[tuple[Program, ...]] = (
+    mirror.cli.PROGRAM,
+    failover.cli.PROGRAM,
+    spark_audit.cli.PROGRAM,
+    broker.cli.PROGRAM,
+)
 
 COMMANDS_ARE: Final = """
 Every command has `--help`, with examples. Every program has `--version`, and `--verbose`, which

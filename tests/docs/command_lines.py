@@ -25,8 +25,8 @@ PARSERS: Final[Mapping[str, Callable[[list[str]], object]]] = MappingProxyType(
     {
         "mirror": mirror.cli.PROGRAM.parse,
         "failover": failover.cli.PROGRAM.parse,
-        "spark-audit": spark_audit.cli.parse,
-        "broker": broker.cli._parser().parse_args,
+        "spark-audit": spark_audit.cli.PROGRAM.parse,
+        "broker": broker.cli.PROGRAM.parse,
     }
 )
 BEGINS: Final = re.compile(
