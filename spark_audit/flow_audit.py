@@ -1,4 +1,4 @@
-"""One flow's audit, from its snapshot to findings and numbers: what is run, in which order.
+"""One flow's audit, from its snapshot to findings and numbers: the steps in their order.
 
 The only place that collects: which windows differ decides what is read next.
 """
@@ -66,7 +66,7 @@ Scan: TypeAlias = Callable[[SparkSession, Sequence[ScanTask]], DataFrame]
 def audit_flow(
     spark: SparkSession, snapshot: Snapshot, planner: Planner, scan: Scan = scanned
 ) -> Iterator[FlowFrames]:
-    """Compare both logs within the snapshot; what is cached is given back at the end.
+    """Compare both logs within the snapshot; cached frames are freed at the end.
 
     A log that cannot be read to its end is left out, and named. Raises CannotTell if none is left.
     """

@@ -118,7 +118,7 @@ def _next_memory(
 
 
 def wanted(flows: Sequence[tuple[FlowConfig, bool]], only: frozenset[str]) -> Sequence[TopicFilter]:
-    """Return what of each flow is audited: of `only`, if there are any, what its patterns match.
+    """Return the topics of each flow to audit: if `only` names topics, those its patterns match.
 
     Each flow comes with whether the other direction may have run too.
 

@@ -54,9 +54,9 @@ def differing_windows(scan: DataFrame) -> DataFrame:
 
 
 def mark_waiting(windows: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Add `may_wait`: the logs differ at their ends only, and what the source has more may arrive.
+    """Add `may_wait`: the logs differ at their ends only, and the surplus may still arrive.
 
-    Where the target has no record there, that needs no look at the source's, however many.
+    Where the target has no record there, nobody has to look at the source's, however many.
     """
     is_only_window = f.count(f.lit(1)).over(Over.partitionBy(*PARTITION)) == 1
     may_still_arrive = f.col("promotion").isNull()
@@ -92,7 +92,7 @@ def beginnings(windows: DataFrame, scan: DataFrame) -> DataFrame:
 
 
 def strangers(records: DataFrame) -> DataFrame:
-    """Return what the target's windows hold and the source's windows do not."""
+    """Return the records that the target's windows hold and the source's windows do not."""
     is_on_target = f.col("side") == Side.TARGET.value
     is_on_source = f.col("side") == Side.SOURCE.value
     only_records = records.where(f.col("kind") == RowKind.RECORD.value)
@@ -109,8 +109,8 @@ def strangers(records: DataFrame) -> DataFrame:
 def originals(source: DataFrame, wanted: DataFrame) -> DataFrame:
     """Return the first source record of each wanted digest: `wanted` are strangers.
 
-    `source` is a scan of whole partitions. What is found says that a stranger is a copy of a
-    record that arrived in its place as well, outside the windows.
+    `source` is a scan of whole partitions. A stranger that is found there is a copy of a record
+    that arrived in its place as well, outside the windows.
     """
     key = [*PARTITION, "digest"]
     return (

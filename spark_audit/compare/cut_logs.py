@@ -1,10 +1,10 @@
-"""Do two logs differ by nothing but what retention took and what is not mirrored yet? Pure.
+"""Pair two logs that differ only by what retention took and what is not mirrored yet. Pure.
 
     source      |--abc--|    of aabaabc; aaba is gone
     target  |--aabaab--|     c is in flight
 
-Of equal records nobody can say by themselves which one it is that is there. Where the logs agree
-like this, nothing was lost; a count of what is there once more or less would say so in vain.
+Equal records do not tell by themselves which of them is there. Where the logs agree like this,
+nothing was lost, although the counts of equal records differ.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ def pairs_if_only_cut(
 ) -> list[Pair] | None:
     """Return which of the two logs' records are the same, None if the logs differ otherwise.
 
-    They begin with what is left of both. `gone` records at most the source does not have any more;
-    unless they are `is_last`, more that is equal follows.
+    The sequences begin with the oldest records that both logs still hold. The source has lost
+    `gone` records at most. Unless `is_last`, equal records follow behind the sequences.
     """
     if not is_last:
         shift = len(target) - len(source)

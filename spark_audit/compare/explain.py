@@ -1,4 +1,4 @@
-"""From outcomes to what is said of them: promotions and holes explain, the rest are findings.
+"""Judge outcomes: promotions and holes explain some of them, the rest are findings.
 
     outcomes ─► recognise_rewritten ─► (superseded) ─► explain_by_holes ─► judge ─┐
     holes    ─► judge_holes ──────────────────────────────────────────────────────┴─► judged
@@ -83,10 +83,10 @@ def explain_by_holes(
 ) -> DataFrame:
     """Add `hole`: the reason of a hole where the other side should have the record, else null.
 
-    The other side's offsets between the record's neighbours are looked at. No hole explains more
-    records than it has offsets: retention the oldest ones, compaction all that are superseded
-    (`superseded.mark_superseded`) or none, a corrupt batch all that are left or none. An aborted
-    transaction explains nothing, but is named.
+    The hole must lie between the record's neighbours on the other side. No hole explains more
+    records than it has offsets. Retention explains the oldest ones. Compaction explains all that
+    are superseded (`superseded.mark_superseded`) or none. A corrupt batch explains all that are
+    left or none. An aborted transaction explains nothing, but is named.
     """
     on_target = f.col("side") == Side.TARGET.value
     key = [*PARTITION, "side", "after", "before"]
@@ -190,10 +190,10 @@ def _named_holes(holes: DataFrame, bounds: DataFrame) -> DataFrame:
 
 
 def judge(outcomes: DataFrame) -> DataFrame:
-    """Return `JUDGED` for records: what each is, and why in words.
+    """Return `JUDGED` for records: the kind of each, and the reason in words.
 
-    What stands on the target where the source is corrupt cannot be compared: the corrupt batch is
-    the finding. Where the target is corrupt, the source's record cannot be read there: it is lost.
+    Target records where the source is corrupt cannot be compared: the corrupt batch is the finding.
+    Where the target is corrupt, the source's record cannot be read there: it is lost.
     """
     is_surplus = f.col("kind").isin(Kind.PHANTOM.value, Kind.DUPLICATED.value)
     explained = f.col("hole").isin([reason.name for reason in _EXPLAINS]) | (
@@ -261,7 +261,7 @@ def _reason() -> Column:
 def judge_cut_logs(bounds: DataFrame, behind: DataFrame) -> DataFrame:
     """Return `JUDGED` for targets that ended further on before and are `behind` their source now.
 
-    One that was begun anew and has all of its source again has lost nothing.
+    A target that was begun anew and has all of its source again has lost nothing.
     """
     return (
         bounds.where(f.col("seen_stop").isNotNull())

@@ -1,8 +1,8 @@
-"""What became of each record that is not simply there, in its place, on both sides. Pure.
+"""The outcome of each record that is not simply in its place on both sides. Pure.
 
-Works on the records of all windows of one partition. Everything that a look at these records
-cannot settle (promotions, holes, copies far away) is left to the steps in `compare`; for them an
-outcome carries its bracket: the offsets of the nearest neighbours that are where they belong.
+The input is the records of all windows of one partition. Questions that these records cannot settle
+(promotions, holes, copies far away) are left to the steps in `compare`. For them an outcome carries
+its bracket: the offsets of the nearest neighbours that are in their place.
 """
 
 from collections import defaultdict, deque
@@ -16,7 +16,7 @@ from spark_audit.scan.alignment import Pair, common_subsequence, taken_late
 
 
 class Kind(Enum):
-    """What the audit calls what it sees; the first block are findings."""
+    """The audit's names for what it sees; the first block are findings."""
 
     LOST = "lost"
     DUPLICATED = "duplicated"

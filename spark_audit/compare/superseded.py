@@ -6,9 +6,9 @@
 The gap of the target has room for K:v2, but its cleaner cannot have taken it: it keeps the last
 record of each key, and the target has none of K behind that place. A mirror has lost it.
 
-"Later" must be certain: behind the outcome's bracket, or behind all that was mirrored. In the same
-bracket nobody knows the order; with two cleaners and a mirror that lose nothing, the record that
-superseded one is never there.
+"Later" must be certain: behind the outcome's bracket, or behind all that was mirrored. Inside the
+bracket the order is not known; but if cleaners and mirror lose nothing, the record that superseded
+another one is never inside the same bracket.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ def lacking_side() -> Column:
 
 
 def questioned(outcomes: DataFrame, records: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Return the outcomes of records that a side with a cleaner lacks, with what the other holds.
+    """Return the outcomes of records that a side with a cleaner lacks, with the other's record.
 
     `records` is the scan of the windows.
     """
@@ -79,9 +79,10 @@ def questioned(outcomes: DataFrame, records: DataFrame, bounds: DataFrame) -> Da
 
 
 def stretches(asked: DataFrame) -> DataFrame:
-    """Return for each partition from where on its logs may tell what became of these records.
+    """Return for each partition the offsets from which on its logs may explain these records.
 
-    What superseded one comes behind it. What a tombstone stood for comes before it, anywhere.
+    The record that superseded one lies behind it. The records that a tombstone stood for lie
+    anywhere before it.
     """
     return (
         asked.groupBy(*PARTITION)

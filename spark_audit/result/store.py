@@ -3,10 +3,10 @@
     DIR/findings/*.parquet    DIR/summary/*.parquet    DIR/verdict.json    DIR/audit.prom
     DIR/earlier.json
 
-One folder holds one result. A new one replaces it whole when it is complete, so that a reader
-never sees the numbers of one run beside the findings of another; other files are left alone.
-What audits remember of earlier ones (`earlier`) stays until one that could tell renews it. Of two
-audits at once the second is refused: it would mix its files with the other's.
+One folder holds one result. A new one replaces it whole when it is complete, so that a reader never
+sees the numbers of one run beside the findings of another; other files are left alone. The memory
+of earlier audits (`earlier`) stays until an audit that could tell renews it. Of two audits at once
+the second is refused: it would mix its files with the other's.
 """
 
 import fcntl

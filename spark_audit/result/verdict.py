@@ -1,4 +1,4 @@
-"""What an audit says in the end: one value, its JSON, its lines for people. Pure."""
+"""The verdict of an audit: one value, its JSON, its lines for people. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ class Answer(Enum):
 
     @property
     def exit_status(self) -> int:
+        """Return the exit status of the program."""
         return list(Answer).index(self)
 
 
@@ -78,14 +79,14 @@ class Verdict:
 
 
 def answer_for(flows: Sequence[FlowReport]) -> Answer:
-    """Return the verdict that these numbers give: what was found is certain whatever is untold."""
+    """Return the verdict of these numbers: a finding is certain, whatever could not be told."""
     if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
         return Answer.FINDINGS
     return Answer.UNKNOWN if any(flow.untold for flow in flows) else Answer.CLEAN
 
 
 def problem_of(flows: Sequence[FlowReport]) -> str | None:
-    """Return what could not be told in one line: of many partitions the first."""
+    """Return one line for what could not be told; of many partitions it names the first."""
     reasons = [why for flow in flows for _, _, why in flow.untold]
     more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
     return f"{reasons[0]}{more}" if reasons else None

@@ -1,4 +1,4 @@
-"""Which items of two sequences are the same: the heaviest common subsequence. Pure.
+"""Pair the items of two sequences that are the same: the heaviest common subsequence. Pure.
 
 The audit uses it twice: on ranges of records (weight: their number) to find the windows in which
 two logs differ, and on the records inside a window to find those that moved.
@@ -78,9 +78,9 @@ def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]
 def taken_late(
     source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair], end: Pair
 ) -> list[Pair]:
-    """Return as many pairs of the same items, of copies the last ones before `end`.
+    """Return as many pairs of the same items; of copies it takes the last ones before `end`.
 
-    For where the beginning of a log is gone: of a run that begins in it, the first are missing.
+    The first copies are missing where the beginning of a log is gone in the middle of their run.
     """
     places = zip(
         _latest(source[: end.source], [pair.source for pair in pairs]),

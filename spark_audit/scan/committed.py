@@ -1,4 +1,4 @@
-"""What a fetched log holds: committed records, and the named holes between them. Pure.
+"""A fetched log as committed records, and the named holes between them. Pure.
 
 A consumer that reads committed never sees transaction markers, aborted transactions, records that
 compaction took or batches whose checksum fails. The audit must not see them as records either, but
@@ -27,7 +27,7 @@ _ABORT = 0
 
 
 class HoleReason(Enum):
-    """Why offsets of a log carry no committed record."""
+    """The reasons for which offsets of a log carry no committed record."""
 
     MARKER = "transaction marker"
     ABORTED = "aborted transaction"
@@ -77,6 +77,7 @@ class CommittedLog:
 
     @property
     def is_done(self) -> bool:
+        """Return whether nothing before `stop` is left to fetch."""
         return self.position >= self._stop
 
     def feed(
@@ -84,8 +85,8 @@ class CommittedLog:
     ) -> Iterator[CommittedBatch | Hole]:
         """Yield what one Fetch answer for `position` holds, and move `position` behind it.
 
-        Whole batches only; the incomplete one at the end is fetched again. UnsupportedMagic (a log
-        from before Kafka 0.11) is the caller's to report.
+        Only whole batches count; the incomplete one at the end is fetched again. UnsupportedMagic
+        (a log from before Kafka 0.11) is the caller's to report.
         """
         transactions = _Transactions(aborted)
         batches = _with_next_offset(fetched)

@@ -1,4 +1,4 @@
-"""What the audit calls the same record, and how a log is cut into ranges that can be compared.
+"""The identity of a record, and the ranges into which a log is cut to be compared.
 
 A record is known by 16 bytes of BLAKE2b over its timestamp and its encoded key, value and headers.
 Offsets are left out: they differ between two logs that hold the same records.

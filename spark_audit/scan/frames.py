@@ -1,7 +1,7 @@
-"""Frames of what this process holds itself: few rows, by Arrow.
+"""Frames of the few rows that this process holds itself, by Arrow.
 
-Spark keeps those as a local relation: it plans with their size, leaves out what an empty one makes
-empty, and asks no Python worker for them each time they are used, as it does for rows of tuples.
+Spark keeps such a frame as a local relation. It plans with its size, leaves out steps that an empty
+one makes empty, and asks no Python worker for it at each use, as it does for rows of tuples.
 """
 
 from collections.abc import Iterable

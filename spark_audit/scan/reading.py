@@ -1,4 +1,4 @@
-"""How Spark reads Kafka logs: no jar, our own wire client in a Python worker, Arrow batches.
+"""Spark reads Kafka logs without a jar: our own wire client in a Python worker, Arrow batches.
 
 Each group of tasks is one Spark partition. A data source of Spark's own kind would say the same, at
 the price of two more Python processes for each frame, which plan it: a third of a small audit.

@@ -1,7 +1,7 @@
 """Reads stretches of partitions' logs with the wire client, inside a Spark Python worker.
 
-What keeps a log from being read becomes a row, not an exception: an exception in a worker would
-reach the user as a Java stack trace, after Spark has tried the same again three times.
+A fault that keeps a log from being read becomes a row, not an exception: an exception in a worker
+would reach the user as a Java stack trace, after Spark has tried the same again three times.
 """
 
 from collections import defaultdict
@@ -50,14 +50,13 @@ class _LogUnreadable(Exception):
 def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
     """Return the rows of each task. Blocks; there is one call at a time in a worker.
 
-    They share connections, and what is known of leaders: to find out is dearer than to read a
-    small log.
+    The tasks share connections and metadata: finding the leader is dearer than reading a small log.
     """
     return trio.run(_scan_all, tasks)
 
 
 def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
-    """Return the pass over the log that a task asks for, and what its records go into."""
+    """Return the pass over the log that a task asks for, and the sink of its records."""
     if not task.wants_ranges:
         return CommittedLog(task.start, task.stop, task.part), RecordSink()
     sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)

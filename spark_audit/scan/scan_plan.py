@@ -1,4 +1,4 @@
-"""Which stretches of which logs are read, and for what, and which of them together. Pure."""
+"""The plan of a scan: the stretches of logs to read, and which of them together. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class ScanTask:
 def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:
     """Return the tasks in groups of about equal size, each to be read by one task of Spark's.
 
-    That takes Spark 40 ms of a processor however little is read, and again in each step that goes
-    over the rows. Of what is large each group gets a split's worth.
+    A task of Spark's takes 40 ms of a processor however little is read, and again in each step that
+    goes over the rows. Large logs are dealt out in groups of a split's size.
     """
     offsets = sum(task.stop - task.start for task in tasks)
     groups = min(len(tasks), GROUPS_A_CORE * cores + offsets // RECORD_SPLIT_OFFSETS)
@@ -112,7 +112,7 @@ class Planner:
         return tasks
 
     def native(self, topics: Collection[str]) -> list[ScanTask]:
-        """Return the tasks that read what applications wrote to these topics behind the seals.
+        """Return the tasks that read the applications' records in these topics behind the seals.
 
         There are none unless a promotion sealed the flow.
         """
@@ -132,8 +132,8 @@ class Planner:
     def newest(self, stretches: Iterable[tuple[str, int, int, int]]) -> list[ScanTask]:
         """Return the tasks that read partitions on both sides to the ends that the logs have then.
 
-        Each is given with the offsets from which on the source and the target are read. What a
-        cleaner takes while an audit runs may be superseded by what was written meanwhile.
+        Each is given with the offsets from which on the source and the target are read. A record
+        that a cleaner takes while an audit runs may be superseded by one written meanwhile.
         """
         tasks: list[ScanTask] = []
         for topic, partition, source_from, target_from in stretches:

@@ -62,7 +62,7 @@ ARROW_SCAN: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlace:
-    """What all rows of one scan share; `window` is None unless single records are asked for."""
+    """The place that all rows of one scan share; `window` is None unless records are asked for."""
 
     side: Side
     topic: str

@@ -1,4 +1,4 @@
-"""What a scan makes of the records and holes it meets: rows of ranges, or rows of records. Pure."""
+"""Sinks of a scan: they turn records and holes into rows of ranges or of records. Pure."""
 
 from typing import Final, Protocol
 

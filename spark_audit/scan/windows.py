@@ -1,4 +1,4 @@
-"""Where two logs of one partition differ: windows between ranges that are equal. Pure."""
+"""Windows between equal ranges, in which two logs of one partition differ. Pure."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""What a night's audit compares: the bounds of both logs, read once before anything is scanned.
+"""The snapshot of an audit: the bounds of both logs, read once before anything is scanned.
 
 `snapshot` asks both clusters and the witness; `seals` and `directions` say what each promotion
 sealed; `arrival_map` and `origins` who brought which records; `bounds` what is compared with

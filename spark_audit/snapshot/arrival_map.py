@@ -17,7 +17,7 @@ _LATEST: Final = -1
 
 
 async def read_arrivals(cluster: Cluster, source: str, *, name: str) -> Arrivals:
-    """Return what the map of all that came from `source` says; nothing while there is none.
+    """Return the arrivals by the map of all that came from `source`; none while there is no map.
 
     Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
     id that is not known makes what it brought look like the site's own.

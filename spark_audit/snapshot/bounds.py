@@ -1,4 +1,4 @@
-"""What one audit of a flow looks at: the bounds of each partition on both sides. Pure."""
+"""The bounds of each partition on both sides that one audit of a flow compares. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,6 +35,7 @@ class SeenEnd:
 
     @property
     def words(self) -> str:
+        """Return where the log ended, and when, as words for people."""
         at = datetime.fromtimestamp(self.at_ms / 1_000, UTC).isoformat(timespec="seconds")
         return f"the target's log ended at {self.stop} in the audit of {at}"
 
@@ -110,10 +111,10 @@ class Snapshot:
     """Why the bounds of other partitions are not known."""
 
     def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
-        """Return the same, but for partitions of which it turned out that they cannot be told.
+        """Return the snapshot without partitions that turned out to be untold.
 
-        Behind a promotion with them all of the topic: applications may have written there again
-        what is missing elsewhere.
+        Behind a promotion their whole topic is left out: applications may have written records
+        there again that are missing elsewhere.
         """
         topics = {topic: why for (topic, _), why in untold.items() if self.promotion is not None}
         told: list[PartitionBounds] = []
@@ -128,7 +129,7 @@ class Snapshot:
         return replace(self, partitions=tuple(told), untold=left_out)
 
     def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
-        """Return the same of logs of which more was gone when they were read."""
+        """Return the snapshot with later log starts, where more was gone when logs were read."""
 
         def moved(one: PartitionBounds, side: Side) -> LogBounds:
             log = one.source if side is Side.SOURCE else one.target

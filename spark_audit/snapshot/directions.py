@@ -1,4 +1,4 @@
-"""Which flows of a file are compared, and how what they brought is known. Pure.
+"""The flows of a file that are compared, and how each site's records are told apart. Pure.
 
 Where both directions are configured, the one out of the active site runs and the other rests. As
 long as no promotion has switched sites, the target holds nothing but what was mirrored to it, and
@@ -23,7 +23,7 @@ def way_back(configuration: Configuration, flow: FlowConfig) -> FlowConfig | Non
 
 
 def has_ways_back(configuration: Configuration) -> bool:
-    """Say whether which flows can be compared depends on which site is active."""
+    """Tell whether the flows that can be compared depend on the active site."""
     return any(
         way_back(configuration, flow) is not None and not flow.is_active_active
         for flow in configuration.flows
@@ -35,7 +35,7 @@ def comparable_flows(
 ) -> Sequence[tuple[FlowConfig, bool]]:
     """Return the flows to be compared, each with whether the other direction may have run too.
 
-    Without those that rest as ways back, as they do before the first promotion; `active` is None
+    Ways back that rest, as they do before the first promotion, are left out. `active` is None
     before there was an active site. Raises CannotTell for a flow that cannot be compared.
     """
     if active is None:

@@ -1,7 +1,7 @@
-"""Where earlier audits saw the target's logs end, kept beside the result. Pure.
+"""The ends of the target's logs as earlier audits saw them, kept beside the result. Pure.
 
-What only the source has at its end is in flight, whatever the reason. This memory tells a mirror
-that is behind from a target that has lost what it had: cut, emptied, or begun anew.
+Records that only the source has at its end are in flight, however old they are. This memory tells a
+mirror that is behind from a target that has lost records: cut, emptied, or begun anew.
 
     {"version": 1, "flows": {FLOW: [[TOPIC, PARTITION, ...], ...]}}
 """
@@ -64,11 +64,11 @@ def remembered(
     *,
     is_part: bool,
 ) -> Memory:
-    """Return what to know of next time; `behind` are each flow's partitions with records in flight.
+    """Return the memory for the next audit; `behind` are the partitions with records in flight.
 
-    A target that ended further on before is held to that until it has all of the source again.
-    `is_part`: only some topics were looked at, the others stay as they are, as does what could not
-    be told.
+    A target that ended further on before is held to that until it has all of the source again. With
+    `is_part` only some topics were looked at; the others stay as they are, as do partitions that
+    could not be told.
     """
     flows: dict[str, Mapping[TopicPartition, Earlier]] = dict(memory) if is_part else {}
     for now in snapshots:

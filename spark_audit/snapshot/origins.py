@@ -1,4 +1,4 @@
-"""Which records of a log a mirror brought and which its own applications wrote. Pure.
+"""The origin of a log's records: brought by a mirror, or written by its own applications. Pure.
 
 Where both directions of a file have run, each site's log holds the other one's records among its
 own. The map of what came from there, on the same cluster, tells them apart: it keeps every producer
@@ -62,9 +62,9 @@ class Part:
 
 @dataclass(slots=True)
 class Arrivals:
-    """What a cluster's map of what came from the other site says of who wrote what.
+    """The origins that a cluster's map of arrivals from the other site tells.
 
-    `MapState` makes maps of all this, of which nothing is needed here, and forgets the first seal.
+    `MapState` is not used for it: its maps are not needed here, and it forgets the first seal.
     """
 
     producer_ids: set[int] = field(default_factory=set)
@@ -78,7 +78,7 @@ class Arrivals:
     """
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record of the map; what is none of a map's says nothing of origins."""
+        """Take the next record of the map topic; a record of another kind says nothing."""
         try:
             decoded = decode_key(key or b"")
         except MalformedRecord:
@@ -107,7 +107,10 @@ class Arrivals:
             self._shared.add(place)
 
     def brought(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, Brought]:
-        """Return what came to these partitions: from the first piece to the first seal, all."""
+        """Return how arrivals are known in each of these partitions.
+
+        Between the first piece and the first seal all records count as brought.
+        """
         producer_ids = frozenset(self.producer_ids)
         return {
             place: Brought(producer_ids=producer_ids, start=start, stop=stop)

@@ -1,4 +1,4 @@
-"""Where promotions ended mirrored parts, read from their journals in the witness. Pure.
+"""Seals: the ends of mirrored parts by promotions' journals in the witness. Pure.
 
 Of a journal (its document is described in `failover/journal.py`, which is not imported: entry
 points know each other by what they write) only these keys are needed: epoch, site, source, state,
@@ -48,7 +48,7 @@ def promotion_of(
 ) -> Promotion | None:
     """Return the promotion that sealed the flow from `source` to `target`, None if none has.
 
-    One that was rolled back, or has not come to its seal, counts for nothing. Raises CannotTell
+    A promotion that was rolled back, or has not sealed yet, does not count. Raises CannotTell
     for a document that is no journal, and when a later promotion made the source active again,
     unless `is_both_ways`: then the flow goes on, and what was mirrored is told apart from what
     applications wrote in between.

@@ -1,10 +1,10 @@
-"""Which part of a flow's logs a record is from."""
+"""The part of a flow's logs that a record is from."""
 
 from enum import Enum
 
 
 class Side(Enum):
-    """Which part of a flow's logs a row is from."""
+    """The part of a flow's logs that a row is from."""
 
     SOURCE = "source"
     TARGET = "target"

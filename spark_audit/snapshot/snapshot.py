@@ -7,8 +7,8 @@ The order makes the answer safe without stopping anything:
     3. the journals           a promotion before 1. is found, and its seal, not the log's end,
                               bounds the mirrored part, whatever applications wrote since
 
-One that sealed the flow in between begins it all anew: what was drained after 1. would count as
-lost with it. So the journals are read before 1., too.
+A promotion that sealed the flow in between begins the snapshot anew: by its seal, records that were
+drained after 1. would count as lost. So the journals are read before 1., too.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
