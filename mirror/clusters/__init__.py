@@ -1,5 +1,5 @@
-"""The doors to the two clusters: what is asked of them and in which form it comes back.
+"""The doors to the two clusters: questions to them, and the form of their answers.
 
 `links` opens them; `admin` changes topics; `log_ends`, `tail_reader` and `target_side` read;
-`malformed_records` counts what an internal topic holds that makes no sense.
+`malformed_records` counts records of internal topics that make no sense.
 """

@@ -1,4 +1,4 @@
-"""What the mirror asks of a cluster about topics: to create, grow, configure and describe them."""
+"""The mirror's requests to a cluster about topics: create, grow, configure and describe them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +83,9 @@ class TopicRefused(NetworkFault):
 
 
 async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset[str]:
-    """Return those of the topics that are not listed because we may not see them; NetworkFault.
+    """Return those of the topics that are not listed because we may not see them.
+
+    Raises NetworkFault.
 
     A broker leaves them out when it is asked for all, so that a right that was taken away looks
     like a deletion; asked by name it says why.
@@ -126,9 +128,9 @@ async def ensure_topic(
 
 
 async def apply(cluster: Cluster, action: TopicAction, *, validate_only: bool = False) -> bool:
-    """Do one thing to a topic, or only ask whether it may be done. Raises TopicRefused.
+    """Apply an action to a topic, or only ask whether it may be applied. Raises TopicRefused.
 
-    Return False if it was done already.
+    Return False if it was applied already.
     """
     match action:
         case CreateTopic():
@@ -259,9 +261,9 @@ async def delete_topic(cluster: Cluster, topic: str) -> None:
 async def topic_configs(
     cluster: Cluster, topics: Collection[str], *, with_defaults: bool = False
 ) -> dict[str, dict[str, str]]:
-    """Return what was set for each topic itself; topics that would not say are left out.
+    """Return the settings of each topic itself; topics that would not say are left out.
 
-    With defaults also what holds for it because nothing was set, but for brokers' own files.
+    `with_defaults` adds settings that hold because nothing was set, except brokers' own files.
     """
     if not topics:
         return {}

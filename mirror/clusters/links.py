@@ -36,8 +36,8 @@ async def open_links(
 ) -> AsyncIterator[Links]:
     """Open all; brokers that are down are found out by the first request.
 
-    To the target nothing is sent while `may_write` says no, and what it has not taken after
-    `undelivered_ms` is taken back.
+    Nothing is sent to the target while `may_write` says no. The system takes bytes back that the
+    target has not acknowledged after `undelivered_ms`.
     """
 
     def reach(

@@ -60,12 +60,13 @@ async def read_target_ends(
 async def read_quiet_target_ends(
     cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
 ) -> Ends:
-    """Return the same; OFFSET_NOT_AVAILABLE of a log that holds what may be committed yet.
+    """Return the same; OFFSET_NOT_AVAILABLE for a log that holds uncommitted records.
 
-    Behind the high watermark may lie batches of ours whose answers were lost. Whoever goes on
-    before it is known what becomes of them takes back what the map says of them. What is committed
-    is asked last, and again for a moment: a log that others write to as well is never as quiet as
-    that, and what it holds now is committed soon.
+    Batches of ours whose answers were lost may lie behind the high watermark. A writer that goes on
+    before their fate is known takes their pieces of the map back; once they are committed, every
+    offset behind them translates one hole too low. The committed end is asked for last, and again
+    for a moment: a log that others write to as well is never quiet, but what it holds now is
+    committed soon.
     """
     there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
     whole = await log_ends(cluster, there)

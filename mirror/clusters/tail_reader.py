@@ -15,7 +15,7 @@ class TopicUnreadable(NetworkFault):
 
 
 class TailReader:
-    """Remembers how far it has read."""
+    """A reader that remembers how far it has read."""
 
     def __init__(
         self, cluster: Cluster, topic: str, *, damaged: Callable[[str], None] | None = None

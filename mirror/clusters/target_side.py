@@ -25,7 +25,7 @@ async def target_positions(
 async def positions_on_target(
     cluster: Cluster, names: TopicNames, groups: Iterable[str]
 ) -> dict[str, dict[TopicPartition, GroupOffset] | NetworkFault]:
-    """Return each group's positions in topics that the flow mirrors, or why they are not told."""
+    """Return each group's positions in mirrored topics, or the reason why they are not told."""
     return {
         group: found if isinstance(found, NetworkFault) else _by_source(names, found)
         for group, found in (await fetch_offsets_of(cluster, groups)).items()
@@ -37,7 +37,7 @@ async def commit_on_target(
     names: TopicNames,
     commits: Mapping[str, Mapping[TopicPartition, tuple[int, str]]],
 ) -> dict[str, dict[TopicPartition, ErrorCode] | NetworkFault]:
-    """Commit (offset, metadata) for groups; return what became of each."""
+    """Commit (offset, metadata) for groups; return the outcome of each."""
     topics = {topic for positions in commits.values() for topic, _ in positions}
     there = {topic: names.on_target(topic) for topic in topics}
     if all(topic == name for topic, name in there.items()):

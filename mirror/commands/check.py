@@ -1,4 +1,4 @@
-"""`mirror check`: do both clusters answer, and what would a run do? No cluster is changed."""
+"""`mirror check`: ask both clusters, and tell what a run would do. No cluster is changed."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
@@ -61,7 +61,7 @@ class CheckFailed(Exception):
 
 
 async def check(configuration: Configuration) -> AsyncIterator[str]:
-    """Yield what was found, line by line; raises CheckFailed."""
+    """Yield the lines of the check; raises CheckFailed."""
     coordination = configuration.coordination
     roles: dict[str, list[str]] = {}
     try:
@@ -271,7 +271,7 @@ async def _refused(
 
 
 def describe(action: TopicAction) -> str:
-    """Return what an action does, as words after "would"."""
+    """Return an action as words to put after "would"."""
     match action:
         case CreateTopic():
             return (

@@ -1,4 +1,4 @@
-"""`mirror check`: what other machines' clocks say, as far as the protocols show it.
+"""`mirror check`: the clocks of other machines, as far as the protocols show them.
 
     witness            the time that ZooKeeper stamps on a node made for it: exact to a round trip
     Kafka with KRaft   the controller's time in DescribeQuorum (KIP-836): exact to a round trip
@@ -66,8 +66,8 @@ def told_clock(reading: Reading) -> str:
 async def witness_clock(zookeeper: ZooKeeper, root: str) -> Reading:
     """Make a node and take it away again; raises ZooKeeperFault.
 
-    It is made where the mirror makes its own, so that a right which is missing there is met here,
-    and none is needed anywhere else: below `root`, or what there is of the way to it.
+    The node is made where the mirror makes its own: below `root`, or the part of its path that
+    exists. A right that is missing there shows here, and no right is needed anywhere else.
     """
     while root and not await zookeeper.exists(root):
         root = root.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""`mirror check`: how far brokers are, and whether far ones let enough be on its way.
+"""`mirror check`: the distance of brokers, and whether far ones allow enough bytes under way.
 
 On a TCP connection no more is under way than the buffers of its two sockets hold, and a round trip
 later as much again. Kafka gives them 100 KiB (`socket.send.buffer.bytes`, which counts for what is

@@ -1,4 +1,4 @@
-"""What can be seen of a flow from outside, when no daemon runs it: logs, map and groups."""
+"""A flow seen from outside, when no daemon runs it: logs, map and groups."""
 
 from collections.abc import Iterable, Mapping
 
@@ -75,12 +75,12 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
 
 
 async def read_map(flow: FlowConfig, links: Links) -> MapState:
-    """Return what the map topic says, nothing while there is none; raises NetworkFault."""
+    """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
     return await read_map_of(flow.source, links.target_admin)
 
 
 async def read_map_of(source_name: str, target: Cluster) -> MapState:
-    """Return what a cluster's map of all that came from there says; raises NetworkFault."""
+    """Return the state by a cluster's map of what came from a site; raises NetworkFault."""
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):

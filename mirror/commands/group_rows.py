@@ -1,4 +1,4 @@
-"""Where a group would go on at the target, by partition, and what that would cost. Pure."""
+"""The position at which a group would go on at the target, by partition, and its cost. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Exactness(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What a look at both clusters has found; a site that did not answer has nothing in it."""
+    """The findings of a look at both clusters; a site that did not answer has none."""
 
     maps: Mapping[TopicPartition, OffsetMap]
     """Advanced to the target's log ends."""
@@ -35,7 +35,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCheckpoint:
-    """What the mirror applied last for one partition of a group, and when."""
+    """The position that the mirror applied last for one partition of a group, and its time."""
 
     checkpoint: Checkpoint
     written_ms: int
@@ -189,7 +189,7 @@ def _between_both(
 
 
 def summary(rows: Iterable[GroupRow]) -> str:
-    """Return in one line what a switch would cost the group now."""
+    """Return one line about the cost of a switch for the group now."""
     found = list(rows)
     reread = [row.reread for row in found]
     skipped = sum(row.skipped or 0 for row in found)

@@ -1,6 +1,6 @@
 """`mirror pause`, `resume` and `restart`: leave an order in the witness for the flow's daemon.
 
-An order lasts: a daemon that is down obeys when it is started, one that is restarted goes on to.
+An order lasts: a daemon that is down obeys it when it is started, and obeys it after a restart.
 """
 
 import getpass

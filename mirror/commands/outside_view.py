@@ -20,7 +20,7 @@ from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one look has found; raises nothing for the source, which may be gone."""
+    """The findings of one look; a source that does not answer, and may be gone, is no fault."""
 
     sight: Sight
     source_fault: str | None
@@ -34,8 +34,8 @@ class Look:
 async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look:
     """Read all that does not belong to a single group. Raises NetworkFault for the target.
 
-    The target's ends are read before the map, so that no piece is missing for what they tell; and
-    a group's positions there before the ends: the mirror applies none beyond what is mirrored.
+    The target's ends are read before the map, so that no piece is missing for them. A group's
+    positions there are read before the ends: the mirror applies none beyond what is mirrored.
     """
     on_target: dict[str, Mapping[TopicPartition, GroupOffset]] = {}
     if group is not None:
@@ -79,7 +79,8 @@ def known_to_its_end(
 ) -> OffsetMap | None:
     """Return the map of what came back into the source, if its mirrored end is known.
 
-    Behind a seal of ``forward`` the target is written to, so the source by its mirror alone.
+    Behind a seal of ``forward`` applications write to the target, so only the mirror writes to the
+    source.
     """
     found = arrived.maps.get(place)
     if found is None or not (forward.is_sealed or arrived.bounded(place)):

@@ -1,4 +1,4 @@
-"""What `mirror offsets` and `mirror translate` are asked, and the files they exchange. Pure.
+"""The words behind `mirror offsets` and `mirror translate`, and the files they exchange. Pure.
 
 Positions travel as the lines that Kafka's own kafka-consumer-groups exports and resets from:
 `group,topic,partition,offset`, quoted as CSV.
@@ -73,7 +73,7 @@ OffsetsWords: TypeAlias = Show | Export | Import
 
 
 def parse_offsets(words: Sequence[str]) -> OffsetsWords:
-    """Return what the words behind `mirror offsets` ask for; raises PositionsUnreadable."""
+    """Return the request in the words behind `mirror offsets`; raises PositionsUnreadable."""
     match words:
         case ["export", *groups]:
             return Export(tuple(groups))

@@ -59,7 +59,7 @@ MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
 @dataclass(slots=True, kw_only=True)
 class Written:
-    """What a target partition holds of a mirror's records; ``log`` has their places."""
+    """A mirror's records in a target partition; ``log`` has their places."""
 
     log: LogDigest
     targets: "array[int]" = field(default_factory=lambda: array("q"))
@@ -83,7 +83,7 @@ class Found:
 
 
 async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
-    """Print what the logs say of each partition that the map lacks, and with `write` keep it.
+    """Print the map of each partition that the topic lacks, and with `write` write it.
 
     Returns 0, or 1 if a partition could not be rebuilt. Raises LookFailed.
     """
@@ -296,8 +296,8 @@ async def read_records(
 ) -> LogDigest:
     """Return the records in a range of a log; raises CorruptBatch and NetworkFault.
 
-    Of the first and the last batch also those outside of the range. What producers have written
-    that are ``left_out`` is.
+    Records of the first and the last batch that lie outside the range are included. Records of
+    producers that are ``left_out`` are not.
     """
     log = LogDigest()
     async for header, batch in data_batches(cluster, place, ends, isolation_level):

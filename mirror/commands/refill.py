@@ -26,7 +26,7 @@ NAMED_AT_MOST: Final = 3
 
 
 async def refill(configuration: Configuration, site: str, *, write: bool) -> int:
-    """Say what is to be forgotten so that everything comes to ``site``; with ``write`` forget it.
+    """Name the map records that keep records from ``site``; with ``write`` forget them.
 
     Returns 0; raises LookFailed.
     """
@@ -113,8 +113,8 @@ async def _refill(away: FlowConfig, links: Links, *, write: bool) -> int:
 def still_there(here: Ends, state: MapState) -> Iterable[TopicPartition]:
     """Yield the partitions of which the site has records, and the other site its earlier ones.
 
-    What the site has got anew, of partitions that nothing came from before, may stay. A log whose
-    leader does not answer is taken for one with records.
+    Partitions of the site that nothing came from before may hold new records. A log whose leader
+    does not answer is taken for one with records.
     """
     for place, ends in sorted(here.items()):
         known = state.maps.get(place)

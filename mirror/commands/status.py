@@ -50,7 +50,7 @@ async def collect(configuration: Configuration) -> StatusReport:
 
 
 def not_seen(report: StatusReport) -> list[str]:
-    """Return what kept us from seeing all there is; a daemon's faults are what it has seen."""
+    """Return the faults that hid a part of the state from us; a daemon's own are not among them."""
     flows = [flow for flow in report["flows"] if flow["role"] == NOT_RUNNING]
     return [f"flow {flow['flow']}: {fault}" for flow in flows for fault in flow["faults"]]
 
@@ -58,7 +58,7 @@ def not_seen(report: StatusReport) -> list[str]:
 async def workers_of(
     zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig
 ) -> list[WorkerInfo] | str:
-    """Return who runs the flow, the one that leads first, or why nobody does.
+    """Return the workers of the flow, the leading one first, or why there is none.
 
     Raises ZooKeeperFault, WitnessGarbled.
     """

@@ -59,8 +59,8 @@ async def take_over(
 ) -> int:
     """Print where each partition goes on, and with `write` keep it; return the exit status.
 
-    ``topic`` is the Connect worker's offsets topic where it is not MirrorMaker's own. 1: of some
-    partition it cannot be told. Raises LookFailed.
+    ``topic`` is the Connect worker's offsets topic where it is not MirrorMaker's own. The status is
+    1 if that cannot be told of some partition. Raises LookFailed.
     """
     flow = pick_flow(configuration, flow_name)
     await refuse_beside_a_daemon(configuration, flow)

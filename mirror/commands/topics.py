@@ -1,4 +1,4 @@
-"""`mirror topics`: what is to be mirrored, daemon or not, and why the rest is left out."""
+"""`mirror topics`: the topics that a flow mirrors, and why the others are left out."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`mirror check`: what the brokers speak, and what a flow does without what they lack."""
+"""`mirror check`: the brokers' versions, and what a flow does without those that they lack."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ FETCHES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """What one broker speaks: versions by API key, and its cluster's feature level, if it has."""
+    """The versions of one broker by API key, and its cluster's feature level, if it has one."""
 
     node: int
     versions: Mapping[int, range]
@@ -72,7 +72,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A version that something needs, and what is without it; empty if nothing works."""
+    """A needed version, and what a flow does without it; empty if the flow cannot run then."""
 
     request: type[Request[Any]]
     version: int = 0
@@ -189,7 +189,7 @@ def told_versions(name: str, spoken: Iterable[Spoken]) -> list[str]:
 def lacking_versions(
     name: str, spoken: Iterable[Spoken], needs: Iterable[Need], flow: FlowConfig
 ) -> tuple[list[str], list[str]]:
-    """Return what keeps a flow from running with this cluster, and what it does without."""
+    """Return the lacks that keep a flow from running here, and those that it can do without."""
     brokers = list(spoken)
     fatal: list[str] = []
     warnings: list[str] = []

@@ -1,9 +1,9 @@
-"""Which groups are to be looked at on the target, and when. Pure: times are arguments.
+"""The agenda of looks at groups on the target. Pure: times are arguments.
 
 A place is looked at when its group has committed on the source, when the data that its position
 waits for has arrived, when its partition begins to be mirrored, when a refusal or a fault is long
 enough ago, and every now and then without any reason: somebody may have deleted it on the target.
-Looks without news are spread so that many groups cost no more than some a second.
+Looks without news are spread, so that many groups cost no more than a few looks a second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -53,7 +53,7 @@ class Agenda:
         self._unmirrored.setdefault(place, set()).add(group)
 
     def looked_at(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Drop what is noted of these."""
+        """Drop the notes about these places."""
         _, later = self._later.get(group, (0, set()))
         for place in places:
             later.discard(place)
@@ -96,7 +96,7 @@ class Agenda:
         return due, self._of_round(now_ms, groups)
 
     def everything(self) -> Due:
-        """Return all places that wait for whatever, for a last look."""
+        """Return all places that wait, for whatever reason, for a last look."""
         due: Due = {}
         for group, (_, places) in self._later.items():
             due.setdefault(group, set()).update(places)

@@ -1,4 +1,4 @@
-"""The checkpoints of one flow: what was committed last for each place, durable on the target.
+"""The checkpoints of one flow: the last commit of each place, durable on the target.
 
 Checkpoints of groups that are gone stay, as MirrorMaker's do: its client library takes the value of
 each record for granted, and a tombstone would end `RemoteClusterUtils` with an exception.
@@ -82,14 +82,14 @@ class CheckpointLog:
         return bool(self._unwritten) or self._is_gone
 
     def note(self, place: Place, one: Checkpoint) -> None:
-        """Take what has just been committed; ``write`` makes it durable."""
+        """Note a checkpoint that has just been committed; ``write`` makes it durable."""
         self.applied[place] = one
         self._unwritten[place] = one
 
     async def write(self) -> None:
-        """Write what was noted; what cannot be written now goes along the next time.
+        """Write the noted checkpoints; the next call tries again those that cannot be written now.
 
-        Then a topic that was deleted is made again first, with all that it has held.
+        A topic that was deleted is made again first, with all that it has held.
         """
         if self._is_gone and not await self._make_again():
             return

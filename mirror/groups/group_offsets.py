@@ -1,9 +1,11 @@
 """The source's group positions, read from ``__consumer_offsets`` as a stream from its beginning.
 
-Where nobody may read that topic the reader says so, and ``mirror.groups.group_polling`` takes over.
+Where the mirror may not read that topic the reader says so, and ``mirror.groups.group_polling``
+takes over.
 
-Transactional commits are read committed; a record without value takes its position back. What a
-partition says is held back until its end is reached: one that cannot be read holds up its own
+Transactional commits are read committed; a record without value takes its position back. Old
+commits look like rewinds, so the reader holds a partition's commits back until it has reached the
+end that the partition had when reading began. A partition that cannot be read holds up its own
 groups alone.
 """
 

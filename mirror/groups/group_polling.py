@@ -1,7 +1,7 @@
 """The source's group positions by asking, where its offsets topic cannot be read.
 
-Slower and coarser than the stream: a position is known an interval late, and a commit between two
-questions is not seen. Managed clusters often let nobody read `__consumer_offsets`.
+Polling is slower and coarser than the stream: a position is known an interval late, and a commit
+between two questions is not seen. Managed clusters often let nobody read `__consumer_offsets`.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The source's group positions as far as they are known, and which of them are news."""
+"""The source's group positions as far as they are known, and the new ones among them."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ KEY_VERSIONS: Final = range(256)
 
 
 class SourcePosition(NamedTuple):
-    """What a group committed on the source."""
+    """The position that a group committed on the source."""
 
     offset: int
     metadata: str
@@ -44,9 +44,9 @@ class SourceGroups:
         """What the keys of stored positions say: the same few come again and again."""
 
     def replay(self, record: Record, held: Held | None = None) -> None:
-        """Take one record of the topic over; what makes no sense is counted and left out.
+        """Take one record of the topic over; a record that makes no sense is counted and left out.
 
-        With ``held`` what it says goes there, for ``release``: an old position looks like a rewind.
+        With ``held`` its position goes there, for ``release``: an old position looks like a rewind.
         """
         key = record.key or b""
         if self._chosen is not self._flow.config.groups:
@@ -76,7 +76,7 @@ class SourceGroups:
         self._take(known, SourcePosition(value.offset, value.metadata) if is_one else None, held)
 
     def release(self, held: Held) -> None:
-        """Take over what was held back."""
+        """Take over the positions that were held back."""
         for known, position in held.items():
             self._take(known, position, None)
 
@@ -88,7 +88,7 @@ class SourceGroups:
             self._learn(group, place, SourcePosition(one.offset, one.metadata))
 
     def take_changed(self) -> dict[str, set[TopicPartition]]:
-        """Return what is news, which it is no more."""
+        """Return the places that have changed since the last call."""
         changed, self.changed = self.changed, {}
         return changed
 

@@ -8,7 +8,7 @@
 
 A position is committed as a simple commit, which the broker refuses while the group has members:
 so a group that turns active between our look and our write is never rewound. Nothing is committed
-beyond what has been mirrored; what waits for data is committed again as the data arrives.
+beyond the mirrored end; a position that waits for data is committed again as the data arrives.
 """
 
 import logging
@@ -60,7 +60,7 @@ class GroupStatus(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What is to be committed for one place."""
+    """The position to commit for one place."""
 
     position: Position
     metadata: str
@@ -116,7 +116,7 @@ class GroupSync:
 
     @property
     def origin(self) -> str:
-        """How the positions are learned: the topic they are read from, or why they are polled."""
+        """The origin of the positions: the topic they are read from, or why they are polled."""
         if not self._is_polled():
             return OFFSETS_TOPIC
         return f"polled: {self.reader.refusal or 'as configured'}"
@@ -125,7 +125,7 @@ class GroupSync:
         return self._flow.config.are_groups_polled or self.reader.refusal is not None
 
     async def apply_now(self) -> None:
-        """Apply all that is known, whatever it waits for; used when the flow stops."""
+        """Apply all known positions, whatever they wait for; used when the flow stops."""
         if self._is_loaded:
             due = self._agenda.everything()
             for group, places in self.groups.take_changed().items():
