@@ -84,7 +84,7 @@ async def run_daemon(configuration: Configuration) -> None:
 
 
 def reached_at(bind_host: str, zookeeper: str) -> str:
-    """Return where others find what is bound there: of all addresses the one towards the witness.
+    """Return the address at which others find us: of all addresses the one towards the witness.
 
     ``zookeeper`` lists `host:port`. Where none of them is found, it is the name of this machine.
     """
@@ -143,7 +143,7 @@ async def _stop(runners: list[FlowRunner]) -> None:
 
 
 def is_ready(runners: list[FlowRunner]) -> bool:
-    """Whether every flow does what it should: all its partitions are known and placed."""
+    """Whether every flow is as it should be: all its partitions are known and placed."""
     return bool(runners) and all(_is_flow_ready(runner) for runner in runners)
 
 

@@ -1,4 +1,4 @@
-"""What of a configuration that was read again can be taken over by a running daemon. Pure."""
+"""The part of a configuration read again that a running daemon can take over. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -29,7 +29,7 @@ AT_RUN_TIME: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """The flows as they are from now on, and what to say, one line each."""
+    """The flows as they are from now on, and lines for the log."""
 
     flows: Mapping[str, FlowConfig]
     taken: tuple[str, ...]

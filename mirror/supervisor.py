@@ -1,7 +1,7 @@
 """`mirror run --workers N`: N daemons of one machine that share the flows, restarted when dead.
 
-They are workers like those of other machines: what each mirrors, the witness says. They end with
-this process, however that ends.
+They are workers like those of other machines: the assignment in the witness says what each mirrors.
+They end with this process, however that ends.
 """
 
 import logging
@@ -39,7 +39,7 @@ at a reload, and so does this one when the file is right again.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before a child is started again. Pure."""
+    """The pause before a child is started again. Pure."""
 
     pause_s: float = FIRST_PAUSE_S
 

@@ -1,7 +1,7 @@
-"""What the reverse flow has written into our source, from its own map.
+"""The reverse flow's map, which tells the batches that it has written into our source.
 
-It keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on our source. What
-carries one of the ids came from our target and is not sent back.
+The reverse flow keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on our
+source. A batch with one of these ids came from our target and is not sent back.
 """
 
 import logging
@@ -51,8 +51,8 @@ class LoopWatch:
     async def look(self) -> None:
         """Read what is new, and tell mirrors from strangers by it; raises NetworkFault.
 
-        A mirror's id is in the map before its first batch is in a log: whoever has been met before
-        this look, and is not in the map after it, is no mirror.
+        A mirror's id is in the map before its first batch is in a log. So a producer that was met
+        before this look, and is not in the map after it, is no mirror.
         """
         async with self._looking:
             met = frozenset(self._flow.strangers)

@@ -80,13 +80,13 @@ class MapLog:
 
     @property
     def producer(self) -> MirrorProducer:
-        """Who writes the mirrored records; known once loaded."""
+        """The producer of the mirrored records; known once loaded."""
         assert self.state.producer is not None, "the map is loaded first"
         return self.state.producer
 
     @property
     def writer(self) -> MirrorProducer:
-        """Who writes the map here, and nowhere else; known once loaded."""
+        """The producer by which this worker alone writes the map; known once loaded."""
         assert self._writer is not None, "the map is loaded first"
         return self._writer
 
@@ -135,7 +135,7 @@ class MapLog:
             raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
 
     async def forget_topic(self, topic: str) -> None:
-        """Take back which source topic was mirrored under this name. Raises MapUnwritable."""
+        """Take back the id of the source topic that was mirrored. Raises MapUnwritable."""
         if topic in self.state.topic_ids:
             key = map_records.SourceTopicKey(topic=topic)
             await self.write(lambda: [map_records.withdrawal(key)])
@@ -143,8 +143,8 @@ class MapLog:
     async def settle(self) -> None:
         """Make sure that ``state`` is what the topic says, and that no lost write arrives later.
 
-        A write of ours whose answer is missing may still be on its way. To write something takes
-        its sequence. Raises MapUnwritable.
+        A write of ours whose answer is missing may still be on its way. Another write takes its
+        sequence, so that it is refused. Raises MapUnwritable.
         """
         if self._is_unsure:
             await self.write(lambda: [map_records.mirror_producer(self.producer)])
@@ -173,8 +173,8 @@ class MapLog:
         """Return once the composed records are durable and part of ``state``.
 
         ``compose`` is called when it is this writer's turn and ``state`` is up to date, again for
-        every try; what was true when the writer began to wait may not be any more. All that it
-        composes is written, or nothing: no more than RECORDS_A_WRITE. Raises MapUnwritable.
+        every try, because a fact of before the wait may not hold any more. All that it composes, no
+        more than RECORDS_A_WRITE, is written, or nothing. Raises MapUnwritable.
         """
         async with self._writing:
             last: object = None

@@ -1,9 +1,9 @@
 """Keeps in the map topic how far partitions are mirrored that others write to as well.
 
-Elsewhere the target's log end tells. Runs and the place reached go in one write, so who reads them
-knows where every record before that place lies. While nothing comes from the source, the target's
-log moves on all the same: without its later end, retention would leave nothing that tells how far
-the partition is mirrored.
+Of other partitions the target's log end tells it. Runs and the place reached go in one write, so a
+reader knows where every record before that place lies. While nothing comes from the source, the
+target's log moves on all the same, and retention takes what lies behind that place. So the place is
+written again with a later end.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Forgets what the maps say of records that are gone on both sides."""
+"""Trims the maps: forgets pieces and runs of records that are gone on both sides."""
 
 import logging
 from collections.abc import Container, Mapping, Sequence
@@ -73,13 +73,13 @@ class MapTrimmer:
     async def trim(
         self, source: Mapping[TopicPartition, int], target: Mapping[TopicPartition, int]
     ) -> None:
-        """Forget what lies below these log starts, in the map topic and here.
+        """Forget the pieces below these log starts, in the map topic and here.
 
-        First in one record for each partition, which is all that a reader needs: to replay a
-        withdrawal for each of many pieces moves the whole map each time. Then what that record
-        makes needless is taken back, so that compaction can remove it. What was interrupted before
-        its turn is left out: its topic may be begun anew, with pieces of the same keys. Raises
-        NetworkFault.
+        One record for each partition comes first, which is all that a reader needs: to replay a
+        withdrawal for each of many pieces moves the whole map each time. Then the records that it
+        makes needless are taken back, so that compaction can remove them. A partition that was
+        interrupted before its turn is left out: its topic may be begun anew, with pieces of the
+        same keys. Raises NetworkFault.
         """
         strokes: list[_Change] = []
         needless: list[_Change] = []

@@ -1,4 +1,4 @@
-"""How far MirrorMaker 2 has come, by its Connect worker's offsets topic. Pure.
+"""The position of MirrorMaker 2 by its Connect worker's offsets topic. Pure.
 
 Topic ``mm2-offsets.<source>.internal`` on the target, compacted. Key and value are JSON:
 ``["MirrorSourceConnector",{"cluster":"dc1","partition":0,"topic":"orders"}]`` and

@@ -1,7 +1,7 @@
 """MirrorMaker 2's own topics, for its clients and dashboards: heartbeats and offset syncs.
 
-Checkpoints, its third kind, are what the mirror keeps anyway (mirror.groups.sync). None of these
-topics is ever read by this project.
+The mirror keeps checkpoints, the third kind, anyway (mirror.groups.sync). This project never reads
+any of these topics.
 """
 
 from collections.abc import Sequence

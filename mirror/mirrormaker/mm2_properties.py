@@ -1,7 +1,7 @@
 """A MirrorMaker 2 properties file, said in our configuration's words. Pure.
 
-What MirrorMaker looks up for a flow is `source->target.key`, then `key`; for a cluster
-`alias.key`, then `key` (MirrorMakerConfig). Defaults are MirrorMaker's where the two differ.
+MirrorMaker looks up `source->target.key`, then `key` for a flow, and `alias.key`, then `key` for a
+cluster (MirrorMakerConfig). Where defaults differ, MirrorMaker's are written out.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What `/status` says: every partition's one state, every group's position on both sides. Pure.
+"""The report of `/status`: each partition's one state, each group's position on both sides. Pure.
 
 The JSON object is made of the typed dictionaries below, and is what `mirror status` reads back.
 """
@@ -152,9 +152,9 @@ def _faults(runner: FlowRunner) -> list[str]:
 
 
 def faults_by_part(runner: FlowRunner) -> dict[str, str | None]:
-    """Return the parts of a flow that is at work, and what keeps them from working at present.
+    """Return the faults that keep parts of a flow at work from working at present, by part.
 
-    An engine that has ended has nobody to take its faults back.
+    Faults of an engine that has ended do not count: nobody would clear them.
     """
     notes = {} if runner.engine is None or not runner.is_at_work else _fault_notes(runner.engine)
     return {part: fault.text for part, fault in notes.items()}

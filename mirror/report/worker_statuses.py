@@ -8,8 +8,8 @@ from mirror.report.status import FlowReport, GroupReport, PartitionReport, Speed
 def merged(reports: Sequence[tuple[str, FlowReport]]) -> FlowReport:
     """Return what all workers say together, each under its name; who leads comes first.
 
-    What is done once for all, as group positions, the leader says; a partition is in the report of
-    the worker that has it.
+    The leader reports work that is done once for all, as group positions are. A partition is in the
+    report of the worker that has it.
     """
     _, first = reports[0]
     if len(reports) == 1:

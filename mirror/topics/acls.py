@@ -1,9 +1,9 @@
-"""Which rights to topics travel with them: MirrorMaker 2's rules, or all of them. Pure.
+"""The rights to topics that travel with them: by MirrorMaker 2's rules, or all of them. Pure.
 
 MirrorMaker never lets anybody write to a mirrored topic: ALLOW WRITE stays behind, and of ALLOW
 ALL only READ arrives (MirrorSourceConnector). Only rights to one topic by its name are copied, and
-none is ever taken away. What closes a topic for writes holds for the site that was closed, and
-stays there: the other one has to take them.
+none is ever taken away. A right that closes a topic for writes stays on the site that was closed:
+the other site has to take writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Apply what is planned for a topic, without the settings that the target refuses."""
+"""Apply the actions planned for a topic, without the settings that the target refuses."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ WithSettings: TypeAlias = CreateTopic | SetConfigs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What became of an action."""
+    """The outcome of an action."""
 
     action: TopicAction
     """As it was accepted."""

@@ -1,4 +1,4 @@
-"""Which topics of a source a flow mirrors, and why the others are left out. Pure."""
+"""The choice of the topics that a flow mirrors, and why the others are left out. Pure."""
 
 import re
 from collections.abc import Iterable

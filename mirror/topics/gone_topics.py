@@ -1,9 +1,9 @@
 """Topics that are gone from the source: deleted on the target too, where the flow says so.
 
-What was deleted by mistake, or with the whole source, must not take its last copy along. So a
-topic goes only after a grace time of looking, if nothing but this flow has written to it, and if
-most of what is mirrored is still on the source. Where several workers have its partitions, each
-tells the one that leads where its last record lies (mirror.workers.handover.Member).
+A topic that was deleted by mistake, or with the whole source, must not take its last copy along. So
+a topic goes only after a grace time of looking, if only this flow has written to it, and if most of
+the mirrored topics are still on the source. Where several workers have its partitions, each tells
+the leading worker where its last record lies (mirror.workers.handover.Member).
 """
 
 import logging
@@ -33,7 +33,7 @@ AGAIN_MS: Final = 5_000
 
 
 class GoneTopics:
-    """What of the flow is missing on the source, and since when; in memory of this run only."""
+    """The topics that are missing on the source, and since when; in memory of this run only."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
         self._flow = flow
@@ -85,7 +85,7 @@ class GoneTopics:
         self._note_deleted({topic}, now)
 
     def hear_of_deleted(self, source: Collection[str], target: ClusterView, now: int) -> None:
-        """Take note of what the worker that leads has deleted; of no topic that is there still."""
+        """Note the topics that the leading worker has deleted; none that is there still."""
         if self._flow.config.delete_gone_after_ms is None:
             return
         names = self._flow.config.names
@@ -137,7 +137,8 @@ class GoneTopics:
 def written_end(partition: MirroredPartition) -> int | None:
     """Return the target offset behind the last record of a partition that is gone.
 
-    None where this run cannot tell, or is not done; a sealed map says nothing of what came later.
+    The answer is None where this run cannot tell, or is not done; a sealed map says nothing of
+    later records.
     """
     is_known = partition.target.is_positioned and partition.in_flight.is_settled
     if partition.state is not PartitionState.SOURCE_GONE or not is_known:
@@ -146,7 +147,7 @@ def written_end(partition: MirroredPartition) -> int | None:
 
 
 def gone_ends(flow: FlowState) -> dict[TopicPartition, int]:
-    """Return what this worker tells of its partitions that are gone, where they may be deleted."""
+    """Return the written ends of this worker's partitions that are gone, if topics are deleted."""
     if flow.config.delete_gone_after_ms is None:
         return {}
     ends = ((place, written_end(one)) for place, one in flow.partitions.items())

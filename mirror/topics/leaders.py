@@ -1,4 +1,4 @@
-"""Who leads a partition now, by what discovery has seen, and what that changes for it."""
+"""The leaders of a partition by the last discovery, and what a change of them does."""
 
 from typing import Final
 
@@ -23,11 +23,11 @@ def follow_leaders(
     target: int,
     refused: TopicRefused | None,
 ) -> None:
-    """Follow moved leaders; what is on its way to an old one must be settled first.
+    """Follow moved leaders; batches on their way to an old one must be settled first.
 
-    Who leads again may have cut its log to that of another who did meanwhile. Who waits, with
-    pauses that have become long while nobody led, need wait no longer. `target` is the leader
-    there, -1 for none, and `refused` why the topic could not be made.
+    A broker that leads again may have cut its log to that of another leader in between. A partition
+    that waits, with pauses that have become long while nobody led, need wait no longer. `target` is
+    the leader there, -1 for none, and `refused` tells why the topic could not be made.
     """
     now = now_ms()
     had_target = partition.leaders.target != NO_LEADER
@@ -51,5 +51,5 @@ def follow_leaders(
 
 
 def is_positioning(partition: MirroredPartition) -> bool:
-    """Return whether its place is being found, of what the clusters were before this look."""
+    """Return whether it is being positioned by what the clusters were before this look."""
     return partition.state is PartitionState.POSITIONING

@@ -1,8 +1,8 @@
 """Partitions that are not on the source any more: stopped once that has lasted for a while.
 
 A topic was deleted, or made again with fewer partitions. A broker that has just started knows no
-topics, and one that is behind may list fewer partitions than there are. What is not on the target
-either, nobody is to decide about: it is forgotten.
+topics, and one that is behind may list fewer partitions than there are. A partition that is not on
+the target either needs no decision: it is forgotten.
 """
 
 import logging
@@ -31,14 +31,14 @@ NO_RIGHT: Final = "source: no right to see the topic"
 
 
 class MissingPartitions:
-    """What of the flow is missing on the source, and since when; in memory of this run only."""
+    """The partitions that are missing on the source, and since when; in memory of this run only."""
 
     def __init__(self, flow: FlowState) -> None:
         self._flow = flow
         self._since_ms: dict[TopicPartition, int] = {}
 
     def look(self, source: ClusterView, hidden: Collection[str], now_ms: int) -> None:
-        """Stop what is missing, or may not be seen; ``hidden`` names topics of the latter."""
+        """Stop partitions that are missing, and those of topics that we may not see, ``hidden``."""
         for (topic, _), partition in self._flow.partitions.items():
             if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
                 self._flow.stop(partition, PartitionState.NOT_AUTHORISED, NO_RIGHT, now_ms)
@@ -52,7 +52,7 @@ class MissingPartitions:
 
 
 class LeftBehind:
-    """What neither side has any more, which no worker is to have either; in memory of this run."""
+    """Partitions that neither side has any more, so no worker either; in memory of this run."""
 
     def __init__(self, flow: FlowState) -> None:
         self._flow = flow
@@ -67,7 +67,7 @@ class LeftBehind:
         ids: Mapping[str, UUID],
         now_ms: int,
     ) -> None:
-        """Take it from the flow's places; whole topics when that has lasted, seen all the time."""
+        """Take them from the flow's places; whole topics once they were missing for a while."""
         flow, config = self._flow, self._flow.config
         if now_ms - self._looked_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
             self._since_ms.clear()
@@ -85,10 +85,10 @@ class LeftBehind:
 
 
 def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
-    """Take what was mirrored to topics that the target lacks for another log's.
+    """Doubt the maps of topics that the target lacks, until each partition is positioned anew.
 
-    Until its place is found anew: a group's position by the old map would lie in the new topic. So
-    it is, also where the broker that lacked the topic had only just started.
+    A group's position by the old map would lie in the new topic. Maps are doubted also where the
+    broker that lacked the topic had only just started.
     """
     for partition in flow.partitions.values():
         if partition.target_topic in lacking:
@@ -100,7 +100,7 @@ def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
 def missing_places(
     known: Iterable[TopicPartition], source: ClusterView, hidden: Collection[str]
 ) -> set[TopicPartition]:
-    """Return what is not there; of a topic with an error nothing is, as nobody knows."""
+    """Return the missing partitions; none of a topic with an error, as nobody knows."""
     return {
         (topic, index)
         for topic, index in known
@@ -117,8 +117,8 @@ def left_behind(
 ) -> set[TopicPartition]:
     """Return partitions that neither side's topic has, since it was made again with fewer.
 
-    Not while the target's is still the copy of the one before (``ids``), about which somebody has
-    to decide.
+    Partitions are left out while the target's topic is still the copy of the earlier one (``ids``),
+    about which somebody has to decide.
     """
     return {
         (topic, index)

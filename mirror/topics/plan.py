@@ -1,4 +1,4 @@
-"""Decide which topics are mirrored and what the target's side of them must look like. Pure."""
+"""Decide what to change on the target for the topics that are mirrored. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from wire.net.metadata import TopicView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShape:
-    """What one cluster says of a topic. ``configs`` are those set for the topic itself."""
+    """A topic as one cluster has it. ``configs`` are those set for the topic itself."""
 
     partition_count: int
     replication_factor: int
@@ -18,7 +18,7 @@ class TopicShape:
 
 
 def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
-    """Return what a cluster says of a topic."""
+    """Return the shape of a topic in a cluster's view."""
     return TopicShape(
         partition_count=len(topic.partitions),
         replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),
@@ -34,7 +34,7 @@ def plan_topics(
     live_brokers: int,
     settings: SettingsSync = MIRROR_MAKERS_SETTINGS,
 ) -> list[TopicAction]:
-    """Return what to do on the target for these source topics, all of them to be mirrored.
+    """Return the actions on the target for these source topics, all of them to be mirrored.
 
     A replication factor that the target cannot give is lowered to its live brokers. A target with
     more partitions than the source is left alone.

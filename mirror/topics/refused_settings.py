@@ -43,9 +43,9 @@ def named_settings(configs: Iterable[str], message: str) -> list[str]:
 def surely_refused(
     configs: Mapping[str, str], message: str, suspects: Collection[Setting]
 ) -> list[str]:
-    """Return what a refusal is about, if that can be told without asking further.
+    """Return the settings that a refusal is about, if that can be told without asking further.
 
-    That is the one setting that the message names, or else those that the target has already
+    They are the one setting that the message names, or else those that the target has already
     refused to another topic.
     """
     named = named_settings(configs, message)
@@ -62,7 +62,7 @@ def to_be_tried(configs: Mapping[str, str], message: str) -> list[str]:
 def to_leave_out(
     configs: Mapping[str, str], message: str, refused_alone: Collection[str]
 ) -> list[str]:
-    """Return what to do without after each was tried alone; never nothing.
+    """Return the settings to leave out after each was tried alone; at least one.
 
     When each alone is accepted and only their combination is not, the first that is named goes, or
     all when none is.
@@ -73,19 +73,19 @@ def to_leave_out(
 
 
 class RefusedSettings:
-    """What one target has refused to the topics of a flow. Time is an argument."""
+    """The settings that one target has refused to the topics of a flow. Time is an argument."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[str, str], tuple[RefusedSetting, int]] = {}
 
     @property
     def known(self) -> list[RefusedSetting]:
-        """Return what topics are mirrored without, in order."""
+        """Return the settings that topics are mirrored without, in order."""
         return [refused for _, (refused, _) in sorted(self._refused.items())]
 
     @property
     def suspects(self) -> frozenset[Setting]:
-        """Return what was refused to any topic."""
+        """Return the settings that were refused to any topic."""
         return frozenset((refused.name, refused.value) for refused, _ in self._refused.values())
 
     def acceptable(self, topic: str, configs: Mapping[str, str], now_ms: int) -> dict[str, str]:
@@ -113,7 +113,7 @@ class RefusedSettings:
             self._refused.pop((topic, name), None)
 
     def keep(self, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Forget what is not set on the source any more; these are its topics' settings."""
+        """Forget refusals of settings that the source, with these settings, has not any more."""
         self._refused = {
             place: (refused, at_ms)
             for place, (refused, at_ms) in self._refused.items()

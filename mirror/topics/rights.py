@@ -1,4 +1,4 @@
-"""Which rights a flow needs, and which of them its user lacks (KIP-430 tells them)."""
+"""The rights that a flow needs, and those of them that its user lacks (KIP-430 tells them)."""
 
 from collections.abc import Collection, Mapping
 from enum import IntEnum
@@ -39,7 +39,7 @@ NEEDED: Final = frozenset({Operation.READ, Operation.WRITE, Operation.DESCRIBE})
 
 
 async def topic_operations(cluster: Cluster, topics: Collection[str]) -> dict[str, int]:
-    """Return the bits of what we may do with each topic; NOT_TOLD where nobody says.
+    """Return the bits of our operations on each topic; NOT_TOLD where no broker tells.
 
     Raises NetworkFault.
     """

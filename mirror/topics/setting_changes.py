@@ -1,15 +1,15 @@
 """Settings of topics where both directions run at once: only changes travel. Pure.
 
-Else one direction would take back what the other one is about to bring, or both would go on to swap
-two values for ever. Where the sites differ and nobody has seen who changed, the site whose name
-comes first is right.
+While both directions run, each sees the other's changes as differences. One direction would take
+back a value that the other one is about to bring, or both would swap two values for ever. Where the
+sites differ and no run has seen the change, the site whose name comes first is right.
 """
 
 from collections.abc import Mapping
 
 
 class OwnChanges:
-    """What has changed on the source since this run began to look."""
+    """The changes on the source since this run began to look."""
 
     def __init__(self, source: str, target: str) -> None:
         self._is_first = source < target

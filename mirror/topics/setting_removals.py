@@ -1,6 +1,6 @@
 """Topic settings that were taken back on the source: on the target they are taken back, too. Pure.
 
-Only what this run has seen set on the source: a setting that the target has of its own stays.
+Only settings that this run has seen set on the source count: the target's own settings stay.
 """
 
 from collections import defaultdict
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 
 class TakenBack:
-    """What is to be taken back, by topic, until it is done."""
+    """The settings to take back, by topic, until it is done."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[str, set[str]] = defaultdict(set)
@@ -18,7 +18,7 @@ class TakenBack:
     ) -> dict[str, list[str]]:
         """Return the settings of each topic that the source had and the target still has.
 
-        A topic that is missing in either has not said what it has.
+        A topic that is missing in either mapping has no known settings.
         """
         found: dict[str, list[str]] = {}
         for topic, settings in source.items():
