@@ -1,15 +1,41 @@
-"""One Spark for all tests of this folder: starting it takes longer than they do."""
+"""One Spark for all tests of this folder, and one audit for most: each costs more than they do."""
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.session import open_session
+from tests.spark_audit.audits import (
+    BehindPromotion,
+    Everything,
+    audit_behind_promotion,
+    audit_everything,
+)
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session with its JVM, gone with the tests."""
-    with open_session(cores=2, driver_memory="1g") as session:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # This checkout first: a borrowed environment has another one installed.
+            paths = filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])
+            patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+            session = stack.enter_context(open_session(cores=2, driver_memory="1g"))
         yield session
+
+
+@pytest.fixture(scope="session")
+def everything(spark: SparkSession) -> Everything:
+    return audit_everything(spark)
+
+
+@pytest.fixture(scope="session")
+def behind_promotion(spark: SparkSession) -> BehindPromotion:
+    return audit_behind_promotion(spark)

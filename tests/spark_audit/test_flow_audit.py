@@ -1,20 +1,14 @@
 """A whole audit over logs in memory: a fault in each partition, all of them in one run."""
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.flow_audit import audit_flow
-from spark_audit.scan.scan_plan import Address, Planner
-from spark_audit.session import PANDAS_COMPLAINT
-from spark_audit.snapshot.bounds import SeenEnd
-from spark_audit.snapshot.seals import CannotTell, Seal
-from tests.spark_audit.logs import Log, Pair, Pairs, scan_of, snapshot_of
-from wire.record_batch import Record, build_batch
+from spark_audit.snapshot.seals import CannotTell
+from tests.spark_audit.audits import BehindPromotion, Everything, planner_of
+from tests.spark_audit.logs import Pair, scan_of, snapshot_of
+from tests.spark_audit.planted.faults import BULK, COPIES, OTHERS
+from tests.spark_audit.planted.promotion import NAMES
 
 pytestmark = [
     pytest.mark.integration,
@@ -22,336 +16,48 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-Found: TypeAlias = tuple[str, int | None, int | None]
-Scenario: TypeAlias = Callable[[Pair], set[Found]]
-ADDRESSES: Mapping[str, tuple[Address, ...]] = {"dc1": (), "dc2": ()}
-BULK = 1_500
-"""So many records around a fault: a few ranges before and behind it."""
 
+def test_each_fault_is_found_exactly_and_nothing_else(everything: Everything) -> None:
+    assert everything.audited.of(everything.faults) == everything.faults.expected
 
-def _bulk(name: str) -> list[str]:
-    return [f"{name} {number}" for number in range(BULK)]
 
+def test_the_numbers_say_what_was_read(everything: Everything) -> None:
+    assert everything.audited.numbers("source_records", "equal", "lost") == (2 * BULK, 2 * BULK + 2)
+    assert everything.audited.numbers("target_records", "equal", "lost") == (2 * BULK, 2 * BULK)
+    assert everything.audited.numbers("source_marker_offsets", "equal") == (1,)
+    assert everything.audited.numbers("duplicated", "replayed", "equal") == (500, 0)
 
-def _around(fault: Scenario) -> Scenario:
-    """Plant a fault in the middle of much that is equal, behind a gap in the source's offsets."""
 
-    def plant(pair: Pair) -> set[Found]:
-        pair.mirror(*_bulk("before"))
-        pair.source.append_bytes(_marker(pair.source.stop), 1)
-        found = fault(pair)
-        pair.mirror(*_bulk("after"))
-        return found
+def test_what_was_not_mirrored_yet_is_in_flight(everything: Everything) -> None:
+    assert everything.audited.numbers("in_flight", *OTHERS[:4]) == (3, 2, BULK, 2)
 
-    return plant
 
+def test_what_retention_or_compaction_took_is_explained(everything: Everything) -> None:
+    assert everything.audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 3, 2, 1)
+    assert everything.audited.numbers("explained", *COPIES) == (3, 2, 3, 2)
+    assert everything.audited.numbers("explained", "corrupt_on_source") == (2,)
 
-def _marker(offset: int) -> bytes:
-    return build_batch(
-        [Record(offset, 1, b"\x00\x00\x00\x01", b"")],
-        base_offset=offset,
-        producer_id=3,
-        producer_epoch=0,
-        is_transactional=True,
-        is_control=True,
-    )
 
-
-def equal(_: Pair) -> set[Found]:
-    return set()
-
-
-def lost(pair: Pair) -> set[Found]:
-    return {("lost", offset, None) for offset in pair.source.append("x", "y")}
-
-
-def duplicated(pair: Pair) -> set[Found]:
-    (source,) = pair.source.append("x")
-    _, second = pair.target.append("x", "x")
-    return {("duplicated", source, second)}
-
-
-def duplicated_far_away(pair: Pair) -> set[Found]:
-    (copy,) = pair.target.append("before 17")
-    return {("duplicated", 17, copy)}
-
-
-def replayed(pair: Pair) -> set[Found]:
-    """Hundreds of records once more, as a mirror does that forgot how far it was."""
-    copies = pair.target.append(*_bulk("before")[800:1_300])
-    return {("duplicated", 800 + step, copy) for step, copy in enumerate(copies)}
-
-
-def reordered(pair: Pair) -> set[Found]:
-    pair.source.append("a", "b", "c", "d")
-    moved = pair.target.append("a", "c", "d", "b")[3]
-    return {("reordered", pair.source.stop - 3, moved)}
-
-
-def altered(pair: Pair) -> set[Found]:
-    pair.mirror("a")
-    (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
-    pair.mirror("b")
-    return {("altered", source, target)}
-
-
-def phantom(pair: Pair) -> set[Found]:
-    return {("phantom", None, pair.target.append("x")[0])}
-
-
-def a_loss_beside_a_copy(pair: Pair) -> set[Found]:
-    """Counts agree, and in the same gap too: only the multiset tells."""
-    (missing,) = pair.source.append("x")
-    (copy,) = pair.target.append("before 3")
-    return {("lost", missing, None), ("duplicated", 3, copy)}
-
-
-def corrupt_on_target(pair: Pair) -> set[Found]:
-    missing = pair.source.append("x", "y")
-    place = _append_corrupt(pair.target, "x", "y")
-    return {("corrupt", None, place), *(("lost", offset, None) for offset in missing)}
-
-
-def corrupt_on_source(pair: Pair) -> set[Found]:
-    place = _append_corrupt(pair.source, "x", "y")
-    pair.target.append("x", "y")
-    return {("corrupt", place, None)}
-
-
-def _append_corrupt(log: Log, *contents: str) -> int:
-    place, _ = log.append(*contents)
-    behind, batch = log.batches.pop()
-    log.batches.append((behind, batch[:-1] + bytes([batch[-1] ^ 1])))
-    return place
-
-
-def gap_on_source(pair: Pair) -> set[Found]:
-    place = pair.source.stop
-    pair.source.skip(5)
-    return {("hole", place, None)}
-
-
-FAULTS: Mapping[str, Scenario] = {
-    scenario.__name__: _around(scenario)
-    for scenario in (
-        equal,
-        lost,
-        duplicated,
-        duplicated_far_away,
-        replayed,
-        reordered,
-        altered,
-        phantom,
-        a_loss_beside_a_copy,
-        corrupt_on_target,
-        corrupt_on_source,
-        gap_on_source,
-    )
-}
-
-
-@dataclass(slots=True)
-class Audited:
-    """What one run found, by topic."""
-
-    findings: dict[str, set[Found]] = field(default_factory=dict)
-    reasons: dict[str, set[str]] = field(default_factory=dict)
-    summary: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def numbers(self, column: str, *topics: str) -> tuple[int, ...]:
-        """Return a column of the summary for these topics."""
-        return tuple(self.summary[topic][column] for topic in topics)
-
-
-def audit(spark: SparkSession, pairs: Pairs, promotion: int | None = None) -> Audited:
-    """Run an audit over the logs and return its findings and numbers."""
-    snapshot = snapshot_of(pairs, promotion)
-    audited = Audited()
-    with audit_flow(spark, snapshot, Planner(snapshot, ADDRESSES), scan_of(pairs)) as frames:
-        for row in frames.summary.collect():
-            audited.summary[row.topic] = row.asDict()
-            audited.findings[row.topic] = set()
-            audited.reasons[row.topic] = set()
-        for row in frames.findings.collect():
-            audited.findings[row.topic].add((row.kind, row.source_offset, row.target_offset))
-            audited.reasons[row.topic].add(row.reason)
-    return audited
-
-
-def _plant_retention(pairs: Pairs) -> None:
-    for topic, side in (("source aged", "source"), ("target aged", "target")):
-        pair = pairs[topic, 0]
-        pair.mirror("a", "b", "c")
-        pair.mirror(*_bulk(topic))
-        aged: Log = getattr(pair, side)
-        aged.start = 3
-        del aged.batches[0]
-
-
-def _plant_retention_among_copies(pairs: Pairs) -> None:
-    """Of equal records retention took the first: what is left is neither lost nor there twice."""
-    for side in ("source", "target"):
-        one, run = pairs[f"{side} aged copies", 0], pairs[f"{side} aged run", 0]
-        one.mirror("a", "b", "c")
-        one.mirror("d", "a")
-        run.mirror("x", "x")
-        run.mirror("x", "x", "x", "y")
-        for pair in (one, run):
-            pair.mirror(*_bulk(side))
-            pair.mirror("b")
-            aged: Log = getattr(pair, side)
-            aged.start = aged.batches[0][0]
-            del aged.batches[0]
-
-
-def _plant_lag_behind_retention(pair: Pair) -> None:
-    """Nothing is on both sides: what the target has is gone from the source, the rest may come."""
-    pair.mirror("a@1", "b@2", "c@3")
-    pair.source.start = 3
-    del pair.source.batches[0]
-    pair.source.append("x@4", "y@5")
-
-
-def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
-    """Nine are missing where the target's log begins, and its retention took one."""
-    pair.mirror("a")
-    lost = pair.source.append("b", "c", "d", "e", "f", "g", "h", "i")
-    pair.mirror("j", "k")
-    pair.target.start = 1
-    del pair.target.batches[0]
-    return {("lost", offset, None) for offset in lost}
-
-
-def _plant_compaction(pair: Pair) -> None:
-    pair.source.is_compacted = pair.target.is_compacted = True
-    pair.mirror("a")
-    pair.source.append("x@1")
-    pair.target.skip(1)
-    pair.mirror("b")
-    pair.source.skip(1)
-    pair.target.append("y@1")
-    pair.mirror("c", "x@2", "y@2")
-
-
-def _plant_lag(pairs: Pairs) -> None:
-    pairs["nothing yet", 0].source.append("a", "b", "c")
-    pairs["some yet", 0].mirror(*_bulk("some"))
-    pairs["some yet", 0].source.append("a", "b")
-    pairs["little yet", 0].mirror("a")
-    pairs["little yet", 0].source.append(*_bulk("rest"))
-
-
-def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
-    """Plant targets that ended at 9 before; the last one has all of its source again."""
-    for name in ("emptied", "cut", "begun anew"):
-        pair = pairs[name, 0]
-        if name != "emptied":
-            pair.mirror(*"abc")
-        if name != "begun anew":
-            pair.source.append(*"defghi")
-        pair.seen = SeenEnd(stop=9, at_ms=0)
-    return {"emptied": {("hole", None, 0)}, "cut": {("hole", None, 3)}, "begun anew": set()}
-
-
-OTHERS = (
-    "nothing yet",
-    "some yet",
-    "little yet",
-    "all aged",
-    "source aged",
-    "target aged",
-    "compacted",
-)
-COPIES = ("source aged copies", "source aged run", "target aged copies", "target aged run")
-
-
-@pytest.fixture(scope="module")
-def planted() -> tuple[Pairs, dict[str, set[Found]]]:
-    """Logs with a fault each, or a difference that is none, and the findings to be expected."""
-    pairs = {(name, 0): Pair() for name in (*FAULTS, *OTHERS, *COPIES)}
-    expected = {name: plant(pairs[name, 0]) for name, plant in FAULTS.items()}
-    _plant_lag(pairs)
-    _plant_retention(pairs)
-    _plant_retention_among_copies(pairs)
-    _plant_compaction(pairs["compacted", 0])
-    _plant_lag_behind_retention(pairs["all aged", 0])
-    pairs |= {(name, 0): Pair() for name in ("aged and lost", "emptied", "cut", "begun anew")}
-    expected |= _plant_cut_targets(pairs)
-    expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
-    return pairs, expected | {name: set() for name in (*OTHERS, *COPIES)}
-
-
-@pytest.fixture(scope="module")
-def audited(spark: SparkSession, planted: tuple[Pairs, dict[str, set[Found]]]) -> Audited:
-    """The audit of the planted logs."""
-    # This runs outside the tests, where their marks do not count.
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
-        return audit(spark, planted[0])
-
-
-def test_each_fault_is_found_exactly_and_nothing_else(
-    audited: Audited, planted: tuple[Pairs, dict[str, set[Found]]]
-) -> None:
-    assert audited.findings == planted[1]
-
-
-def test_the_numbers_say_what_was_read(audited: Audited) -> None:
-    assert audited.numbers("source_records", "equal", "lost") == (2 * BULK, 2 * BULK + 2)
-    assert audited.numbers("target_records", "equal", "lost") == (2 * BULK, 2 * BULK)
-    assert audited.numbers("source_marker_offsets", "equal") == (1,)
-    assert audited.numbers("duplicated", "replayed", "equal") == (500, 0)
-
-
-def test_what_was_not_mirrored_yet_is_in_flight(audited: Audited) -> None:
-    assert audited.numbers("in_flight", *OTHERS[:4]) == (3, 2, BULK, 2)
-
-
-def test_what_retention_or_compaction_took_is_explained(audited: Audited) -> None:
-    assert audited.numbers("explained", *OTHERS[3:], "aged and lost") == (3, 3, 3, 2, 1)
-    assert audited.numbers("explained", *COPIES) == (3, 2, 3, 2)
-    assert audited.numbers("explained", "corrupt_on_source") == (2,)
-
-
-def test_a_loss_where_the_targets_batch_is_corrupt_says_so(audited: Audited) -> None:
-    assert "the target's batch here is corrupt" in audited.reasons["corrupt_on_target"]
+def test_a_loss_where_the_targets_batch_is_corrupt_says_so(everything: Everything) -> None:
+    assert "the target's batch here is corrupt" in everything.audited.reasons["corrupt_on_target"]
 
 
 def test_a_target_that_ended_further_on_before_says_so_beside_what_is_in_flight(
-    audited: Audited,
+    everything: Everything,
 ) -> None:
     told = "the target's log ended at 9 in the audit of 1970-01-01T00:00:00+00:00"
-    assert audited.reasons["emptied"] == audited.reasons["cut"] == {told}
-    assert audited.numbers("in_flight", "emptied", "cut", "begun anew") == (6, 6, 0)
+    assert everything.audited.reasons["emptied"] == {told}
+    assert everything.audited.reasons["cut"] == {told}
+    assert everything.audited.numbers("in_flight", "emptied", "cut", "begun anew") == (6, 6, 0)
 
 
 def test_after_a_promotion_the_unmirrored_end_is_lost_unless_written_again(
-    spark: SparkSession,
+    behind_promotion: BehindPromotion,
 ) -> None:
-    names = ("lost", "again", "copies", "planned", "unlisted")
-    pairs = {(name, 0): Pair() for name in names}
-    for name in names[:-1]:
-        pair = pairs[name, 0]
-        pair.mirror(*_bulk(name))
-        pair.seal = Seal(mirrored_source_end=pair.source.stop, target_end=pair.target.stop)
-    pairs["lost", 0].source.append("x", "y")
-    pairs["again", 0].source.append("x", "y")
-    pairs["again", 0].target.append("other", "x", "y", "more")
-    pairs["copies", 0].source.append("x", "x", "x")
-    pairs["copies", 0].target.append("x")
-    pairs["planned", 0].target.append("native", "writes")
-    pairs["unlisted", 0].source.append("x")
-    pairs["unlisted", 0].seal = Seal(mirrored_source_end=0, target_end=0)
-    audited = audit(spark, pairs, promotion=4)
-    assert audited.findings == {
-        "lost": {("lost", BULK, None), ("lost", BULK + 1, None)},
-        "again": set(),
-        "copies": {("lost", BULK + 1, None), ("lost", BULK + 2, None)},
-        "planned": set(),
-        "unlisted": {("lost", 0, None)},
-    }
+    planted, audited = behind_promotion.unmirrored, behind_promotion.audited
+    assert audited.of(planted) == planted.expected
     assert audited.reasons["lost"] == {"not mirrored before promotion 4"}
-    assert audited.numbers("written_again", *names) == (0, 2, 1, 0, 0)
+    assert audited.numbers("written_again", *NAMES) == (0, 2, 1, 0, 0)
 
 
 def test_a_log_that_cannot_be_read_is_not_judged(spark: SparkSession) -> None:
@@ -361,6 +67,6 @@ def test_a_log_that_cannot_be_read_is_not_judged(spark: SparkSession) -> None:
     snapshot = snapshot_of({("t", 0): pair})
     with (
         pytest.raises(CannotTell, match="the log in memory ends"),
-        audit_flow(spark, snapshot, Planner(snapshot, ADDRESSES), scan_of({("t", 0): pair})),
+        audit_flow(spark, snapshot, planner_of(snapshot), scan_of({("t", 0): pair})),
     ):
         pass
