@@ -34,7 +34,7 @@ SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHO
 """This checkout first: a borrowed environment has another one installed."""
 BULK = 3_000
 PARTITIONS = 2
-TIMEOUT_S = 240
+TIMEOUT_S = 600
 """An audit takes about ten seconds; this is for machines that do much else."""
 
 
