@@ -17,6 +17,8 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
+from tests.forked import Process, start_program
+
 READY_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 30
 UNLESS_OVERRIDDEN: Final = {"log.retention.check.interval.ms": str(24 * 3_600_000)}
@@ -35,9 +37,9 @@ class RunningCluster:
     data: Path
     broker_count: int
     overrides: Mapping[str, str] = field(default_factory=dict)
-    _up: subprocess.Popen[bytes] | None = None
+    _up: Process | None = None
     _ready: dict[str, Any] = field(default_factory=dict)
-    _single_brokers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _single_brokers: dict[int, Process] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -106,12 +108,8 @@ class RunningCluster:
             *settings,
         ]
         with self._log_path.open("ab") as log:
-            self._up = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli", *arguments],
-                stdin=subprocess.PIPE,  # a test that is killed takes its cluster along
-                stdout=log,
-                stderr=log,
-            )
+            # Its input is a pipe: a test that is killed takes its cluster along.
+            self._up = start_program("broker.cli", *arguments, output=log, has_stdin=True)
 
     def wait_ready(self) -> None:
         """Wait until the cluster that was launched says where everything is."""
@@ -208,11 +206,8 @@ class RunningCluster:
             _forget(earlier)
         properties = self.data / f"broker-{broker}" / "server.properties"
         with self._log_path.open("ab") as log:
-            self._single_brokers[broker] = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+            self._single_brokers[broker] = start_program(
+                "broker.cli", "run", str(properties), "--end-with-stdin", output=log, has_stdin=True
             )
 
     def metrics_url(self, broker: int) -> str:
@@ -304,7 +299,7 @@ def _kill_quietly(pid: int) -> None:
         return  # it ended with its parent
 
 
-def _forget(child: subprocess.Popen[bytes]) -> None:
+def _forget(child: Process) -> None:
     """Close our end of an ended child's pipe."""
     if child.stdin is not None:
         child.stdin.close()

@@ -3,8 +3,7 @@
 Most tests want one to write into, not to start and stop it: they share that of `tests/conftest.py`.
 """
 
-import subprocess
-import sys
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 from kazoo.client import KazooClient
 
 from runtime.ports import free_port
+from tests.forked import start_program
 
 OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
 """kazoo waits ever longer between attempts otherwise: a server is there in a second."""
@@ -24,8 +24,9 @@ KEPT: Final = "zookeeper"
 def run_witness(folder: Path) -> Iterator[str]:
     """Run a server until the block ends; return its address."""
     port = free_port()
-    arguments = ["-m", "runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
-    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
+    arguments = ["runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    with Path(os.devnull).open("wb") as nowhere:
+        process = start_program(*arguments, output=nowhere)
     address = f"127.0.0.1:{port}"
     try:
         client = KazooClient(hosts=address, connection_retry=OFTEN)

@@ -25,6 +25,7 @@ from tests.failover.sites import (
     read_all,
     values_of,
 )
+from tests.forked import Process, start_program
 
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 PARTITIONS = 3
@@ -32,12 +33,10 @@ PROMOTE_TIMEOUT_S = 240
 
 
 @contextmanager
-def run_mirror(file: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def run_mirror(file: Path) -> Iterator[Process]:
     """Run the daemon until the block ends."""
     with (file.parent / "mirror.log").open("ab") as log:
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "mirror.cli", "run", str(file)], stdout=log, stderr=log
-        )
+        daemon = start_program("mirror.cli", "run", str(file), output=log)
     try:
         yield daemon
     finally:

@@ -3,8 +3,6 @@
 import json
 import re
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from tests.failover.sites import (
     Sites,
     pause,
 )
+from tests.forked import Process, start_program
 from wire.errors import ErrorCode
 from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
@@ -88,7 +87,7 @@ class MirrorProcess:
     configuration: Path
     name: str = "mirror"
     options: tuple[str, ...] = ()
-    _process: subprocess.Popen[bytes] | None = None
+    _process: Process | None = None
     _log_starts_at: int = field(default=0)
 
     @property
@@ -111,10 +110,8 @@ class MirrorProcess:
         self._log_path.touch()
         self._log_starts_at = len(self._log_path.read_text(errors="replace"))
         with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "mirror.cli", "run", *self.options, str(self.configuration)],
-                stdout=log,
-                stderr=log,
+            self._process = start_program(
+                "mirror.cli", "run", *self.options, str(self.configuration), output=log
             )
 
     def kill(self) -> None:
@@ -214,9 +211,9 @@ def run_mirror(configuration: Path, name: str = "mirror", *options: str) -> Iter
 @contextmanager
 def witness_on(folder: Path, port: int) -> Iterator[None]:
     """Run a witness on a given port, which may have run there before."""
-    arguments = ["-m", "runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    arguments = ["runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
     with (folder.parent / "witness.log").open("ab") as log:
-        process = subprocess.Popen([sys.executable, *arguments], stderr=log)
+        process = start_program(*arguments, output=log)
     try:
         yield
     finally:
