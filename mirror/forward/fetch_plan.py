@@ -17,7 +17,7 @@ from mirror.forward.lanes import Lane
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from runtime.clock import now_ms
-from wire.hot.fetch import Fetched, Found, TopicKey
+from wire.hot.fetch import Fetched, FetchedPartition, TopicKey
 
 LOOK_S: Final = 5.0
 
@@ -88,7 +88,7 @@ class Asking:
         self._look_at_all()
         return None
 
-    def found(self, answer: Fetched) -> Iterator[tuple[Asked, Found]]:
+    def found(self, answer: Fetched) -> Iterator[tuple[Asked, FetchedPartition]]:
         """Yield what was found for each partition; since v13 topics travel by id."""
         for name, partitions in answer.topics:
             key = self._keys.get(name)

@@ -24,7 +24,15 @@ from offset_translation.map_records import TopicPartition, piece_start
 from runtime.clock import now_ms
 from runtime.flow_section import MOST_FETCH_BYTES
 from wire.errors import ErrorCode
-from wire.hot.fetch import Fetched, Found, Limits, Wanted, read_answer, request_body, version_for
+from wire.hot.fetch import (
+    Fetched,
+    FetchedPartition,
+    Limits,
+    Wanted,
+    read_answer,
+    request_body,
+    version_for,
+)
 from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
@@ -268,7 +276,7 @@ class SourceFetcher:
             if one.is_current:
                 one.partition.heard_nothing_new(arrived_ms)
 
-    def _accept(self, one: Asked, data: Found, now: int) -> memoryview | None:
+    def _accept(self, one: Asked, data: FetchedPartition, now: int) -> memoryview | None:
         """Note what the source says of its end; return the records, if any came."""
         if data.error_code != ErrorCode.NONE:
             self._refuse([one], data.error_code)
@@ -300,7 +308,7 @@ class SourceFetcher:
     def _route(
         self,
         partition: MirroredPartition,
-        data: Found,
+        data: FetchedPartition,
         records: memoryview,
         now: int,
         join_records: int,

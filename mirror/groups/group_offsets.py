@@ -21,7 +21,15 @@ from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourceGroups
 from mirror.state.flow_state import FlowState
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
-from wire.hot.fetch import Found, Limits, Session, Wanted, read_answer, request_body, version_for
+from wire.hot.fetch import (
+    FetchedPartition,
+    Limits,
+    Session,
+    Wanted,
+    read_answer,
+    request_body,
+    version_for,
+)
 from wire.messages.fetch import FetchRequest
 from wire.net.errors import NetworkFault
 from wire.net.metadata import TopicView
@@ -178,7 +186,7 @@ class GroupReader:
             if view.leader == node and index in self._next
         ]
 
-    async def _take(self, node: int, data: Found) -> ErrorCode:
+    async def _take(self, node: int, data: FetchedPartition) -> ErrorCode:
         code = code_of(data.error_code)
         if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._refuse()

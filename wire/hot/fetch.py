@@ -79,7 +79,7 @@ class Limits(NamedTuple):
     isolation_level: int
 
 
-class Found(NamedTuple):
+class FetchedPartition(NamedTuple):
     """What an answer says of one partition."""
 
     partition: int
@@ -99,7 +99,7 @@ class Fetched(NamedTuple):
     throttle_time_ms: int
     error_code: int
     session_id: int
-    topics: Sequence[tuple[str | UUID, Sequence[Found]]]
+    topics: Sequence[tuple[str | UUID, Sequence[FetchedPartition]]]
 
 
 def version_for(version: int, topic_ids: Iterable[UUID]) -> int:
@@ -203,7 +203,7 @@ def read_answer(frame: Buffer, version: int) -> Fetched:
             (
                 topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic,
                 [
-                    Found(
+                    FetchedPartition(
                         one.partition_index,
                         one.error_code,
                         one.high_watermark,
@@ -233,7 +233,7 @@ def _read(frame: memoryview, version: int) -> Fetched:
     _, position = skip_tagged_fields(frame, _ANSWER_AT - 1)
     throttle_time_ms, error_code, session_id = _ANSWER.unpack_from(frame, position)
     count, position = read_unsigned_varint(frame, position + _ANSWER.size)
-    topics: list[tuple[str | UUID, Sequence[Found]]] = []
+    topics: list[tuple[str | UUID, Sequence[FetchedPartition]]] = []
     for _ in range(_not_null(count, position)):
         key: str | UUID
         if version >= TOPIC_IDS_SINCE:
@@ -241,7 +241,7 @@ def _read(frame: memoryview, version: int) -> Fetched:
         else:
             key, position = read_compact_string(frame, position)
         count, position = read_unsigned_varint(frame, position)
-        found: list[Found] = []
+        found: list[FetchedPartition] = []
         for _ in range(_not_null(count, position)):
             one, position = _read_partition(frame, position)
             found.append(one)
@@ -258,7 +258,7 @@ def _not_null(count: int, position: int) -> int:
     return count - 1
 
 
-def _read_partition(frame: memoryview, position: int) -> tuple[Found, int]:
+def _read_partition(frame: memoryview, position: int) -> tuple[FetchedPartition, int]:
     partition, code, high_watermark, stable, start = _FOUND.unpack_from(frame, position)
     position += _FOUND.size
     aborted: list[tuple[int, int]] = []
@@ -284,5 +284,7 @@ def _read_partition(frame: memoryview, position: int) -> tuple[Found, int]:
         _, position = skip_tagged_fields(frame, position)
     else:
         position += 1
-    found = Found(partition, code, high_watermark, stable, start, aborted, replica, records)
+    found = FetchedPartition(
+        partition, code, high_watermark, stable, start, aborted, replica, records
+    )
     return found, position

@@ -35,7 +35,7 @@ from wire.net.transport import Address
 from wire.primitives import Buffer
 from wire.schema import AnyRequest, encode
 
-Found: TypeAlias = dict[TopicPartition, GroupOffset]
+GroupOffsets: TypeAlias = dict[TopicPartition, GroupOffset]
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 T = TypeVar("T")
 Result = TypeVar("Result")
@@ -48,20 +48,20 @@ UNANSWERED_AT_ONCE: Final = 32
 
 async def fetch_offsets_of(
     cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False
-) -> Results[Found]:
+) -> Results[GroupOffsets]:
     """Return every position of each group, or the fault that kept it from being told.
 
     That is UNSTABLE_OFFSET_COMMIT where a transaction with positions of the group is open, if
     `require_stable` and its coordinator knows that (Kafka 2.5); else they are those before it.
     """
 
-    async def ask(connection: Connection, held: Sequence[str]) -> Results[Found]:
+    async def ask(connection: Connection, held: Sequence[str]) -> Results[GroupOffsets]:
         version = connection.version_of(OffsetFetchRequest)
         some = GROUPS_A_REQUEST if version >= GROUPS_SINCE else 1
         chunks = [held[first : first + some] for first in range(0, len(held), some)]
         bodies = [_question(chunk, version, require_stable) for chunk in chunks]
         answers = await _pipelined(connection, OffsetFetchRequest, version, bodies, _read_found)
-        results: Results[Found] = {}
+        results: Results[GroupOffsets] = {}
         for chunk, answer in zip(chunks, answers, strict=True):
             if isinstance(answer, NetworkFault):
                 results |= dict.fromkeys(chunk, answer)
@@ -114,7 +114,7 @@ def _codes(group: str, answer: Mapping[TopicPartition, int] | NetworkFault) -> C
     return codes if moved is None else RequestRefused(f"commit of group {group}", moved)
 
 
-def _told(answer: GroupFound) -> Found | NetworkFault:
+def _told(answer: GroupFound) -> GroupOffsets | NetworkFault:
     if not answer.error_code:
         return answer.positions
     return RequestRefused(f"positions of {answer.group}", code_of(answer.error_code))

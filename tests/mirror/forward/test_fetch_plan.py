@@ -19,7 +19,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import CONFIG
 from tests.mirror.forward.session_broker import Broker
-from wire.hot.fetch import Fetched, Found, Wanted
+from wire.hot.fetch import Fetched, FetchedPartition, Wanted
 
 NODE = 1
 COUNT = 4
@@ -115,7 +115,7 @@ class Site:
 
 
 def answer_with(indexes: Iterable[int]) -> Fetched:
-    found = [Found(index, 0, 9, 9, 0, (), -1, memoryview(b"batch")) for index in indexes]
+    found = [FetchedPartition(index, 0, 9, 9, 0, (), -1, memoryview(b"batch")) for index in indexes]
     return Fetched(0, 0, 1, [(UUID(int=1), found)])
 
 

@@ -13,7 +13,7 @@ from runtime.clock import now_ms
 from tests.mirror.building import flow_with
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
-from wire.hot.fetch import Fetched, Found
+from wire.hot.fetch import Fetched, FetchedPartition
 from wire.net.buffers import BufferPool, _is_free
 
 
@@ -35,7 +35,7 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     pool, batch = BufferPool(), batch_at(0, b"v")
     frame = pool.take(len(batch))
     frame[:] = batch
-    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 1, 1, 0, (), -1, frame)])]))
+    await fetcher._take(Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, 1, 1, 0, (), -1, frame)])]))
     del frame
     assert len(kept[0].forwards) == 1
     assert _is_free(pool._buffers[0]) == (waits_ms > 0)

@@ -17,14 +17,14 @@ from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import CONFIG
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
-from wire.hot.fetch import Fetched, Found
+from wire.hot.fetch import Fetched, FetchedPartition
 from wire.record_batch import Record, build_batch
 
 
 def answer(*offsets: int) -> Fetched:
     records = memoryview(b"".join(batch_at(offset, b"v") for offset in offsets))
     end = offsets[-1] + 1
-    return Fetched(0, 0, 0, [("t", [Found(0, 0, end, end, 0, (), -1, records)])])
+    return Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, end, end, 0, (), -1, records)])])
 
 
 def flow_of_one() -> tuple[FlowState, MirroredPartition]:
@@ -83,7 +83,9 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     damaged = batch_at(1, b"v")[:-1] + b"\xff"
     records = memoryview(bytes(mirrored) + damaged)
     fetcher._asking.look()
-    await fetcher._take(Fetched(0, 0, 0, [("t", [Found(0, 0, 2, 2, 0, (), -1, records)])]))
+    await fetcher._take(
+        Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, 2, 2, 0, (), -1, records)])])
+    )
     assert partition.state is PartitionState.WAITING
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)

@@ -12,7 +12,7 @@ from wire.hot.fetch import (
     BY_HAND,
     TOPIC_IDS_SINCE,
     Fetched,
-    Found,
+    FetchedPartition,
     Limits,
     Session,
     TopicKey,
@@ -135,7 +135,7 @@ def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.Data
     ]
 
 
-def _plain(found: Found) -> tuple[object, ...]:
+def _plain(found: FetchedPartition) -> tuple[object, ...]:
     return (*found[:5], list(found.aborted), *found[6:])
 
 
