@@ -128,10 +128,6 @@ class DynamicConfig:
         """Return whether a topic's settings have been read, even if it has none of its own."""
         return topic in self._topics
 
-    def default_broker(self) -> Mapping[str, str]:
-        """Return what is set for all brokers."""
-        return self._default_broker
-
     def replication_rate(self, name: str) -> int:
         """Return LEADER_RATE or FOLLOWER_RATE in bytes a second."""
         text = self._own.get(name, self._default_broker.get(name))

@@ -191,8 +191,3 @@ def describe(code: int) -> str:
         return f"{ErrorCode(code).name} ({code})"
     except ValueError:
         return f"error {code}"
-
-
-def is_retriable(code: int) -> bool:
-    """Whether `code`, which may be unknown here, may be tried again; an unknown code may not."""
-    return code in _RETRIABLE

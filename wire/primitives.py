@@ -22,7 +22,6 @@ ZERO_UUID: Final = UUID(int=0)
 UUID_BYTES: Final = 16
 MAX_INT16: Final = 2**15 - 1
 MAX_VARINT_BYTES: Final = 5
-MAX_VARLONG_BYTES: Final = 10
 MOST_TAGGED_FIELDS: Final = 1_000
 """In one section. None in use has ten, and a frame has room for 50 million empty ones."""
 
@@ -132,34 +131,20 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
         raise truncated(1, buffer, position) from None
     if first < 0x80:
         return first, position + 1
-    return _read_long_varint(buffer, position, MAX_VARINT_BYTES, 32)
+    return _read_long_varint(buffer, position)
 
 
-def _read_long_varint(
-    buffer: memoryview, position: int, max_bytes: int, bits: int
-) -> tuple[int, int]:
+def _read_long_varint(buffer: memoryview, position: int) -> tuple[int, int]:
     value = 0
-    for index, byte in enumerate(buffer[position : position + max_bytes]):
+    for index, byte in enumerate(buffer[position : position + MAX_VARINT_BYTES]):
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            if value >> bits:
-                raise MalformedMessage(f"varint exceeds {bits} bits", position=position)
+            if value >> 32:
+                raise MalformedMessage("varint exceeds 32 bits", position=position)
             return value, position + index + 1
-    if len(buffer) - position < max_bytes:
+    if len(buffer) - position < MAX_VARINT_BYTES:
         raise MalformedMessage("varint is cut off", position=position)
-    raise MalformedMessage(f"varint is longer than {max_bytes} bytes", position=position)
-
-
-def read_varint(buffer: memoryview, position: int) -> tuple[int, int]:
-    """Read a signed number of 32 bits, zigzag."""
-    value, end = read_unsigned_varint(buffer, position)
-    return (value >> 1) ^ -(value & 1), end
-
-
-def read_varlong(buffer: memoryview, position: int) -> tuple[int, int]:
-    """Read a signed number of 64 bits, zigzag."""
-    value, end = _read_long_varint(buffer, position, MAX_VARLONG_BYTES, 64)
-    return (value >> 1) ^ -(value & 1), end
+    raise MalformedMessage(f"varint is longer than {MAX_VARINT_BYTES} bytes", position=position)
 
 
 _SHORT_VARINTS: Final = tuple(bytes([value]) for value in range(0x80))
@@ -177,16 +162,6 @@ def pack_unsigned_varint(value: int) -> bytes:
         value >>= 7
     packed.append(value)
     return bytes(packed)
-
-
-def pack_varint(value: int) -> bytes:
-    """Pack a signed number of 32 bits, zigzag."""
-    return pack_unsigned_varint(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
-
-
-def pack_varlong(value: int) -> bytes:
-    """Pack a signed number of 64 bits, zigzag."""
-    return pack_unsigned_varint(((value << 1) ^ (value >> 63)) & 0xFFFFFFFFFFFFFFFF)
 
 
 # Lengths. All readers of something long return None for null; `_not_null` turns that into a fault.

@@ -62,13 +62,6 @@ class LeaderEpochs:
             floor = known
         return (UNKNOWN, UNKNOWN)
 
-    def epoch_at(self, offset: int) -> int:
-        """Return the epoch in force at `offset`, -1 for none."""
-        for epoch, start in reversed(self._entries):
-            if start <= offset:
-                return epoch
-        return UNKNOWN
-
     def truncate_from(self, offset: int) -> None:
         """Forget the epochs that began at or behind `offset`."""
         kept = [entry for entry in self._entries if entry[1] < offset]

@@ -15,7 +15,7 @@ from broker.log.flushing import PendingFlush
 from broker.log.loading import Opening
 from broker.log.partition_log import PartitionLog
 from broker.log.removal import GoneLogs, PendingRemoval
-from broker.log.results import FolderRefused, RecoveryReport, StorageError
+from broker.log.results import FolderRefused, StorageError
 from wire.topic_partition import TopicPartition
 
 LOG: Final = logging.getLogger(__name__)
@@ -156,10 +156,6 @@ class LogManager:
             )
             for directory in self._directories
         ]
-
-    @property
-    def recovered(self) -> Sequence[RecoveryReport]:
-        return [report for log in self._logs.values() for report in log.recovery_reports]
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get(TopicPartition(topic, partition))
@@ -370,10 +366,6 @@ class LogManager:
             for directory in self._directories
             if directory.failure is not None
         }
-
-    def offline_logs(self) -> Sequence[TopicPartition]:
-        """Partitions that lie on a failed folder."""
-        return [name for name, directory in self._home.items() if directory.failure is not None]
 
     def close(self) -> None:
         """Flush everything, write snapshots, checkpoints and `.kafka_cleanshutdown`, unlock.

@@ -266,11 +266,6 @@ class ProducerTable:
         for producer_id in expired:
             del self._entries[producer_id]
 
-    @property
-    def first_open_transaction(self) -> int:
-        """The offset at which the oldest open transaction began, -1 for none."""
-        return self._open[0] if self._open else NO_OFFSET
-
     def first_unstable(self, high_watermark: int) -> int:
         """Return where the oldest transaction began that may still end otherwise, -1 for none.
 

@@ -130,10 +130,6 @@ class ReadableLog:
         """Return (the largest epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
         return self._epochs.end_offset(epoch, self.log_end_offset)
 
-    def leader_epoch_at(self, offset: int) -> int:
-        """Return the epoch in force at `offset`, -1 for none."""
-        return self._epochs.epoch_at(offset)
-
     # -- transactions ---------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:

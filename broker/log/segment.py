@@ -290,13 +290,6 @@ class Segment:
             last = placed
         return last.header.next_offset if last else self.base_offset
 
-    def find_timestamp(self, timestamp_ms: int, position: int) -> Placed | None:
-        """Return the first batch from byte `position` on that may hold so young a record."""
-        for placed in walk(self.file, position, self.size):
-            if placed.header.max_timestamp >= timestamp_ms:
-                return placed
-        return None
-
     def timestamp_hint(self, timestamp_ms: int) -> int:
         """Return a byte before which no record is as young as that."""
         entry = self.time_index.floor(0, timestamp_ms)

@@ -12,15 +12,3 @@ T = TypeVar("T")
 
 Slow: TypeAlias = Callable[[], Any]
 Steps: TypeAlias = Generator[Slow | None, Any, T]
-
-
-def run_through(steps: Steps[T]) -> T:
-    """Do all of it at once, on the spot; return its result."""
-    answer = None
-    while True:
-        try:
-            slow = steps.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        answer = None if slow is None else slow()

@@ -225,10 +225,6 @@ class Partitions:
             partition.log.config = config
             partition.reconsider()  # min.insync.replicas may be another one
 
-    def sizes(self) -> Mapping[tuple[str, int], int]:
-        """Return each log's bytes."""
-        return {name: partition.log.size_bytes for name, partition in self._held.items()}
-
     # -- care -----------------------------------------------------------------------------------
 
     def save_high_watermarks(self) -> None:

@@ -15,7 +15,6 @@ from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
-    PartitionState,
     ProducerIdBlock,
     TopicAssignment,
 )
@@ -152,11 +151,6 @@ class ClusterStore:
         """Return a topic's assignment and its node's version."""
         node = await self.zookeeper.get(tree.topic_path(name))
         return None if node is None else (tree.decode_topic(name, node.data), node.version)
-
-    async def partition_state(self, topic: str, index: int) -> PartitionState | None:
-        path = tree.state_path(topic, index)
-        node = await self.zookeeper.get(path)
-        return None if node is None else tree.decode_state(path, node.data, node.version)
 
     async def topic_config(self, topic: str) -> dict[str, str]:
         return await self._config(tree.topic_config_path(topic))

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 import wire.messages
-from wire.errors import ErrorCode, describe, is_retriable
+from wire.errors import ErrorCode, describe
 from wire.messages import APIS, name_of
 
 
@@ -35,5 +35,3 @@ def test_an_error_code_has_a_name_even_if_it_is_unknown() -> None:
 def test_only_what_may_succeed_later_is_retriable() -> None:
     assert ErrorCode.NOT_ENOUGH_REPLICAS.retriable
     assert not ErrorCode.NONE.retriable
-    assert is_retriable(6)
-    assert not is_retriable(999)

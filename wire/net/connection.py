@@ -20,9 +20,8 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from wire.headers import RequestHeader, correlation_id_of, encode_request
+from wire.headers import SIZE_BYTES, RequestHeader, correlation_id_of, encode_request
 from wire.messages.api_versions import ApiVersionsRequest
-from wire.messages.produce import ProduceRequest
 from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
@@ -45,7 +44,6 @@ _NEVER: Final = float("inf")
 _SLACK: Final = 1 / 16
 """Of the timeout: moving the deadline exactly, for every answer, is a cost of its own."""
 _HEAD: Final = Struct(">ihhi")
-_SIZE_BYTES: Final = 4
 
 
 def always() -> bool:
@@ -210,7 +208,7 @@ class Connection:
         rest = self._packed_client_id
         if version >= request.FLEXIBLE_SINCE:
             rest += b"\x00"
-        fixed = _HEAD.size - _SIZE_BYTES + len(rest)
+        fixed = _HEAD.size - SIZE_BYTES + len(rest)
         deadline = trio.current_time() + (timeout_ms or self._request_timeout_ms) / 1_000
         parts: list[Piece] = []
         total = 0
@@ -221,7 +219,7 @@ class Connection:
             size = fixed + body_bytes
             parts.append(_HEAD.pack(size, request.API_KEY, version, number) + rest)
             parts += body
-            total += _SIZE_BYTES + size
+            total += SIZE_BYTES + size
             self._await_answer(awaiting)
         # Whoever waits has been told: raised here as well, the caller would release the same bytes
         # a second time.
@@ -245,15 +243,6 @@ class Connection:
         pending: Pending[Any] = Pending(self, request.RESPONSE, version, 0.0)
         await self.post(request, version, [(body, sum(map(len, body)), pending)])
         return await pending.wait_read(read)
-
-    async def send_unanswered(self, message: ProduceRequest) -> None:
-        """Send a Produce with acks=0, to which a broker says nothing; return when handed over."""
-        assert message.acks == 0
-        if self.session is not None:
-            await self.session.wait_fresh()
-        parts = self._encode(message, self.version_of(message))
-        self._write_now(parts, sum(map(len, parts)))
-        await self._wait_sent(self._queued_bytes)
 
     def _enqueue(
         self, message: Request[R], version: int | None, timeout_ms: int | None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from broker.log.cleaning import Cleaning, CleaningReport
 from broker.log.partition_log import PartitionLog
 from broker.log.results import BatchRefused, Origin
-from broker.log.steps import run_through
+from broker.log.steps import Steps
 from tests.broker.log.logs import NOW_MS, SMALL
 from wire.record_batch import (
     BatchHeader,
@@ -38,6 +38,18 @@ def clean(
     committed = log.log_end_offset if high_watermark is None else high_watermark
     plan = log.cleanable(checkpoint, high_watermark=committed, now_ms=now_ms)
     return run_through(Cleaning(log, plan, slots=slots, now_ms=now_ms).steps())
+
+
+def run_through(steps: Steps[CleaningReport]) -> CleaningReport:
+    """Do all of it at once, on the spot; return its result."""
+    answer = None
+    while True:
+        try:
+            slow = steps.send(answer)
+        except StopIteration as end:
+            result: CleaningReport = end.value
+            return result
+        answer = None if slow is None else slow()
 
 
 def batches_left(log: PartitionLog) -> list[tuple[BatchHeader, bytes]]:

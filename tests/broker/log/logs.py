@@ -12,7 +12,7 @@ from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.lookup import Further
 from broker.log.partition_log import PartitionLog
-from broker.log.results import OffsetOutOfRange, TimestampOffset
+from broker.log.results import OffsetOutOfRange, RecoveryReport, TimestampOffset
 from broker.log.transactions import AbortedTransaction, read_marker
 from wire.compression import Compression
 from wire.record_batch import (
@@ -27,6 +27,11 @@ from wire.record_batch import (
 NOW_MS = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=700, index_interval_bytes=150)
 """Segments of a few batches and an index entry every other one."""
+
+
+def recovered(manager: LogManager) -> list[RecoveryReport]:
+    """Return what the start of the logs has mended."""
+    return [report for log in manager.logs.values() for report in log.recovery_reports]
 
 
 def batch(

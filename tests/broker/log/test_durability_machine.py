@@ -20,7 +20,7 @@ from broker.log.batch_walk import walk
 from broker.log.producer_state import ProducerTable
 from broker.log.results import AppendResult, Duplicate
 from tests.broker.log.cleaning import COMPACTED, batches_left, clean
-from tests.broker.log.logs import NOW_MS, batch, opened, partition_of, record_at
+from tests.broker.log.logs import NOW_MS, batch, opened, partition_of, record_at, recovered
 from wire.compression import Compression
 from wire.record_batch import Record, iterate_batches, iterate_records
 
@@ -166,7 +166,7 @@ class DurabilityMachine(RuleBasedStateMachine):
         self.manager.close()
         self.saved_start, self.flushed, self.saved_flushed = self.start, self.end, self.end
         self._reopen()
-        assert not self.manager.recovered
+        assert not recovered(self.manager)
 
     @rule(data=st.data())
     def crash(self, data: st.DataObject) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from broker.log.results import AppendResult
 from tests.broker.log.kafkas_folders import GOLDEN, opened, unpacked
-from tests.broker.log.logs import NOW_MS, batch, batches_of, record_at, values_of
+from tests.broker.log.logs import NOW_MS, batch, batches_of, record_at, recovered, values_of
 from wire.record_batch import BatchHeader
 from wire.topic_partition import TopicPartition
 
@@ -17,7 +17,7 @@ CODECS = 5
 @pytest.mark.parametrize("name", ["clean", "killed"])
 def test_every_record_is_there_and_found_by_time(tmp_path: Path, name: str) -> None:
     manager = unpacked(tmp_path, name)
-    assert not manager.recovered
+    assert not recovered(manager)
     records: dict[str, list[tuple[int, int, str]]]
     records = json.loads((GOLDEN / "kafka-3.9.2-records.json").read_text())
     for topic, expected in records.items():
@@ -67,7 +67,7 @@ def test_the_log_goes_on_where_kafka_ended(tmp_path: Path, name: str) -> None:
             assert done.base_offset == before[key][0] + 3 * number
     manager.abandon()
     again = opened(tmp_path)
-    assert not again.recovered
+    assert not recovered(again)
     for key, log in again.logs.items():
         end, values = before[key]
         assert log.end_offset_for_epoch(0) == (0, end)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.log.results import AppendResult, BatchRefused, Duplicate, OffsetOutOfRange, Origin
-from tests.broker.log.logs import NOW_MS, SMALL, batch, batches_of, opened, partition_of
+from tests.broker.log.logs import NOW_MS, SMALL, batch, batches_of, opened, partition_of, recovered
 from wire.errors import ErrorCode
 from wire.record_batch import iterate_batches
 
@@ -213,13 +213,13 @@ class LogMachine(RuleBasedStateMachine):
         self._save()
         self.saved_recovery_point = self.end
         self._reopen()
-        assert not self.manager.recovered
+        assert not recovered(self.manager)
 
     @rule()
     def kill_and_open(self) -> None:
         self.manager.abandon()
         self._reopen()
-        assert not self.manager.recovered
+        assert not recovered(self.manager)
         self.start = max(self.saved_start, self.log.segment_bases[0])
         self._open_epoch()
 

@@ -170,7 +170,7 @@ def test_a_folder_that_fails_takes_down_only_what_lies_on_it(
         manager.tick(NOW_MS)
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"log folder {folders[0]} is offline until a restart: ")
-    assert manager.offline_logs() == [("t", 0)]
+    assert [manager.may_be_offline("t", partition) for partition in range(2)] == [True, False]
     done = good.append(batch(), leader_epoch=0, now_ms=NOW_MS)
     assert isinstance(done, AppendResult)
     fresh = manager.create("u", 0, topic_id=None, config=SMALL, now_ms=NOW_MS)

@@ -190,12 +190,12 @@ def test_a_marker_ends_the_transaction_and_keeps_the_sequence() -> None:
     table = ProducerTable()
     table.replay(header(0, 2, attributes=TRANSACTIONAL), now_ms=0)
     table.replay(header(2, 1, base_offset=2, attributes=TRANSACTIONAL), now_ms=0)
-    assert table.first_open_transaction == 0
+    assert table.first_unstable(100) == 0
     assert error(table.get(5), header(3)) is ErrorCode.INVALID_TXN_STATE
     table.expire(10**9, expiration_ms=1)
     assert len(table) == 1
     table.replay(header(-1, base_offset=3, attributes=CONTROL), now_ms=0)
-    assert table.first_open_transaction == -1
+    assert table.first_unstable(100) == -1
     assert error(table.get(5), header(3)) is None
 
 

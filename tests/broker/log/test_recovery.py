@@ -19,6 +19,7 @@ from tests.broker.log.logs import (
     one_log,
     opened,
     partition_of,
+    recovered,
     values_of,
 )
 from wire.record_batch import Record, build_batch, iterate_batches
@@ -149,7 +150,7 @@ def test_the_tail_that_a_crash_tore_is_cut_and_named(
         file.truncate(size - 5)
     with caplog.at_level(logging.WARNING):
         manager = opened(tmp_path, SEGMENT)
-    (report,) = manager.recovered
+    (report,) = recovered(manager)
     torn = len(held[-1][1])
     assert (report.segment, report.position, report.cut_bytes) == (last.name, size - torn, torn - 5)
     assert report.next_offset == held[-1][0]
@@ -168,7 +169,7 @@ def test_segments_behind_a_bad_one_are_deleted(tmp_path: Path) -> None:
     with second.open("r+b") as file:
         file.truncate(100)
     manager = opened(tmp_path, SEGMENT)
-    (report,) = manager.recovered
+    (report,) = recovered(manager)
     assert not third.exists()
     assert report.cut_bytes == 100 - second.stat().st_size + sizes[2]
     assert report.next_offset == partition_of(manager, SEGMENT).log_end_offset
@@ -208,7 +209,7 @@ def test_a_clean_start_looks_at_no_record(tmp_path: Path) -> None:
     damaged[70] ^= 1
     log_files(tmp_path)[0].write_bytes(damaged)
     manager = opened(tmp_path, SEGMENT)
-    assert not manager.recovered
+    assert not recovered(manager)
     assert partition_of(manager, SEGMENT).log_end_offset == held[-1][0] + 3
     manager.close()
 

@@ -140,15 +140,6 @@ async def test_requests_are_on_their_way_before_the_first_answer() -> None:
         assert bases == [0, 1, 2, 3, 4]
 
 
-async def test_an_unanswered_produce_does_not_shift_the_answers_behind_it() -> None:
-    async with connected() as (broker, connection):
-        topic = broker.cluster.create_topic("t", 0)
-        await connection.send_unanswered(produce(b"a", acks=0))
-        answer = await connection.request(produce(b"b"))
-        assert answer.responses[0].partition_responses[0].base_offset == 1
-        assert topic.partitions[0].end == 2
-
-
 async def test_large_requests_arrive_whole_while_the_socket_is_full() -> None:
     async with connected() as (broker, connection):
         topic = broker.cluster.create_topic("t", 0)
