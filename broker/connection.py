@@ -52,7 +52,7 @@ RELEASE_AFTER_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one connection may cost."""
+    """The limits of one connection: bytes, times and lines in the log."""
 
     largest_request_bytes: int
     idle_s: float

@@ -35,7 +35,7 @@ class Node(Protocol):
     def clock(self) -> Clock: ...
     @property
     def metadata(self) -> MetadataCache:
-        """What the controller told this broker about the cluster."""
+        """The cluster as the controller has told it to this broker."""
 
     @property
     def logs(self) -> LogManager:
@@ -102,7 +102,7 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What surrounds one request: where it runs, who asks, and in which version."""
+    """The surroundings of one request: its node, its client and its version."""
 
     node: Node
     api_version: int

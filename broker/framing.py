@@ -18,7 +18,7 @@ _TLS_HANDSHAKES: Final = range(0x160300, 0x160305)
 
 
 class BadFrame(ValueError):
-    """What the peer sends is no request; the connection cannot go on."""
+    """The peer sent something that is no request, so the connection cannot go on."""
 
 
 class CloseConnection(Exception):

@@ -17,7 +17,7 @@ _LISTENER: Final = re.compile(
 
 
 class SecurityProtocol(Enum):
-    """What is spoken on a listener, by the numbers of UpdateMetadata."""
+    """The protocol that a listener speaks, by the numbers of UpdateMetadata."""
 
     PLAINTEXT = 0
     SSL = 1

@@ -1,4 +1,4 @@
-"""What this broker knows of the whole cluster: as told by the controller, never older than told."""
+"""The whole cluster as the controller told it to this broker, never older than told."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a broker counts, and how Prometheus reads it: plain numbers, gathered when asked."""
+"""A broker's metrics: plain numbers, gathered when Prometheus asks."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +27,7 @@ class Latency:
     total_s: float = 0.0
 
     def observe(self, seconds: float) -> None:
+        """Count one request that took so many seconds."""
         self.counts[bisect_left(BUCKETS_S, seconds)] += 1
         self.total_s += seconds
 
@@ -65,7 +66,7 @@ class RequestMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerState:
-    """What a scrape shows of the broker's present state."""
+    """The broker's present state as a scrape shows it."""
 
     leader_count: int
     partition_count: int
@@ -91,6 +92,7 @@ class BrokerCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
+        """Yield all metrics of this broker, as they are now."""
         yield from self._request_metrics()
         yield from self._state_metrics()
 

@@ -74,7 +74,7 @@ class SystemClock:
 
 
 class BrokerNode:
-    """What handlers and coordinators see (`broker.context.Node`); made by `run_broker`."""
+    """The node that handlers see (`broker.context.Node`); `run_broker` makes it."""
 
     def __init__(
         self,

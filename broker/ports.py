@@ -19,7 +19,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortWishes:
-    """What was asked for: the first of a row of ports, or 0 for whatever is free."""
+    """The ports asked for: the first of a row of them, or 0 for whatever is free."""
 
     host: str
     brokers: int

@@ -51,7 +51,7 @@ class ClusterFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What was asked for on the command line."""
+    """The options of `broker up`."""
 
     name: str
     data: Path

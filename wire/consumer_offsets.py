@@ -53,7 +53,7 @@ _VALUE_3_BYTES: Final = _VALUE_3_HEAD.size + 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKey:
-    """Whose position, where."""
+    """The key of a committed offset: the group, and the partition."""
 
     group: str
     topic: str

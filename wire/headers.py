@@ -1,4 +1,4 @@
-"""What stands in front of a message: its size, and the request or response header.
+"""The head of a message: its size, and the request or response header.
 
 The header's version follows from the message's: tagged fields in it (request v2, response v1)
 exactly where the message is flexible. Except that the answer to ApiVersions never has any, because

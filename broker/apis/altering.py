@@ -1,4 +1,4 @@
-"""What both requests that change settings do: check, write to ZooKeeper, tell every broker."""
+"""The steps of both requests that change settings: check, write to ZooKeeper, tell every broker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a handler may give besides a plain response."""
+"""The answers that a handler may give besides a plain response."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class FileAnswer:
 
 
 class LaterAnswer(ABC):
-    """What was asked for is done; the answer may be told only once others have it too.
+    """An answer to a request that is done, given only once other brokers have the result too.
 
     Requests of the same kind that come behind it are begun meanwhile; answers keep their order.
     """

@@ -27,7 +27,7 @@ UP_TO_HIGH_WATERMARK: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What is to be answered for one partition, and what has to be waited for before."""
+    """The answer for one partition, and the low watermark to wait for before it is given."""
 
     answer: DeleteRecordsPartitionResult
     partition: Partition | None = None

@@ -45,7 +45,7 @@ whose session has ended begins anew with all that it wants."""
 
 @dataclass(slots=True)
 class Collected:
-    """What one look at the partitions found."""
+    """The results of reading each partition of a session once."""
 
     results: list[tuple[CachedPartition, LogReadResult]] = field(default_factory=list)
     total_bytes: int = 0

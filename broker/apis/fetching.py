@@ -27,7 +27,7 @@ NONE_ABORTED: Final = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
-    """Who reads, and what is the same for all partitions of the request."""
+    """The reader of a Fetch, and the settings that hold for all its partitions (FetchParams)."""
 
     call: Call
     replica_id: int
@@ -45,7 +45,7 @@ class FetchParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReadResult:
-    """What was found. Settled: nothing more is to be told until the partition moves."""
+    """The answer for one partition. Settled: the partition has no more to tell until it moves."""
 
     data: FetchPartitionData
     piece: FileSlice

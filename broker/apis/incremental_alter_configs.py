@@ -21,7 +21,7 @@ from wire.messages.incremental_alter_configs import (
 
 
 class OpType(IntEnum):
-    """What to do with one setting (KIP-339)."""
+    """The way in which one setting changes (KIP-339); as Kafka's AlterConfigOp.OpType."""
 
     SET = 0
     DELETE = 1

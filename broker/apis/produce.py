@@ -148,7 +148,7 @@ def _response(
 
 @dataclass(frozen=True, slots=True)
 class ProduceLater(LaterAnswer):
-    """What was appended for one request, and how long its producer waits for the others."""
+    """The batches appended for one request, and the time by which its producer wants the answer."""
 
     promised: Sequence[tuple[str, Sequence[Promise]]]
     deadline: float
@@ -165,6 +165,7 @@ class ProduceLater(LaterAnswer):
         )
 
     async def wait(self) -> ProduceResponse:
+        """Return the response once every promise is kept or failed, at the deadline at latest."""
         return _response(
             [
                 (name, [await one.wait(self.deadline) for one in promises])

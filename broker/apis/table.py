@@ -1,4 +1,4 @@
-"""What this broker serves: one row per API. ApiVersions is derived from this and nothing else."""
+"""The APIs that this broker serves, one row each. ApiVersions is derived from this table alone."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

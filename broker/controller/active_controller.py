@@ -56,7 +56,7 @@ EventMaker = Callable[[Cluster], Event]
 
 
 class ActiveController:
-    """What this broker knows and does while it is the controller."""
+    """This broker's state and tasks while it is the controller."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the controller knows, what can happen to it, and what it then decides to do. Only values."""
+"""The controller's values: the cluster that it knows, the events, and the decisions on them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -131,7 +131,7 @@ class ReplicasDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicasFailed:
-    """Of the replicas that a broker was told of, these are on a disk that has failed."""
+    """A broker has answered for replicas that it was told of: the disks of some have failed."""
 
     told: frozenset[PartitionAndReplica]
     failed: frozenset[PartitionAndReplica]
@@ -197,7 +197,7 @@ Event: TypeAlias = (
 
 
 class ApiError(NamedTuple):
-    """What a client is told of a topic or partition that it named; as Kafka's ApiError."""
+    """The answer to a client for one topic or partition that it named; as Kafka's ApiError."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None

@@ -1,4 +1,4 @@
-"""Who leads: the first state of a partition, and every way to come to the next one. Pure.
+"""Elections: the first state of a partition, and every way to come to the next one. Pure.
 
 The rules are those of Apache Kafka 3.9's ZooKeeper controller (`Election`,
 `PartitionLeaderElectionAlgorithms`, `ReplicaStateMachine`). Every change of leader or ISR that the

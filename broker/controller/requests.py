@@ -1,4 +1,4 @@
-"""What leaders, leaving brokers and operators ask of the controller, and what comes of it. Pure.
+"""Decisions on what leaders, leaving brokers and operators ask of the controller. Pure.
 
 As Kafka's `KafkaController`: `tryProcessAlterPartition`, `doControlledShutdown`,
 `processReplicaLeaderElection`, `checkAndTriggerAutoLeaderRebalance`.

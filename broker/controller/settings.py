@@ -1,4 +1,4 @@
-"""What the controller needs of the broker's settings, static and dynamic."""
+"""The part of the broker's settings that the controller reads, static and dynamic."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a request to create or grow a topic comes to: an assignment, or a refusal. Pure.
+"""Decisions on requests to create or grow a topic: an assignment, or an error. Pure.
 
 Checks and error codes are those of Apache Kafka 3.9 (`ZkAdminManager`, `AdminZkClient`, `Topic`).
 """

@@ -1,4 +1,4 @@
-"""What tools ask about groups: list, describe, delete."""
+"""Groups as tools list, describe and delete them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who is a member of which generation: the checks that every request of a member goes through."""
+"""The checks that every request of a member goes through: is it one, and of this generation."""
 
 from broker.groups.group import Group
 from broker.groups.states import GroupState

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Host(Protocol):
-    """What the coordinator uses of the node it runs in."""
+    """The part of its node that the coordinator uses."""
 
     @property
     def config(self) -> BrokerConfig: ...

@@ -61,7 +61,7 @@ class Group:
 
     @property
     def next_generation(self) -> int:
-        """What the next generation is called; they begin anew at the end of an int32."""
+        """The number of the next generation; they begin anew at the end of an int32."""
         return self.generation + 1 if self.generation < _INT_MAX else 0
 
     @property

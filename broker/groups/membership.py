@@ -101,7 +101,7 @@ def heartbeat(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaver:
-    """Who is to leave: by member id, or (an administrator) by instance id alone."""
+    """A member that is to leave: by member id, or (an administrator) by instance id alone."""
 
     member_id: str
     instance_id: str | None

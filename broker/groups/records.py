@@ -64,7 +64,7 @@ def _encode(record: GroupRecord) -> Raw:
 
 
 class ControlType(IntEnum):
-    """What a transaction marker says; the second int16 of its key."""
+    """The end of a transaction, as its marker says it; the second int16 of its key."""
 
     ABORT = 0
     COMMIT = 1

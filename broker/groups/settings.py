@@ -18,7 +18,7 @@ MAX_STRING_BYTES: Final = 32_767
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """What a broker's configuration says about groups; times in milliseconds, sizes in bytes."""
+    """The part of a broker's configuration about groups; times in milliseconds, sizes in bytes."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000

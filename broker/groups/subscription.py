@@ -1,4 +1,4 @@
-"""What consumers tell each other through the group: the topics in their subscriptions.
+"""The subscriptions that consumers tell each other through the group: their topics.
 
 The coordinator passes this metadata on without reading it, except for the topics: offsets of a
 topic that members read neither expire nor may be deleted.

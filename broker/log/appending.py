@@ -25,7 +25,7 @@ class Context:
 
     @property
     def append_time_ms(self) -> int:
-        """What the batches are stamped with; -1 where the topic keeps the producer's time."""
+        """The time to stamp batches with; -1 where the topic keeps the producer's time."""
         return self.now_ms if self.config.stamps_append_time else NO_TIME
 
 

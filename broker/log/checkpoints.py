@@ -34,7 +34,7 @@ _VERSION: Final = "0"
 
 
 class MetaProperties(NamedTuple):
-    """Who owns a log folder. Version 0 is a broker of a cluster with ZooKeeper."""
+    """The owner of a log folder. Version 0 is a broker of a cluster with ZooKeeper."""
 
     broker_id: int
     cluster_id: str

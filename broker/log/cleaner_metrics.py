@@ -1,4 +1,4 @@
-"""What the log cleaner tells of itself, by the names of Kafka's LogCleaner and its manager."""
+"""The log cleaner's metrics, by the names of Kafka's LogCleaner and its manager."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from broker.log.skimpy_offset_map import ENTRY_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerState:
-    """What a scrape shows: whole numbers, as Kafka's gauges are."""
+    """The cleaner's state as a scrape shows it: whole numbers, as Kafka's gauges are."""
 
     gauges: Mapping[str, int]
     """By Kafka's name with underscores."""
@@ -21,7 +21,7 @@ class CleanerState:
 
 @dataclass(slots=True, kw_only=True)
 class CleanerMetrics:
-    """Of the last cleaning and of the last look for something to clean. Times are wall clocks.
+    """The last cleaning, and the last search for a log to clean. Times are wall clocks.
 
     What Kafka takes the largest of over its threads is here that of the one task.
     """

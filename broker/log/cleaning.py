@@ -28,7 +28,7 @@ _WRITE_BYTES: Final = 256 * 1024
 
 @dataclass(slots=True)
 class CleaningReport:
-    """What one cleaning of a log did; bytes of segments."""
+    """The result of one cleaning of a log; sizes are bytes of segments."""
 
     start_offset: int
     next_dirty: int = 0

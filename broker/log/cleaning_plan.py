@@ -17,7 +17,7 @@ _INT_MAX: Final = 2**31 - 1
 
 
 class SegmentShape(NamedTuple):
-    """What is asked of a segment that is not the active one."""
+    """The facts about a segment, which is not the active one, that a cleaning is planned by."""
 
     base_offset: int
     size: int

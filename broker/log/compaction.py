@@ -1,4 +1,4 @@
-"""What compaction leaves of one batch. Pure; the rules are Kafka's LogCleaner's.
+"""The compaction of one batch. Pure; the rules are Kafka's LogCleaner's.
 
     a record with a later one of its key      goes
     a record without a key                    goes
@@ -54,7 +54,7 @@ class LastRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningRules:
-    """What one cleaning of a log goes by."""
+    """The rules of one cleaning of a log."""
 
     offset_map: SkimpyOffsetMap
     last_records: Mapping[int, LastRecord]

@@ -20,7 +20,7 @@ def sync(files: Iterable[OpenFile]) -> None:
 
 
 class PendingFlush:
-    """What of one log is not yet on the platter, up to some offset.
+    """The part of one log, up to some offset, that is not yet on the platter.
 
     `run` touches nothing but the open files, so it may run in a thread; `finish`, back in the
     loop, moves the log's recovery point.

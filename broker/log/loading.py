@@ -35,7 +35,7 @@ _OF_A_SEGMENT: Final = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is known of a log before it is opened."""
+    """The facts about a log that are known before it is opened."""
 
     config: LogConfig
     is_clean: bool

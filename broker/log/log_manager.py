@@ -158,6 +158,7 @@ class LogManager:
         ]
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
+        """Return the partition's log, None where this broker has none."""
         return self._logs.get(TopicPartition(topic, partition))
 
     def create(

@@ -21,6 +21,7 @@ class OpenFile:
         self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def fileno(self) -> int:
+        """Return the descriptor, which stays open as long as this object lives."""
         return self._descriptor
 
     def read(self, position: int, length: int) -> bytes:

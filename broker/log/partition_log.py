@@ -39,7 +39,7 @@ class PartitionLog(ReadableLog):
         opening: Opening,
         loaded: LoadedLog,
     ) -> None:
-        """Take over what `load` found; use `open`."""
+        """Use `open`."""
         super().__init__(name, folder, directory, opening.config, loaded)
         self.topic_id = loaded.topic_id
         """The 16 bytes of `partition.metadata`, None if there is none."""

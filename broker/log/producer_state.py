@@ -1,4 +1,4 @@
-"""What a log remembers of each idempotent producer, and what that allows next.
+"""The state that a log keeps of each idempotent producer, and the batches that it allows next.
 
 Per producer id: its epoch and its last five batches. Rules and their order are those of Kafka's
 ProducerStateManager and ProducerAppendInfo. Functions of values; `ProducerTable` holds the values.
@@ -46,7 +46,7 @@ class BatchMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerEntry:
-    """What is known of one producer id in one log."""
+    """The state of one producer id in one log."""
 
     producer_id: int
     epoch: int
@@ -196,6 +196,7 @@ class ProducerTable:
         return iter(self._entries.values())
 
     def get(self, producer_id: int) -> ProducerEntry | None:
+        """Return what is known of a producer, None for one that is unknown or expired."""
         return self._entries.get(producer_id)
 
     def put(self, entry: ProducerEntry) -> None:

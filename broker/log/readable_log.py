@@ -17,7 +17,7 @@ from wire.topic_partition import TopicPartition
 
 
 class ReadableLog:
-    """What may be asked of a log; `PartitionLog` is the whole of it.
+    """The questions that a log answers; `PartitionLog` is the whole of it.
 
     The high watermark is the replica layer's: reads take it as `stop_offset`.
     """
@@ -30,7 +30,6 @@ class ReadableLog:
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
-        """Take over what `load` found."""
         self.name = name
         self.folder = folder
         self.config = config

@@ -1,4 +1,4 @@
-"""What the log answers: closed unions of values for the expected, one exception for the disk."""
+"""The log's answers: closed unions of values for the expected, one exception for the disk."""
 
 import os
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ class StorageError(Exception):
 
     @classmethod
     def from_os(cls, path: Path, error: OSError) -> "StorageError":
+        """Return the fault for what the system said of the file at `path`."""
         return cls(path, os.strerror(error.errno) if error.errno else str(error))
 
 
@@ -38,7 +39,7 @@ class FolderRefused(StorageError):
 
 
 class Origin(Enum):
-    """Who appends, and therefore how much is checked (Kafka's AppendOrigin)."""
+    """The writer of a batch, which decides how much is checked (Kafka's AppendOrigin)."""
 
     CLIENT = "a producer: exactly one batch, base offset 0, sequences checked"
     COORDINATOR = "this broker itself: control batches allowed, sequences not checked"
@@ -122,7 +123,7 @@ NOTHING = FileSlice(None, 0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryReport:
-    """What recovery cut off one partition after an unclean stop; one line by str()."""
+    """The part that recovery cut off one partition after an unclean stop; one line by str()."""
 
     folder: Path
     segment: str

@@ -7,7 +7,7 @@ from broker.log.config import LogConfig
 
 
 class SegmentFacts(NamedTuple):
-    """What retention looks at."""
+    """The facts about a segment that retention goes by."""
 
     end_offset: int
     """Where the next segment begins; the log's end for the last one."""

@@ -163,6 +163,7 @@ class SparseIndex:
         self.exists = True
 
     def delete(self) -> None:
+        """Remove the file and forget the entries. Raises OSError."""
         self.path.unlink(missing_ok=True)
         self.exists = self.torn = False
         self._pending.clear()

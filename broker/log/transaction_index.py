@@ -21,7 +21,7 @@ _ENTRY: Final = Struct(">hqqqq")
 
 
 class TxnIndexSearchResult(NamedTuple):
-    """What one segment's index knows of a range."""
+    """The aborted transactions of a range by one segment's index."""
 
     transactions: list[AbortedTransaction]
     is_complete: bool
@@ -111,6 +111,7 @@ class TransactionIndex:
         self._entries = None
 
     def delete(self) -> None:
+        """Remove the file and forget the entries. Raises OSError."""
         self.path.unlink(missing_ok=True)
         self.exists = False
         self._entries = None

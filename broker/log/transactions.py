@@ -1,4 +1,4 @@
-"""What control batches say of transactions, and what is kept of the aborted ones. Pure.
+"""Transaction markers in control batches, and the entries kept of aborted transactions. Pure.
 
 A transaction's records lie between other records; a marker behind them, a control batch of the same
 producer id, says whether they count. Sources: Kafka's ControlRecordType, EndTransactionMarker,

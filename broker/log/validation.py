@@ -1,4 +1,4 @@
-"""What a batch must be to be appended, and the header it gets. Pure.
+"""The checks before a batch is appended, and the header that it gets. Pure.
 
 Rules, codes and their order are those of Kafka's UnifiedLog and LogValidator, as far as the header
 tells. Not seen: timestamps of single records. Records are decoded for a compacted topic only, where

@@ -100,7 +100,7 @@ class CachedPartition:
 
 @dataclass(slots=True, kw_only=True)
 class FetchSession:
-    """What one fetcher wants, in the order in which it is served.
+    """The partitions that one fetcher wants, in the order in which it is served.
 
     id      NO_SESSION for a request that stands alone
     epoch   that of the next request

@@ -13,7 +13,7 @@ from wire.net.transport import Address
 
 
 class Following(Protocol):
-    """Who fetches for the replicas that do not lead."""
+    """The fetchers of the replicas that do not lead, as `Partitions` uses them."""
 
     def follow(self, partition: Partition) -> None:
         """Fetch from the partition's leader, and from no other any more."""

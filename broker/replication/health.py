@@ -9,7 +9,7 @@ from broker.replication.partition import Partition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationHealth:
-    """What the partitions led here say.
+    """The health of replication, as the partitions led here tell it.
 
     follower_lag    (topic, partition, follower, records that it has not fetched yet)
     """

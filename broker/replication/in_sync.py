@@ -96,7 +96,7 @@ class PendingIsrChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrRules:
-    """What decides about the ISR besides the followers themselves."""
+    """The rules by which a leader judges its followers for the ISR."""
 
     lag_time_max_ms: int
     """replica.lag.time.max.ms"""

@@ -1,4 +1,4 @@
-"""What to say of changes of the ISR: a restart changes thousands of them, and that is one line."""
+"""Log lines about changes of the ISR: a restart changes thousands of them, in one line."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -12,7 +12,7 @@ MOST_NAMED: Final = 3
 
 @dataclass(slots=True)
 class IsrNews:
-    """What has changed, and what the controller refused, since it was last told."""
+    """The changes of ISRs, and the controller's refusals, that no line has told yet."""
 
     changed: dict[str, tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
     """By partition: the ISR before all of it, and after."""

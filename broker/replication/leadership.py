@@ -1,4 +1,4 @@
-"""What the controller says of one partition."""
+"""The leadership of one partition, as the controller says it."""
 
 from dataclasses import dataclass
 from typing import Final

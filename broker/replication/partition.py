@@ -42,7 +42,7 @@ class OwnBatchRefused(RuntimeError):
 
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
-    """What a replica needs of its broker."""
+    """The parts of its broker that a replica needs."""
 
     rules: IsrRules = field(
         default_factory=lambda: IsrRules(
@@ -285,7 +285,7 @@ class Partition(Replica):
 
     @property
     def low_watermark(self) -> int:
-        """What every living replica has deleted up to; -1 while one has not told, or elsewhere."""
+        """The lowest log start of the living replicas; -1 until all have told, or elsewhere."""
         leads = self._in_sync
         return UNKNOWN if leads is None else leads.low_watermark(self.log_start_offset)
 

@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Replica:
-    """What leaders and followers have in common, and what a follower does with its log."""
+    """The part that leaders and followers have in common, and a follower's work on its log."""
 
     def __init__(self, log: PartitionLog, high_watermark: int) -> None:
         """Begin with the high watermark saved last, as far as the log reaches."""

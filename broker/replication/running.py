@@ -1,4 +1,4 @@
-"""What runs beside the requests: fetchers, the ISR's care, and the high watermarks' file."""
+"""Replication's tasks beside the requests: fetchers, the ISRs, and the high watermarks' file."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""Who comes in, and over what: TLS, SASL and the credentials."""
+"""Security of the listeners: TLS, SASL and the credentials."""

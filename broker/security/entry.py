@@ -35,7 +35,7 @@ class Entry:
 
 
 class Entrance:
-    """What one listener does with a connection before its first request."""
+    """The steps of one listener with a connection before its first request."""
 
     def __init__(self, listener: Listener, security: ListenerSecurity, users: ScramUsers) -> None:
         """Read the files of TLS. Raises OSError, of which ssl.SSLError is one."""

@@ -1,4 +1,4 @@
-"""Who comes in by SASL (KIP-43, KIP-152, KIP-368): one connection's way to its name. No I/O.
+"""SASL authentication (KIP-43, KIP-152, KIP-368): one connection's way to its name. No I/O.
 
     ApiVersions ─► SaslHandshake ─► SaslAuthenticate ─► ... ─► everything
        WAITING         │              EXCHANGING               INSIDE
@@ -52,14 +52,14 @@ class AuthenticationFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What to answer; `refusal` says why the connection ends then, after the delay."""
+    """An answer of the gate; `refusal` says why the connection ends then, after the delay."""
 
     answer: list[Piece]
     refusal: str | None = None
 
 
 class Gate:
-    """What one listener asks, and who it lets in."""
+    """The SASL mechanisms of one listener, and the users that it lets in."""
 
     def __init__(
         self, logins: Mapping[Mechanism, Login], scram: ScramUsers, session_lifetime_ms: int

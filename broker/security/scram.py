@@ -47,7 +47,7 @@ class Garbled(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramCredential:
-    """What is kept of one password for one mechanism."""
+    """The credential that is kept of one password for one mechanism."""
 
     salt: bytes
     stored_key: bytes = field(repr=False)

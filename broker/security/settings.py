@@ -1,4 +1,4 @@
-"""What a listener asks of its clients: TLS files and SASL users, from Kafka's settings.
+"""The security of a listener: TLS files and SASL users, from Kafka's settings.
 
 `listener.name.<name>.<setting>` holds for one listener and comes before `<setting>`. Users stand
 in Kafka's JAAS lines:
@@ -92,7 +92,7 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
-    """What one listener asks of its clients."""
+    """The TLS and SASL that one listener asks of its clients."""
 
     tls: ServerTls | None = None
     logins: Mapping[Mechanism, Login] | None = None
@@ -116,7 +116,7 @@ class ListenerSettings(Protocol):
     def sasl_mechanism_inter_broker_protocol(self) -> str: ...
     @property
     def listener_settings(self) -> Mapping[str, Mapping[str, Any]]:
-        """What holds for one listener alone, by the listener's name and the setting's."""
+        """The settings of one listener alone, by the listener's name and the setting's."""
 
     def of_listener(self, listener: str, setting: str) -> Any:  # noqa: ANN401 - one type for each
         """Return a listener's own value of a setting, or the one for all."""

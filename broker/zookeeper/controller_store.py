@@ -1,4 +1,4 @@
-"""What only the controller writes, each write fenced by its epoch.
+"""The writes that only the controller makes, each fenced by its epoch.
 
 Every write is a transaction that also checks `/controller_epoch`: a controller that was deposed
 while it looked away gets BadVersion and nothing is changed.
@@ -104,6 +104,7 @@ class ControllerStore:
         return await all_of(partitions, read)
 
     async def read_deletions(self) -> list[str]:
+        """Return the topics whose deletion somebody has asked for."""
         return await self._zookeeper.children(tree.DELETE_TOPICS) or []
 
     async def write(

@@ -122,6 +122,7 @@ class ClusterStore:
         )
 
     async def broker_ids(self) -> list[str]:
+        """Return the ids of the registered brokers, as ZooKeeper names their nodes."""
         return await self.zookeeper.children(tree.BROKERS) or []
 
     async def brokers(self, ids: list[str]) -> dict[int, BrokerRegistration]:
@@ -145,6 +146,7 @@ class ClusterStore:
             await self.zookeeper.delete(tree.CONTROLLER, version=node.version)
 
     async def topic_names(self) -> list[str]:
+        """Return the names of all topics."""
         return await self.zookeeper.children(tree.TOPICS) or []
 
     async def topic(self, name: str) -> tuple[TopicAssignment, int] | None:
@@ -153,15 +155,19 @@ class ClusterStore:
         return None if node is None else (tree.decode_topic(name, node.data), node.version)
 
     async def topic_config(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic's own, none where it has no node."""
         return await self._config(tree.topic_config_path(topic))
 
     async def default_broker_config(self) -> dict[str, str]:
+        """Return the dynamic settings of all brokers."""
         return await self._config(tree.DEFAULT_BROKER_CONFIG)
 
     async def broker_config(self, broker_id: int) -> dict[str, str]:
+        """Return the dynamic settings of one broker."""
         return await self._config(tree.broker_config_path(broker_id))
 
     async def user_config(self, name: str) -> dict[str, str]:
+        """Return the settings of a user: SCRAM credentials and quotas."""
         return await self._config(tree.user_config_path(name))
 
     async def _config(self, path: str) -> dict[str, str]:
@@ -249,26 +255,31 @@ class ClusterStore:
     def watch_brokers(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the registered brokers' ids: now, and after each change."""
         return self.zookeeper.watch_children(tree.BROKERS)
 
     def watch_topics(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the topics' names: now, and after each change."""
         return self.zookeeper.watch_children(tree.TOPICS)
 
     def watch_deletions(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the topics to be deleted: now, and after each change."""
         return self.zookeeper.watch_children(tree.DELETE_TOPICS)
 
     def watch_log_dir_events(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the notices of failed log folders: now, and after each change."""
         return self.zookeeper.watch_children(tree.LOG_DIR_EVENTS)
 
     def watch_config_changes(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
+        """Open a channel of the notices of changed settings: now, and after each change."""
         return self.zookeeper.watch_children(tree.CONFIG_CHANGES)
 
     def watch_controller(
@@ -280,6 +291,7 @@ class ClusterStore:
     def watch_session(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[SessionState]]:
+        """Open a channel of the session's state: now, and after each change."""
         return self.zookeeper.watch_state()
 
 

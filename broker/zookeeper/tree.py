@@ -51,7 +51,7 @@ class MalformedNode(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """What a live broker says of itself. `epoch` is the node's creation zxid, as in Kafka.
+    """The registration of a live broker. `epoch` is the node's creation zxid, as in Kafka.
 
     host, port   where other brokers reach it
     endpoints    where clients do, by listener; none for one that names only host and port, as
@@ -101,7 +101,7 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """Who leads a partition and who is in sync; `leader` is -1 when nobody can lead."""
+    """The leader and the ISR of a partition; `leader` is -1 when nobody can lead."""
 
     leader: int
     leader_epoch: int
@@ -125,30 +125,37 @@ class ProducerIdBlock:
 
 
 def broker_path(broker_id: int) -> str:
+    """Return the node by which a live broker is registered."""
     return f"{BROKERS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
+    """Return the node that holds a topic's assignment."""
     return f"{TOPICS}/{topic}"
 
 
 def partitions_path(topic: str) -> str:
+    """Return the parent of a topic's partitions."""
     return f"{TOPICS}/{topic}/partitions"
 
 
 def partition_path(topic: str, index: int) -> str:
+    """Return the parent of a partition's state."""
     return f"{partitions_path(topic)}/{index}"
 
 
 def state_path(topic: str, index: int) -> str:
+    """Return the node that holds a partition's leader and ISR."""
     return f"{partition_path(topic, index)}/state"
 
 
 def topic_config_path(topic: str) -> str:
+    """Return the node that holds a topic's settings."""
     return f"{TOPIC_CONFIGS}/{topic}"
 
 
 def broker_config_path(broker_id: int) -> str:
+    """Return the node that holds one broker's dynamic settings."""
     return f"{BROKER_CONFIGS}/{broker_id}"
 
 
@@ -158,14 +165,17 @@ def encode_user(name: str) -> str:
 
 
 def decode_user(encoded: str) -> str:
+    """Return the name that `encode_user` has encoded."""
     return unquote(encoded)
 
 
 def user_config_path(name: str) -> str:
+    """Return the node that holds a user's credentials and quotas."""
     return f"{USER_CONFIGS}/{encode_user(name)}"
 
 
 def delete_topic_path(topic: str) -> str:
+    """Return the node by which the deletion of a topic is asked for."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
@@ -175,6 +185,7 @@ def encode_topic_id(topic_id: UUID) -> str:
 
 
 def decode_topic_id(text: str) -> UUID:
+    """Return the UUID that `encode_topic_id` has encoded. Raises ValueError."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
@@ -252,6 +263,7 @@ def _numbered(listed: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]
 
 
 def decode_topic(topic: str, data: bytes) -> TopicAssignment:
+    """Return a topic's assignment. Raises MalformedNode."""
     value = _load(topic_path(topic), data)
     try:
         return TopicAssignment(
@@ -277,6 +289,7 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def decode_state(path: str, data: bytes, version: int) -> PartitionState:
+    """Return a partition's state; `version` is the node's. Raises MalformedNode."""
     value = _load(path, data)
     try:
         return PartitionState(
@@ -304,6 +317,7 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes) -> int:
+    """Return the controller's broker id. Raises MalformedNode."""
     try:
         return int(_load(CONTROLLER, data)["brokerid"])
     except (KeyError, TypeError, ValueError) as error:
@@ -331,6 +345,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes) -> str:
+    """Return the entity whose settings changed, as `topics/<t>`. Raises MalformedNode."""
     try:
         return str(_load(path, data)["entity_path"])
     except KeyError as error:
@@ -351,10 +366,12 @@ def decode_log_dir_failure(path: str, data: bytes) -> int:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
+    """Return the node's data (version 1) for a cluster id."""
     return _dump({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes) -> str:
+    """Return the cluster id. Raises MalformedNode."""
     try:
         return str(_load(CLUSTER_ID, data)["id"])
     except KeyError as error:
@@ -362,6 +379,7 @@ def decode_cluster_id(data: bytes) -> str:
 
 
 def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    """Return the node's data (version 1) for the newest block of producer ids."""
     return _dump(
         {
             "version": 1,
@@ -373,6 +391,7 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_ids(data: bytes) -> ProducerIdBlock:
+    """Return the newest block of producer ids. Raises MalformedNode."""
     value = _load(PRODUCER_IDS, data)
     try:
         return ProducerIdBlock(

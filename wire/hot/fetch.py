@@ -71,7 +71,7 @@ class Session(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What holds for the answer as a whole."""
+    """The limits of one answer as a whole."""
 
     max_wait_ms: int
     min_bytes: int
@@ -80,7 +80,7 @@ class Limits(NamedTuple):
 
 
 class FetchedPartition(NamedTuple):
-    """What an answer says of one partition."""
+    """The part of an answer about one partition."""
 
     partition: int
     error_code: int

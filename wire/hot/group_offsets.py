@@ -80,7 +80,7 @@ class GroupOffset(NamedTuple):
 
 
 class GroupFound(NamedTuple):
-    """What a coordinator says of one group."""
+    """A coordinator's answer about one group."""
 
     group: str
     error_code: int

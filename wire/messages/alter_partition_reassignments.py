@@ -20,7 +20,7 @@ class ReassignableTopicResponse:
 
 @message
 class AlterPartitionReassignmentsResponse:
-    """What was begun, cancelled or refused, by partition."""
+    """The outcome of each partition: begun, cancelled or refused."""
 
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[range] = range(1)

@@ -10,7 +10,7 @@ from wire.schema import bytes_, int8, int16, int32, message, nullable_string, st
 
 @message
 class AlterUserScramCredentialsResult:
-    """What became of one user."""
+    """The outcome for one user."""
 
     user: string
     error_code: int16

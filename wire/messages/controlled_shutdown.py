@@ -17,7 +17,7 @@ class RemainingPartition:
 
 @message
 class ControlledShutdownResponse:
-    """What it still leads."""
+    """The partitions that the broker still leads."""
 
     API_KEY: ClassVar[int] = 7
     VERSIONS: ClassVar[range] = range(1, 4)

@@ -32,7 +32,7 @@ class DeleteAclsFilterResult:
 
 @message
 class DeleteAclsResponse:
-    """What was removed by each filter, in order."""
+    """The rights that each filter removed, in the filters' order."""
 
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[range] = range(4)

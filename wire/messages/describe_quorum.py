@@ -62,7 +62,7 @@ class DescribeQuorumRequestTopic:
 
 @message
 class DescribeQuorumRequest:
-    """Of `__cluster_metadata`, partition 0 (KIP-595)."""
+    """A question for the quorum of `__cluster_metadata`, partition 0 (KIP-595)."""
 
     API_KEY: ClassVar[int] = 55
     VERSIONS: ClassVar[range] = range(2)

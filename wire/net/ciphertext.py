@@ -1,4 +1,4 @@
-"""What TLS has encrypted, until a socket that never blocks has taken it."""
+"""Bytes that TLS has encrypted, until a socket that never blocks has taken them."""
 
 import socket
 import ssl

@@ -29,7 +29,7 @@ _UNSUPPORTED: Final = pack_int16(ErrorCode.UNSUPPORTED_VERSION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """What all connections of a client have in common."""
+    """The settings that all connections of a client have in common."""
 
     client_id: str
     cluster_name: str = ""

@@ -1,4 +1,4 @@
-"""What can go wrong between us and a broker, as exceptions a caller can tell apart.
+"""The faults between us and a broker, as exceptions that a caller can tell apart.
 
 Error codes inside an answer are data and never raised, with one exception that says so:
 `RequestRefused`, for composed operations whose result has no place for a code.

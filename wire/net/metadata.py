@@ -1,4 +1,4 @@
-"""What a cluster looks like: brokers, topics, leaders; and how long that is believed. Pure."""
+"""The view of a cluster: brokers, topics, leaders; and how long it is believed. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

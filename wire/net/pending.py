@@ -1,4 +1,4 @@
-"""Who waits for an answer of a connection: a task, or something that is called at once."""
+"""Waiting for an answer of a connection: a task waits, or a callable is called at once."""
 
 from collections.abc import Callable, Collection
 from itertools import islice
@@ -26,7 +26,7 @@ class Closable(Protocol):
 
 
 class Awaiting(Protocol):
-    """Who is given an answer, or a fault, as soon as it comes: by the task that reads."""
+    """A receiver of an answer or a fault; the task that reads calls it as soon as one comes."""
 
     correlation_id: int
     deadline: float
@@ -46,9 +46,9 @@ class Awaiting(Protocol):
 
 
 class Gathering(NamedTuple):
-    """Of many unanswered requests a share of the answers is waited for at once.
+    """Many unanswered requests, whose answers are waited for a share at a time.
 
-    A wake-up for each costs more than all else that is done with it.
+    A wake-up for each answer costs more than all other work on it.
     """
 
     from_pending: int

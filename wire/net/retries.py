@@ -1,4 +1,4 @@
-"""What is worth another try, and for how long."""
+"""The errors that are worth another try, and for how long."""
 
 from typing import Final
 

@@ -73,7 +73,6 @@ class RenewedSession:
     """
 
     def __init__(self, connection: Connection, sasl: Sasl, lifetime_ms: int) -> None:
-        """Begin with a session that was just made."""
         self._connection = connection
         self._sasl = sasl
         self._one_at_a_time = trio.Lock()

@@ -34,7 +34,7 @@ _SERVER_FINAL: Final = re.compile(
 
 
 class ScramRefused(ValueError):
-    """What the server said cannot be accepted; the text says why, in one line."""
+    """The client cannot accept what the server said; the text says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

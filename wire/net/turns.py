@@ -20,7 +20,7 @@ def question_of_groups(groups: Iterable[str]) -> Question:
 
 
 class Turns:
-    """Who was asked last, by question.
+    """The broker that was asked last, by question.
 
     Each question goes round by itself: two that alternate would else each meet the same of two
     brokers for ever.

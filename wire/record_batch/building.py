@@ -11,7 +11,7 @@ from wire.record_batch.varints import varint
 
 
 class BatchFields(TypedDict, total=False):
-    """What a caller may choose about a new batch; everything has a default."""
+    """The fields that a caller may choose for a new batch; each has a default."""
 
     base_offset: int
     """Where the first record goes, whatever its own offset says; 0."""

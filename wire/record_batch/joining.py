@@ -30,7 +30,7 @@ _SMALL: Final = tuple(varint(value) for value in range(JOINED_RECORDS))
 
 
 class Joined(NamedTuple):
-    """What a header is to be put before."""
+    """A joined batch whose header is still to be written."""
 
     batches: int
     record_count: int

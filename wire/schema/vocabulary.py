@@ -63,7 +63,7 @@ NEVER_FLEXIBLE: Final = 2**15
 
 
 class Message(Protocol):
-    """What the codec asks of a top-level class."""
+    """The part of a top-level class that the codec uses."""
 
     VERSIONS: ClassVar[range]
     FLEXIBLE_SINCE: ClassVar[int]
