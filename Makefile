@@ -5,8 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Hundreds of processes are started: none is to compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
-# A link that leads nowhere is a warning of Sphinx's, and a warning fails.
-SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b html docs build/docs
+# A link that leads nowhere is a warning of Sphinx's, and a warning fails. Sphinx keeps what it has
+# built all the same, and would not warn of it again: so what failed is built anew.
+SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b html docs build/docs || { rm -rf build/docs; exit 1; }
 
 .PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock docs clean
 

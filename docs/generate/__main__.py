@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from docs.generate.broker_settings import broker_settings_page
 from docs.generate.commands import commands_page, statuses_page
 from docs.generate.configuration import configuration_page
 from docs.generate.map_format import map_format_page
@@ -17,6 +18,7 @@ REFERENCE: Final = Path(__file__).parents[1] / "reference"
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
+        "broker-settings.md": broker_settings_page,
         "command-line.md": commands_page,
         "configuration.md": configuration_page,
         "exit-statuses.md": statuses_page,
