@@ -9,9 +9,10 @@ import trio
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, require_none
-from failover.site import LogUnavailable, Place, Site
+from failover.site import LogUnavailable, Site
 from failover.strangers import find_strangers
 from wire.net import NetworkFault
+from wire.topic_partition import TopicPartition
 
 DRAIN_POLL_S: Final = 0.05
 
@@ -20,12 +21,12 @@ DRAIN_POLL_S: Final = 0.05
 class SourceLogs:
     """Where the source's logs begin and end behind the fence."""
 
-    starts: Mapping[Place, int]
-    ends: Mapping[Place, int]
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
 
 
 async def read_source_logs(
-    source: Site, places: tuple[Place, ...], *, timeout_ms: int
+    source: Site, partitions: tuple[TopicPartition, ...], *, timeout_ms: int
 ) -> SourceLogs:
     """Return where the logs of a fenced source begin and end, once all of them is committed.
 
@@ -33,33 +34,37 @@ async def read_source_logs(
     until the replicas have them; then their producer is told that they were taken. Raises
     StepFailed after `timeout_ms`, and NetworkFault.
     """
-    waits = list(places)
+    waits = list(partitions)
     with trio.move_on_after(timeout_ms / 1000):
         while True:
-            ends = await source.ends(places)
-            whole = await source.whole_ends(places)
-            waits = [place for place in places if whole.get(place) != ends[place]]
+            ends = await source.ends(partitions)
+            whole = await source.whole_ends(partitions)
+            waits = [
+                partition for partition in partitions if whole.get(partition) != ends[partition]
+            ]
             if not waits:
-                return SourceLogs(starts=await source.starts(places), ends=ends)
+                return SourceLogs(starts=await source.starts(partitions), ends=ends)
             await trio.sleep(DRAIN_POLL_S)
     topic, partition = waits[0]
     raise StepFailed(
         f"{source.name} {topic}-{partition} did not commit within {timeout_ms / 1000:g} s what it"
-        f" had taken before the fence ({len(waits)} of {len(places)} partitions)"
+        f" had taken before the fence ({len(waits)} of {len(partitions)} partitions)"
     )
 
 
-def missing(logs: SourceLogs, mirrored: Mapping[Place, int | None]) -> dict[Place, int]:
+def missing(
+    logs: SourceLogs, mirrored: Mapping[TopicPartition, int | None]
+) -> dict[TopicPartition, int]:
     """Return how many source offsets are not mirrored, by partition, without those that are done.
 
     A log that holds nothing has nothing to mirror, whatever its offsets are. Holes count as long
     as the mirror has not announced them.
     """
-    found: dict[Place, int] = {}
-    for place, reached in mirrored.items():
-        lacks = logs.ends[place] - max(reached or 0, logs.starts[place])
+    found: dict[TopicPartition, int] = {}
+    for partition, reached in mirrored.items():
+        lacks = logs.ends[partition] - max(reached or 0, logs.starts[partition])
         if lacks > 0:
-            found[place] = lacks
+            found[partition] = lacks
     return found
 
 
@@ -73,15 +78,17 @@ async def wait_drained(
     log than the source's or the target's; after `timeout_ms` it names the partition that lacks
     most. Raises NetworkFault.
     """
-    left: dict[Place, int] = {}
-    absent: list[Place] = []
+    left: dict[TopicPartition, int] = {}
+    absent: list[TopicPartition] = []
     first: int | None = None
     unavailable = ""
     with trio.move_on_after(timeout_ms / 1000):
         while True:
             try:
                 await follower.refresh(logs.ends)
-                left = missing(logs, {place: follower.mirrored_end(place) for place in logs.ends})
+                left = missing(
+                    logs, {partition: follower.mirrored_end(partition) for partition in logs.ends}
+                )
                 absent = sorted(logs.ends.keys() - follower.target_ends.keys())
                 is_done = not left and not absent
                 if first is None or is_done:
@@ -93,7 +100,9 @@ async def wait_drained(
                 first = sum(left.values()) if first is None else first
                 if is_done:
                     holding = [
-                        place for place in logs.ends if logs.starts[place] < logs.ends[place]
+                        partition
+                        for partition in logs.ends
+                        if logs.starts[partition] < logs.ends[partition]
                     ]
                     require_none(await find_strangers(source, follower, holding))
                     return first
@@ -124,7 +133,7 @@ async def open_transactions(source: Site, logs: SourceLogs) -> str:
         stable = await source.stable_ends(logs.ends)
     except NetworkFault:
         return ""  # why the drain failed is known, only not so much of it
-    held = sorted(place for place, end in logs.ends.items() if stable[place] < end)
+    held = sorted(partition for partition, end in logs.ends.items() if stable[partition] < end)
     if not held:
         return ""
     topic, partition = held[0]

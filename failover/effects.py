@@ -38,12 +38,13 @@ from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_shorter_logs, require_none
 from failover.plan import JOURNAL_BYTES, journal_bytes
-from failover.site import Place, Site, brief, by_topic, client_let_through
+from failover.site import Site, brief, by_topic, client_let_through
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
 from runtime.witness import WitnessGarbled
 from wire.net import NetworkFault
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -108,11 +109,11 @@ class PromotionEffects:
 
     async def _preflight(self, journal: Journal) -> Outcome:
         if journal.kind is PromotionKind.PLANNED:
-            places = await self.source.places(self.flow)
-            await self.source.ends(places)
+            partitions = await self.source.partitions(self.flow)
+            await self.source.ends(partitions)
         else:
-            places = await self.target.places(self.flow)
-        if not places:
+            partitions = await self.target.partitions(self.flow)
+        if not partitions:
             looked = self.source if journal.kind is PromotionKind.PLANNED else self.target
             raise StepFailed(
                 f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
@@ -121,19 +122,21 @@ class PromotionEffects:
         # A promotion that this one replaces may have opened the target already.
         known = _listed(journal.facts(StepName.PREFLIGHT), "fence")
         fence = known or (await read_fence(self.target.cluster)).topics
-        facts: Facts = {"topics": _counted(places), "fence": list(map(str, fence))}
+        facts: Facts = {"topics": _counted(partitions), "fence": list(map(str, fence))}
         if journal.kind is PromotionKind.SOURCE_LOST:
-            facts = {**facts, "unmirrored": await self._unmirrored(places)}
+            facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
         return Outcome(facts=facts)
 
-    async def _unmirrored(self, places: Collection[Place]) -> dict[str, int]:
+    async def _unmirrored(self, partitions: Collection[TopicPartition]) -> dict[str, int]:
         """Return how many partitions of each topic the mirror knew of and the target has not."""
         try:
             known = await self.control.assigned()
         except WitnessGarbled as fault:
             _LOG.warning("what the mirror knew of the lost source is not known: %s", fault)
             return {}
-        lost = sorted(place for place in known - set(places) if self.flow.moves(place[0]))
+        lost = sorted(
+            partition for partition in known - set(partitions) if self.flow.moves(partition.topic)
+        )
         return fitting(_counted(lost), GROUPS_BYTES)
 
     # --- the two clients' sides of it ------------------------------------------------------------
@@ -157,12 +160,16 @@ class PromotionEffects:
         )
 
     async def _groups_move(self, journal: Journal) -> Outcome:
-        places = frozenset(_places(journal))
-        await self.follower.refresh(places)
-        await self.backward.refresh(places)
+        partitions = frozenset(_partitions(journal))
+        await self.follower.refresh(partitions)
+        await self.backward.refresh(partitions)
         # Of what does not move nobody has asked how far it is mirrored.
-        forward = {place: one for place, one in self.follower.maps.items() if place in places}
-        bounded = {place: self.backward.bounded(place) for place in places}
+        forward = {
+            partition: one
+            for partition, one in self.follower.maps.items()
+            if partition in partitions
+        }
+        bounded = {partition: self.backward.bounded(partition) for partition in partitions}
         return Outcome(
             facts=await move_groups(
                 self.source,
@@ -193,15 +200,15 @@ class PromotionEffects:
         return Outcome(facts={"fenced": False, "why": why})
 
     async def _close_source(
-        self, journal: Journal, closed: Collection[Place] = ()
-    ) -> tuple[Place, ...]:
+        self, journal: Journal, closed: Collection[TopicPartition] = ()
+    ) -> tuple[TopicPartition, ...]:
         """Close all that the flow takes from the source, beside what is closed; return it.
 
         What is made there meanwhile is closed too.
         """
-        moved = {topic for topic, _ in _places(journal)}
+        moved = {topic for topic, _ in _partitions(journal)}
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
-        found = await self.source.places(self.flow)
+        found = await self.source.partitions(self.flow)
         while True:
             if not closed or not set(found) <= set(closed):
                 topics = tuple(sorted(moved | {topic for topic, _ in found}))
@@ -211,11 +218,11 @@ class PromotionEffects:
                 await wait_holds(self.source.cluster, found)
             except FenceDoesNotHold as fault:
                 raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
-            closed, found = found, await self.source.places(self.flow)
+            closed, found = found, await self.source.partitions(self.flow)
             if set(found) <= set(closed):
                 return found
 
-    async def _require_way_back(self, closed: Collection[Place]) -> None:
+    async def _require_way_back(self, closed: Collection[TopicPartition]) -> None:
         """The flow back has to write through the fence; raises StepFailed naming a partition."""
         if self.reverse is None:
             return
@@ -250,17 +257,17 @@ class PromotionEffects:
         """
         drained = _source_logs(journal).ends
         ends = await self.source.ends(await self._close_source(journal, drained))
-        for place, end in sorted(ends.items()):
-            expected = drained.get(place, 0)
-            if not await self.source.holds_markers_only(place, expected, end):
+        for partition, end in sorted(ends.items()):
+            expected = drained.get(partition, 0)
+            if not await self.source.holds_markers_only(partition, expected, end):
                 raise StepFailed(
-                    f"the fence did not hold: {self.source.name} {place[0]}-{place[1]} ends at"
+                    f"the fence did not hold: {self.source.name} {partition} ends at"
                     f" {end}, and {expected} was drained"
                 )
         return Outcome(facts={"partitions": len(ends)})
 
     async def _open_target(self, journal: Journal) -> Outcome:
-        moved = {topic for topic, _ in _places(journal)}
+        moved = {topic for topic, _ in _partitions(journal)}
         fence = await read_fence(self.target.cluster)
         if moved & set(fence.topics):
             await set_fence(self.target.cluster, Fence())
@@ -282,7 +289,7 @@ class PromotionEffects:
 
     async def _drain(self, journal: Journal) -> Outcome:
         timeout_ms = self.limits.drain_timeout_ms
-        logs = await read_source_logs(self.source, _places(journal), timeout_ms=timeout_ms)
+        logs = await read_source_logs(self.source, _partitions(journal), timeout_ms=timeout_ms)
         try:
             records = await wait_drained(self.source, logs, self.follower, timeout_ms=timeout_ms)
         except StepFailed as late:
@@ -304,43 +311,48 @@ class PromotionEffects:
         return {}
 
     async def _seal(self, journal: Journal) -> Outcome:
-        places = _places(journal)
-        await self.follower.refresh(places)
+        partitions = _partitions(journal)
+        await self.follower.refresh(partitions)
         logs = None if journal.kind is PromotionKind.SOURCE_LOST else _source_logs(journal)
         if logs is not None:
             require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
         ends = [
-            found for found in (self._ends_of(place, logs) for place in places) if found is not None
+            found
+            for found in (self._ends_of(partition, logs) for partition in partitions)
+            if found is not None
         ]
         await self.follower.seal(
             {
-                (found.topic, found.partition): (found.mirrored_source_end, found.target_end)
+                TopicPartition(found.topic, found.partition): (
+                    found.mirrored_source_end,
+                    found.target_end,
+                )
                 for found in ends
             }
         )
         return Outcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
 
-    def _ends_of(self, place: Place, logs: SourceLogs | None) -> PartitionEnds | None:
+    def _ends_of(self, partition: TopicPartition, logs: SourceLogs | None) -> PartitionEnds | None:
         """Return where a partition stands; None if it holds records that no mirror has written.
 
         Behind a drain, what was never announced is a log without records: all of it is mirrored.
         """
-        target_end = self.follower.writing_end(place)
-        mirrored = self.follower.mirrored_end(place)
+        target_end = self.follower.writing_end(partition)
+        mirrored = self.follower.mirrored_end(partition)
         if mirrored is None:
             if logs is None and target_end > 0:
                 return None
-            mirrored = 0 if logs is None else logs.ends[place]
-        if logs is not None and missing(logs, {place: mirrored}).get(place, 0) > 0:
+            mirrored = 0 if logs is None else logs.ends[partition]
+        if logs is not None and missing(logs, {partition: mirrored}).get(partition, 0) > 0:
             raise StepFailed(
-                f"{place[0]}-{place[1]} is mirrored up to {mirrored}, not to {logs.ends[place]}"
+                f"{partition} is mirrored up to {mirrored}, not to {logs.ends[partition]}"
             )
         return PartitionEnds(
-            topic=place[0],
-            partition=place[1],
+            topic=partition.topic,
+            partition=partition.partition,
             mirrored_source_end=mirrored,
             target_end=target_end,
-            source_end=None if logs is None else logs.ends[place],
+            source_end=None if logs is None else logs.ends[partition],
         )
 
     async def _unseal(self, journal: Journal) -> Facts:
@@ -349,13 +361,13 @@ class PromotionEffects:
         What it does when it goes on, and the source must not stay closed until then.
         """
         try:
-            await self.follower.unseal(_places(journal))
+            await self.follower.unseal(_partitions(journal))
         except NetworkFault as fault:
             return {"left": brief(fault)}
         return {}
 
 
-def _places(journal: Journal) -> tuple[Place, ...]:
+def _partitions(journal: Journal) -> tuple[TopicPartition, ...]:
     """Return the partitions that move: what the preflight found, or was there when the fence was.
 
     Nothing but what the target has moves when the source is lost.
@@ -364,18 +376,20 @@ def _places(journal: Journal) -> tuple[Place, ...]:
     if journal.kind is PromotionKind.PLANNED:
         topics = journal.facts(StepName.FENCE).get("topics", topics)
     return tuple(
-        (topic, partition) for topic, count in sorted(topics.items()) for partition in range(count)
+        TopicPartition(topic, partition)
+        for topic, count in sorted(topics.items())
+        for partition in range(count)
     )
 
 
-def _counted(places: Iterable[Place]) -> dict[str, int]:
+def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
     """Return how many partitions each topic has."""
-    return dict(Counter(topic for topic, _ in places))
+    return dict(Counter(topic for topic, _ in partitions))
 
 
 def _room_for_groups(journal: Journal) -> int:
     """Return how many bytes the journal has left beside what it says of partitions."""
-    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(_places(journal))
+    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(_partitions(journal))
 
 
 def _source_logs(journal: Journal) -> SourceLogs:
@@ -383,9 +397,9 @@ def _source_logs(journal: Journal) -> SourceLogs:
     return SourceLogs(starts=_offsets(facts["starts"]), ends=_offsets(facts["ends"]))
 
 
-def _offsets(document: Any) -> dict[Place, int]:  # noqa: ANN401 - JSON that we have written
+def _offsets(document: Any) -> dict[TopicPartition, int]:  # noqa: ANN401 - JSON that we have written
     return {
-        (topic, int(partition)): int(offset)
+        TopicPartition(topic, int(partition)): int(offset)
         for topic, offsets in document.items()
         for partition, offset in offsets.items()
     }

@@ -17,7 +17,6 @@ import trio
 
 from failover import fence_rights
 from failover.probe import probe
-from failover.site import Place
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
@@ -27,6 +26,7 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.net import Cluster, RequestRefused
 from wire.net.retries import code_of
+from wire.topic_partition import TopicPartition
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
@@ -99,7 +99,7 @@ async def why_unfenceable(cluster: Cluster, topics: Iterable[str]) -> str | None
 
 
 async def wait_holds(
-    cluster: Cluster, places: Sequence[Place], *, timeout_s: float = VERIFY_TIMEOUT_S
+    cluster: Cluster, partitions: Sequence[TopicPartition], *, timeout_s: float = VERIFY_TIMEOUT_S
 ) -> None:
     """Return once every partition is closed for all clients that the fence does not let through.
 
@@ -108,7 +108,7 @@ async def wait_holds(
     NetworkFault.
     """
     look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
-    left = dict.fromkeys(places, "does not tell")
+    left = dict.fromkeys(partitions, "does not tell")
     with trio.move_on_after(timeout_s) as patience:
         while left:
             before, left = len(left), await look(cluster, tuple(left))
@@ -119,26 +119,30 @@ async def wait_holds(
     if left:
         (topic, partition), why = min(left.items())
         raise FenceDoesNotHold(
-            f"{topic}-{partition} {why} ({len(left)} of {len(places)} partitions)"
+            f"{topic}-{partition} {why} ({len(left)} of {len(partitions)} partitions)"
         )
 
 
-async def find_locked_out(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+async def find_locked_out(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> list[TopicPartition]:
     """Return the closed partitions that the flow back could not write to. Raises NetworkFault."""
     if await _read_settings(cluster) is not None:
         return []
-    return await fence_rights.locked_out(cluster, places)
+    return await fence_rights.locked_out(cluster, partitions)
 
 
-async def _refusing_none(cluster: Cluster, places: Iterable[Place]) -> dict[Place, str]:
+async def _refusing_none(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, str]:
     """Return the partitions that do not refuse our probe as a fenced one does, and what they do."""
-    wanted = list(places)
+    wanted = list(partitions)
     answers = await probe(cluster, wanted)
     return {
-        place: f"answers a foreign write with {answer.name if answer else 'nothing'} where a fence"
-        f" gives {CLOSED.name}"
-        for place in wanted
-        if (answer := answers.get(place)) is not CLOSED
+        partition: f"answers a foreign write with {answer.name if answer else 'nothing'}"
+        f" where a fence gives {CLOSED.name}"
+        for partition in wanted
+        if (answer := answers.get(partition)) is not CLOSED
     }
 
 

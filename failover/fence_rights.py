@@ -8,7 +8,6 @@ their metadata log. Every broker is asked, because each may lead a partition a m
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from failover.probe import probe
-from failover.site import Place
 from runtime.write_fence import Note, closing, fenced, noted, noting
 from wire.errors import ErrorCode
 from wire.net import Cluster, RequestRefused
@@ -21,6 +20,7 @@ from wire.net.topic_rights import (
     take_rights,
     topic_rights,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
@@ -103,26 +103,30 @@ def _was_closed(topic: str, held: Set[TopicRight], closed: Mapping[str, Set[Note
     return closing(topic) in held
 
 
-async def still_open(cluster: Cluster, places: Iterable[Place]) -> dict[Place, str]:
+async def still_open(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, str]:
     """Return the partitions that some broker would let everybody write to, and why.
 
     Raises NetworkFault, also when a broker of the cluster does not answer.
     """
-    wanted = list(places)
-    found: dict[Place, str] = {}
+    wanted = list(partitions)
+    found: dict[TopicPartition, str] = {}
     for node in (await cluster.metadata((), refresh=True)).brokers:
         held = await _denied(cluster, node)
         unknown = {topic for topic, _ in wanted if closing(topic) not in held}
         why = f"broker {node} does not know yet that nobody may write to it"
-        found |= {place: why for place in wanted if place[0] in unknown}
+        found |= {partition: why for partition in wanted if partition.topic in unknown}
     return found
 
 
-async def locked_out(cluster: Cluster, places: Iterable[Place]) -> list[Place]:
+async def locked_out(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> list[TopicPartition]:
     """Return the closed partitions that we could not write to either. Raises NetworkFault."""
-    answers = await probe(cluster, places)
+    answers = await probe(cluster, partitions)
     shut = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return sorted(place for place, answer in answers.items() if answer is shut)
+    return sorted(partition for partition, answer in answers.items() if answer is shut)
 
 
 async def why_not(cluster: Cluster, topics: Iterable[str]) -> str | None:

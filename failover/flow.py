@@ -7,7 +7,6 @@ import trio
 
 from failover.execute import StepFailed
 from failover.journal import Facts
-from failover.site import Place
 from failover.store import Superseded
 from runtime.config import FlowConfig
 from runtime.witness import (
@@ -15,7 +14,7 @@ from runtime.witness import (
     WitnessGarbled,
     WitnessPaths,
     WorkerInfo,
-    assigned_places,
+    assigned_partitions,
 )
 from runtime.zookeeper import (
     BadVersion,
@@ -27,6 +26,7 @@ from runtime.zookeeper import (
     SetData,
     ZooKeeper,
 )
+from wire.topic_partition import TopicPartition
 
 
 class FlowControl:
@@ -54,10 +54,10 @@ class FlowControl:
         """Return the command that was last obeyed."""
         return _command(await self._zookeeper.get(self._acknowledged))
 
-    async def assigned(self) -> frozenset[Place]:
+    async def assigned(self) -> frozenset[TopicPartition]:
         """Return the source's partitions that the flow knew of last; raises WitnessGarbled."""
         node = await self._zookeeper.get(self._assignment)
-        return frozenset() if node is None else assigned_places(node.data)
+        return frozenset() if node is None else assigned_partitions(node.data)
 
     async def start(self, epoch: int, claim: Check) -> None:
         """Command the flow to run; a daemon that is there obeys by itself.

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from failover.journal import Facts, JsonValue
-from failover.site import Place, Site, by_topic
+from failover.site import Site, by_topic
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
@@ -23,11 +23,12 @@ from wire.net.operations import (
     fetch_group_offsets,
     fetch_offsets_of,
 )
+from wire.topic_partition import TopicPartition
 
 V = TypeVar("V", bound=JsonValue)
-Found: TypeAlias = Mapping[Place, GroupOffset]
-Commits: TypeAlias = Mapping[Place, tuple[int, str]]
-Codes: TypeAlias = Mapping[Place, ErrorCode]
+Found: TypeAlias = Mapping[TopicPartition, GroupOffset]
+Commits: TypeAlias = Mapping[TopicPartition, tuple[int, str]]
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 GROUPS_POLL_S: Final = 0.05
 POSITIONS_LISTED: Final = 5_000
@@ -83,51 +84,51 @@ async def wait_left(
 class Moved:
     """One group after its move: its positions on the target, and what was left, with the reason."""
 
-    positions: Mapping[Place, int] = field(default_factory=dict)
-    committed: Mapping[Place, int] = field(default_factory=dict)
-    left: Mapping[Place, str] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    left: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BothMaps:
     """The maps of the flow and of the other direction; the latter only where they are bounded."""
 
-    forward: Mapping[Place, OffsetMap]
-    backward: Mapping[Place, OffsetMap | None] = field(default_factory=dict)
+    forward: Mapping[TopicPartition, OffsetMap]
+    backward: Mapping[TopicPartition, OffsetMap | None] = field(default_factory=dict)
 
 
 def choose(
     maps: BothMaps,
-    source: Mapping[Place, GroupOffset],
-    target: Mapping[Place, GroupOffset],
+    source: Mapping[TopicPartition, GroupOffset],
+    target: Mapping[TopicPartition, GroupOffset],
     *,
     is_idle: bool,
 ) -> Moved:
     """Decide for every position of a group in moved partitions what to commit on the target."""
-    positions: dict[Place, int] = {}
-    commits: dict[Place, int] = {}
-    left: dict[Place, str] = {}
-    for place, found in sorted(source.items()):
-        offset_map = maps.forward.get(place)
+    positions: dict[TopicPartition, int] = {}
+    commits: dict[TopicPartition, int] = {}
+    left: dict[TopicPartition, str] = {}
+    for partition, found in sorted(source.items()):
+        offset_map = maps.forward.get(partition)
         if offset_map is None:
             continue
-        current = target[place].offset if place in target else None
+        current = target[partition].offset if partition in target else None
         position = GroupPosition(
             source_offset=found.offset, applied_source_offset=None, target_offset=current
         )
         decision = decide(
-            offset_map, position, group_is_idle=is_idle, backward=maps.backward.get(place)
+            offset_map, position, group_is_idle=is_idle, backward=maps.backward.get(partition)
         )
         match decision:
             case Leave.ALREADY_THERE:
                 assert current is not None, "what is already there is known"
-                positions[place] = current
+                positions[partition] = current
             case Leave.GROUP_IS_ACTIVE:
-                left[place] = HAS_MEMBERS
+                left[partition] = HAS_MEMBERS
             case Leave():
-                left[place] = decision.value
+                left[partition] = decision.value
             case _:
-                positions[place] = commits[place] = decision.target_offset
+                positions[partition] = commits[partition] = decision.target_offset
     return Moved(positions=positions, committed=commits, left=left)
 
 
@@ -191,7 +192,8 @@ async def _move(
         target,
         {
             group: {
-                place: (at, there[group][place].metadata) for place, at in one.committed.items()
+                partition: (at, there[group][partition].metadata)
+                for partition, at in one.committed.items()
             }
             for group, one in chosen.items()
             if one.committed
@@ -258,8 +260,8 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
         return {}
     told = {
         group: {
-            place: (at, text if len(text.encode()) <= MAX_METADATA_BYTES else "")
-            for place, (at, text) in positions.items()
+            partition: (at, text if len(text.encode()) <= MAX_METADATA_BYTES else "")
+            for partition, (at, text) in positions.items()
         }
         for group, positions in commits.items()
     }
@@ -269,8 +271,8 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
         if isinstance(codes, NetworkFault):
             codes = await commit_group_offsets(target.cluster, group, told[group])
         bare = {
-            place: (told[group][place][0], "")
-            for place, code in codes.items()
+            partition: (told[group][partition][0], "")
+            for partition, code in codes.items()
             if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
         }
         again = await commit_group_offsets(target.cluster, group, bare) if bare else {}
@@ -281,12 +283,16 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
 def _as_answered(moved: Moved, answers: Codes) -> Moved:
     """Return what has become of a group whose commits were answered so."""
     refused = {
-        place: HAS_MEMBERS if code in GROUP_HAS_MEMBERS else code.name
-        for place, code in answers.items()
+        partition: HAS_MEMBERS if code in GROUP_HAS_MEMBERS else code.name
+        for partition, code in answers.items()
         if code is not ErrorCode.NONE
     }
     return Moved(
-        positions={place: at for place, at in moved.positions.items() if place not in refused},
-        committed={place: at for place, at in moved.committed.items() if place not in refused},
+        positions={
+            partition: at for partition, at in moved.positions.items() if partition not in refused
+        },
+        committed={
+            partition: at for partition, at in moved.committed.items() if partition not in refused
+        },
         left={**moved.left, **refused},
     )

@@ -26,6 +26,7 @@ from runtime.fault_note import FaultNote
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper
 from wire.net import Cluster, NetworkFault
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> 
     async with open_site(configuration.clusters[breach.site], lease) as site:
         allowed = client_let_through(source=breach.site, target=breach.active)
         await set_fence(site.cluster, Fence(topics=breach.topics, allowed_clients=(allowed,)))
-        await wait_holds(site.cluster, await _places(site.cluster, breach.topics))
+        await wait_holds(site.cluster, await _partitions(site.cluster, breach.topics))
     _LOG.warning(
         "%s is now closed for writes to %s; %s is active",
         breach.site,
@@ -140,9 +141,13 @@ async def _lift(configuration: Configuration, stray: StrayFence, lease: Lease) -
     _LOG.warning("%s takes writes to %s again", stray.site, ", ".join(stray.topics))
 
 
-async def _places(cluster: Cluster, topics: Sequence[str]) -> list[tuple[str, int]]:
+async def _partitions(cluster: Cluster, topics: Sequence[str]) -> list[TopicPartition]:
     view = await cluster.metadata(topics, refresh=True)
-    return sorted((t.name, partition) for t in view.topics.values() for partition in t.partitions)
+    return sorted(
+        TopicPartition(topic.name, index)
+        for topic in view.topics.values()
+        for index in topic.partitions
+    )
 
 
 def _moved_topics(journal: Journal) -> tuple[str, ...]:

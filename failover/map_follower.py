@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from failover.site import Place, Site, SiteUnclear
+from failover.site import Site, SiteUnclear
 from offset_translation.map_records import (
     MapState,
     SealKey,
@@ -28,6 +28,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_records,
 )
+from wire.topic_partition import TopicPartition
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -43,7 +44,7 @@ class MapFollower:
         self._topic = map_topic_name(source_name)
         self._next = 0
         self._state = MapState()
-        self.target_ends: Mapping[Place, int] = {}
+        self.target_ends: Mapping[TopicPartition, int] = {}
 
     @property
     def target_name(self) -> str:
@@ -56,12 +57,12 @@ class MapFollower:
         return self._state.topic_ids
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def partitions(self) -> tuple[TopicPartition, ...]:
         """Return every partition the map knows, in order."""
         return tuple(sorted(self._state.maps))
 
     @property
-    def maps(self) -> Mapping[Place, OffsetMap]:
+    def maps(self) -> Mapping[TopicPartition, OffsetMap]:
         """Return the maps, advanced to the target's ends as of the last refresh()."""
         return self._state.maps
 
@@ -76,44 +77,44 @@ class MapFollower:
         """Return every producer id that a mirror has used on the target."""
         return self._state.producer_ids
 
-    def is_told_by_end(self, place: Place) -> bool:
+    def is_told_by_end(self, partition: TopicPartition) -> bool:
         """Tell whether it is the target's log end that says how far a partition is mirrored."""
-        offset_map = self._state.maps.get(place)
-        if not offset_map or place in self._state.reached:
+        offset_map = self._state.maps.get(partition)
+        if not offset_map or partition in self._state.reached:
             return False
         return offset_map.sealed_at is None
 
-    def mirrored_end(self, place: Place) -> int | None:
+    def mirrored_end(self, partition: TopicPartition) -> int | None:
         """Return the source offset below which everything is on the target; None if not known."""
-        offset_map = self._state.maps.get(place)
+        offset_map = self._state.maps.get(partition)
         return None if offset_map is None else offset_map.mirrored_source_end
 
-    def writing_end(self, place: Place) -> int:
+    def writing_end(self, partition: TopicPartition) -> int:
         """Return the target offset behind all that is mirrored, which a seal bounds."""
-        offset_map = self._state.maps.get(place)
-        known = self.target_ends.get(place, 0)
+        offset_map = self._state.maps.get(partition)
+        known = self.target_ends.get(partition, 0)
         return known if offset_map is None else min(known, offset_map.writing_end)
 
-    def bounded(self, place: Place) -> OffsetMap | None:
+    def bounded(self, partition: TopicPartition) -> OffsetMap | None:
         """Return the map of a partition that others may write to, if its mirrored end is known."""
-        return self._state.bounded(place)
+        return self._state.bounded(partition)
 
-    async def refresh(self, places: Iterable[Place] | None = None) -> None:
+    async def refresh(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read the target's ends, then what is new in the map.
 
-        Without `places` the ends of all partitions that the map knows are read. Raises
+        Without `partitions` the ends of all partitions that the map knows are read. Raises
         NetworkFault, LogUnavailable when an end is not told, SiteUnclear when the map contradicts
         itself or is damaged.
         """
-        if places is None:
+        if partitions is None:
             await self._read()
-            places = self.places
-        ends = await self.target.known_ends(places)
+            partitions = self.partitions
+        ends = await self.target.known_ends(partitions)
         await self._read()
         self._state.advance(ends)
         self.target_ends = ends
 
-    async def seal(self, ends: Mapping[Place, tuple[int, int]]) -> None:
+    async def seal(self, ends: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Write durably where the mirrored part ends: (source end, target end) by partition."""
         await self._append(
             [
@@ -122,32 +123,36 @@ class MapFollower:
             ]
         )
 
-    async def unseal(self, places: Iterable[Place]) -> None:
+    async def unseal(self, partitions: Iterable[TopicPartition]) -> None:
         """Take back the seals of these partitions that lie at the end of the target's log.
 
         Behind any other seal lie records of the target's own, and without it they would count as
         mirrored. Such a seal may be an earlier promotion's and have the same key as ours, where
         nothing was mirrored since.
         """
-        wanted = sorted(places)
+        wanted = sorted(partitions)
         await self.refresh(wanted)
         await self._append(
             [
-                withdrawal(SealKey(topic=place[0], partition=place[1], target_end=at))
-                for place, at in ((place, self._sealed_at(place)) for place in wanted)
-                if at is not None and at == self.target_ends.get(place, 0)
+                withdrawal(
+                    SealKey(topic=partition.topic, partition=partition.partition, target_end=at)
+                )
+                for partition, at in (
+                    (partition, self._sealed_at(partition)) for partition in wanted
+                )
+                if at is not None and at == self.target_ends.get(partition, 0)
             ]
         )
 
-    def _sealed_at(self, place: Place) -> int | None:
-        offset_map = self._state.maps.get(place)
+    def _sealed_at(self, partition: TopicPartition) -> int | None:
+        offset_map = self._state.maps.get(partition)
         return None if offset_map is None else offset_map.sealed_at
 
     async def _read(self) -> None:
         """Replay what the map topic has got since the last time; nothing while there is none."""
         cluster = self.target.cluster
-        ends = await self.target.known_ends([(self._topic, 0)])
-        end = ends.get((self._topic, 0), 0)
+        ends = await self.target.known_ends([TopicPartition(self._topic, 0)])
+        end = ends.get(TopicPartition(self._topic, 0), 0)
         if end <= self._next:
             return
         batches = read_partition(cluster, self._topic, 0, self._next, end)

@@ -13,14 +13,19 @@ from uuid import UUID
 
 from failover.execute import StepFailed
 from failover.map_follower import MapFollower
-from failover.site import LogUnavailable, Place, Site
+from failover.site import LogUnavailable, Site
 from offset_translation.topic_identity import is_recreated
+from wire.topic_partition import TopicPartition
 
 
-def beyond(mirrored: Mapping[Place, int | None], ends: Mapping[Place, int]) -> tuple[Place, ...]:
+def beyond(
+    mirrored: Mapping[TopicPartition, int | None], ends: Mapping[TopicPartition, int]
+) -> tuple[TopicPartition, ...]:
     """Return the partitions mirrored further than these ends, in order."""
     return tuple(
-        place for place, reached in sorted(mirrored.items()) if (reached or 0) > ends[place]
+        partition
+        for partition, reached in sorted(mirrored.items())
+        if (reached or 0) > ends[partition]
     )
 
 
@@ -32,8 +37,8 @@ def made_again(known: Mapping[str, UUID], seen: Mapping[str, UUID]) -> tuple[str
 
 
 async def find_shorter_logs(
-    source: Site, follower: MapFollower, ends: Mapping[Place, int]
-) -> dict[Place, str]:
+    source: Site, follower: MapFollower, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, str]:
     """Return the partitions of which more is mirrored than the source has, and what to do for each.
 
     `follower` has been refreshed. Where more is mirrored than lies before `ends`, the source is
@@ -41,26 +46,26 @@ async def find_shorter_logs(
     mirrored, and a new leader may know of less as committed than the old one has told. Raises
     LogUnavailable for the first partition that does not tell, and NetworkFault.
     """
-    mirrored = {place: follower.mirrored_end(place) for place in ends}
+    mirrored = {partition: follower.mirrored_end(partition) for partition in ends}
     doubtful = beyond(mirrored, ends)
     if not doubtful:
         return {}
     whole = await source.whole_ends(doubtful)
-    for topic, partition in doubtful:
-        if (topic, partition) not in whole:
-            raise LogUnavailable(f"{source.name} {topic}-{partition} does not tell where it ends")
+    for partition in doubtful:
+        if partition not in whole:
+            raise LogUnavailable(f"{source.name} {partition} does not tell where it ends")
     return {
-        (topic, partition): f"{source.name} {topic}-{partition} ends at {whole[topic, partition]},"
-        f" but {mirrored[topic, partition]} offsets of it are mirrored: {source.name} has lost"
+        partition: f"{source.name} {partition} ends at {whole[partition]},"
+        f" but {mirrored[partition]} offsets of it are mirrored: {source.name} has lost"
         f" records, or others have written to {follower.target_name};"
-        f" {_advice(source, follower, topic)}"
-        for topic, partition in beyond({place: mirrored[place] for place in doubtful}, whole)
+        f" {_advice(source, follower, partition.topic)}"
+        for partition in beyond({partition: mirrored[partition] for partition in doubtful}, whole)
     }
 
 
 async def find_other_logs(
-    source: Site, follower: MapFollower, ends: Mapping[Place, int]
-) -> dict[Place, str]:
+    source: Site, follower: MapFollower, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, str]:
     """Return find_shorter_logs(), and the partitions whose topic was made again on the source.
 
     Raises what find_shorter_logs() raises.
@@ -69,22 +74,22 @@ async def find_other_logs(
     seen = await source.topic_ids({topic for topic, _ in ends})
     again = made_again(follower.topic_ids, seen)
     others = {
-        (topic, partition): f"{source.name} {topic}-{partition} was made again since it was"
-        f" mirrored (topic id {seen[topic]}, not {follower.topic_ids[topic]}): it ends at {end},"
-        f" and {follower.mirrored_end((topic, partition)) or 0} offsets of the former one are"
-        f" mirrored; {_advice(source, follower, topic)}"
-        for (topic, partition), end in ends.items()
-        if topic in again
+        partition: f"{source.name} {partition} was made again since it was mirrored (topic id"
+        f" {seen[partition.topic]}, not {follower.topic_ids[partition.topic]}): it ends at {end},"
+        f" and {follower.mirrored_end(partition) or 0} offsets of the former one are mirrored;"
+        f" {_advice(source, follower, partition.topic)}"
+        for partition, end in ends.items()
+        if partition.topic in again
     }
     return dict(sorted({**shorter, **others}.items()))
 
 
-def first_of(found: Mapping[Place, str]) -> str | None:
+def first_of(found: Mapping[TopicPartition, str]) -> str | None:
     """Return the first partition's text and the number of partitions; None if there is none."""
     return next((f"{told} ({len(found)} partitions)" for told in found.values()), None)
 
 
-def require_none(found: Mapping[Place, str]) -> None:
+def require_none(found: Mapping[TopicPartition, str]) -> None:
     """Raise StepFailed with first_of(), if anything was found."""
     told = first_of(found)
     if told is not None:

@@ -7,8 +7,7 @@ from typing import Final, TypeAlias, assert_never
 
 from failover.journal import Journal
 from failover.steps import ORDER, Direction, PromotionKind, StepName, is_switched
-
-TopicPartition: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 JOURNAL_BYTES: Final = 900_000
 """For partitions. ZooKeeper's default limit for a node is 1 MiB; what it does not take it does not

@@ -9,32 +9,34 @@ short of replicas would answer like a fenced one while it still took writes with
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from failover.site import Place
 from wire.errors import ErrorCode
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.net import Cluster, NetworkFault
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 PROBE_TIMEOUT_MS: Final = 3_000
 CRC_AT: Final = 17
 
 
-async def probe(cluster: Cluster, places: Iterable[Place]) -> dict[Place, ErrorCode]:
+async def probe(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
     """Return how each partition answers a write that cannot be appended. Raises NetworkFault."""
-    wanted = sorted(set(places))
+    wanted = sorted(set(partitions))
     topics = sorted({topic for topic, _ in wanted})
     view = await cluster.metadata(topics)
-    by_leader: dict[int, list[Place]] = {}
-    answers: dict[Place, ErrorCode] = {}
+    by_leader: dict[int, list[TopicPartition]] = {}
+    answers: dict[TopicPartition, ErrorCode] = {}
     for topic, partition in wanted:
         found = view.topics[topic].partitions.get(partition) if topic in view.topics else None
         if found is None or found.leader < 0:
-            answers[topic, partition] = ErrorCode.LEADER_NOT_AVAILABLE
+            answers[TopicPartition(topic, partition)] = ErrorCode.LEADER_NOT_AVAILABLE
         else:
-            by_leader.setdefault(found.leader, []).append((topic, partition))
-    for leader, places_there in by_leader.items():
-        answers |= await _probe_broker(cluster, leader, places_there)
+            by_leader.setdefault(found.leader, []).append(TopicPartition(topic, partition))
+    for leader, partitions_there in by_leader.items():
+        answers |= await _probe_broker(cluster, leader, partitions_there)
     for (topic, _), answer in answers.items():
         if answer in {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}:
             cluster.forget(topic)
@@ -42,11 +44,11 @@ async def probe(cluster: Cluster, places: Iterable[Place]) -> dict[Place, ErrorC
 
 
 async def _probe_broker(
-    cluster: Cluster, leader: int, places: Sequence[Place]
-) -> dict[Place, ErrorCode]:
+    cluster: Cluster, leader: int, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
     batch = unappendable_batch()
     topics: dict[str, list[PartitionProduceData]] = {}
-    for topic, partition in places:
+    for topic, partition in partitions:
         data = PartitionProduceData(index=partition, records=batch)
         topics.setdefault(topic, []).append(data)
     request = ProduceRequest(
@@ -64,7 +66,7 @@ async def _probe_broker(
             cluster.forget(topic)
         raise
     return {
-        (topic.name, partition.index): code_of(partition.error_code)
+        TopicPartition(topic.name, partition.index): code_of(partition.error_code)
         for topic in response.responses
         for partition in topic.partition_responses
     }

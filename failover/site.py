@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 from uuid import UUID
 
 from runtime.config import FlowConfig, PatternSet
@@ -18,8 +18,7 @@ from wire.net.operations import (
     read_partition,
 )
 from wire.record_batch import CorruptBatch
-
-Place: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 CLIENT_ID: Final = "failover"
 """The client id of all our connections. No fence lets it through, which is what a probe needs."""
@@ -47,12 +46,12 @@ class Site:
     name: str
     cluster: Cluster
 
-    async def places(self, flow: FlowConfig) -> tuple[Place, ...]:
+    async def partitions(self, flow: FlowConfig) -> tuple[TopicPartition, ...]:
         """Return every partition of the topics that a flow moves, in order."""
         view = await self.cluster.metadata(refresh=True)
         return tuple(
             sorted(
-                (topic.name, partition)
+                TopicPartition(topic.name, partition)
                 for topic in view.topics.values()
                 if not topic.is_internal and flow.moves(topic.name)
                 for partition in topic.partitions
@@ -64,57 +63,58 @@ class Site:
         view = await self.cluster.metadata(sorted(topics), refresh=True)
         return {name: view.topics[name].topic_id for name in topics if name in view.topics}
 
-    async def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+    async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""
-        return await self._offsets(places, LATEST)
+        return await self._offsets(partitions, LATEST)
 
-    async def stable_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+    async def stable_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where the first open transaction of these logs begins, or where they end."""
-        return await self._offsets(places, LATEST, READ_COMMITTED)
+        return await self._offsets(partitions, LATEST, READ_COMMITTED)
 
-    async def starts(self, places: Iterable[Place]) -> dict[Place, int]:
+    async def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where these logs begin."""
-        return await self._offsets(places, EARLIEST)
+        return await self._offsets(partitions, EARLIEST)
 
-    async def whole_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+    async def whole_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the log ends of the leaders, uncommitted records included, of those that tell."""
-        found: dict[Place, int] = {}
-        for place, answer in (await log_ends(self.cluster, set(places))).items():
+        found: dict[TopicPartition, int] = {}
+        for partition, answer in (await log_ends(self.cluster, set(partitions))).items():
             if isinstance(answer, ErrorCode):
-                self.cluster.forget(place[0])
+                self.cluster.forget(partition.topic)
             else:
-                found[place] = answer
+                found[partition] = answer
         return found
 
-    async def known_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+    async def known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the ends of those of these logs that exist here.
 
         Raises LogUnavailable for the first one that cannot tell: no end is not an end of 0.
         """
-        answers = await list_offsets(self.cluster, set(places), timestamp=LATEST)
-        found: dict[Place, int] = {}
-        for place, answer in sorted(answers.items()):
+        answers = await list_offsets(self.cluster, set(partitions), timestamp=LATEST)
+        found: dict[TopicPartition, int] = {}
+        for partition, answer in sorted(answers.items()):
             if not isinstance(answer, ErrorCode):
-                found[place] = answer
+                found[partition] = answer
                 continue
-            self.cluster.forget(place[0])  # also of what is not there: it may be made any time
+            # Also of what is not there: it may be made any time.
+            self.cluster.forget(partition.topic)
             if answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise LogUnavailable(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
+                raise LogUnavailable(f"{self.name} {partition}: {answer.name}")
         return found
 
-    async def holds_markers_only(self, place: Place, start: int, stop: int) -> bool:
+    async def holds_markers_only(self, partition: TopicPartition, start: int, stop: int) -> bool:
         """Tell whether a part of a log holds nothing but transaction markers, without a hole.
 
         Raises SiteUnclear for a part that cannot be read, too.
         """
         position = start
         try:
-            async for header, _ in read_partition(self.cluster, *place, start, stop):
+            async for header, _ in read_partition(self.cluster, *partition, start, stop):
                 if not header.is_control or header.base_offset != position:
                     return False
                 position = header.next_offset
         except CorruptBatch as corrupt:
-            raise SiteUnclear(f"{self.name} {place[0]}-{place[1]}: {corrupt}") from corrupt
+            raise SiteUnclear(f"{self.name} {partition}: {corrupt}") from corrupt
         return position == stop
 
     async def members(self, groups: PatternSet) -> dict[str, int]:
@@ -137,21 +137,21 @@ class Site:
         }
 
     async def _offsets(
-        self, places: Iterable[Place], timestamp: int, isolation_level: int = 0
-    ) -> dict[Place, int]:
-        wanted = set(places)
+        self, partitions: Iterable[TopicPartition], timestamp: int, isolation_level: int = 0
+    ) -> dict[TopicPartition, int]:
+        wanted = set(partitions)
         if not wanted:
             return {}
         answers = await list_offsets(
             self.cluster, wanted, timestamp=timestamp, isolation_level=isolation_level
         )
-        found: dict[Place, int] = {}
-        for place in sorted(wanted):
-            answer = answers.get(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        found: dict[TopicPartition, int] = {}
+        for partition in sorted(wanted):
+            answer = answers.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(answer, ErrorCode):
-                self.cluster.forget(place[0])
-                raise SiteUnclear(f"{self.name} {place[0]}-{place[1]}: {answer.name}")
-            found[place] = answer
+                self.cluster.forget(partition.topic)
+                raise SiteUnclear(f"{self.name} {partition}: {answer.name}")
+            found[partition] = answer
         return found
 
 
@@ -171,7 +171,7 @@ def client_let_through(*, source: str, target: str) -> str:
     return f"mirror-{target}-{source}"
 
 
-def by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """Return offsets by topic and partition, as JSON has them."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):

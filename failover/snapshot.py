@@ -14,13 +14,14 @@ from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, first_of
 from failover.plan import SiteView, Snapshot
-from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Place, Site, brief
+from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
 from wire.net.connection import always
 from wire.net.transport import SYSTEMS_OWN
+from wire.topic_partition import TopicPartition
 
 LOOK_TIMEOUT_S: Final = 3.0
 MAP_TIMEOUT_S: Final = 60.0
@@ -128,7 +129,7 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
     fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
-            ends = await site.ends(await site.places(flow))
+            ends = await site.ends(await site.partitions(flow))
             groups = await site.members(flow.groups)
         except NetworkFault as error:
             fault = brief(error)
@@ -153,7 +154,7 @@ async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
 class Mirrored:
     """How far each partition is mirrored, and the partitions whose map speaks of another log."""
 
-    ends: Mapping[Place, int]
+    ends: Mapping[TopicPartition, int]
     other_log: str | None
 
 
@@ -165,9 +166,9 @@ async def _read_mirrored(ends: Ends, source: SiteView) -> Mirrored:
             await follower.refresh()
         except NetworkFault:
             return Mirrored(ends={}, other_log=None)  # the steps find out
-        reached = {place: follower.mirrored_end(place) for place in follower.places}
+        reached = {partition: follower.mirrored_end(partition) for partition in follower.partitions}
         return Mirrored(
-            ends={place: end for place, end in reached.items() if end is not None},
+            ends={partition: end for partition, end in reached.items() if end is not None},
             other_log=await _find_other_log(ends.source, follower, source),
         )
     return Mirrored(ends={}, other_log=None)

@@ -149,7 +149,7 @@ async def _ask(
         try:
             async with open_site(cluster) as site:
                 fence = await read_fence(site.cluster)
-                taken = {topic for flow in flows for topic, _ in await site.places(flow)}
+                taken = {topic for flow in flows for topic, _ in await site.partitions(flow)}
         except NetworkFault as error:
             fault = brief(error)
         else:

@@ -15,59 +15,60 @@ from typing import Final
 import trio
 
 from failover.map_follower import MapFollower
-from failover.site import Place, Site, SiteUnclear
+from failover.site import Site, SiteUnclear
 from offset_translation.tail import place_if_expected
 from wire.net import NetworkFault
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, Record, iterate_records
+from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 64
 """From afar each takes a round trip, the source is closed meanwhile, and there may be thousands."""
 
 
 async def find_strangers(
-    source: Site, follower: MapFollower, places: Iterable[Place]
-) -> dict[Place, str]:
+    source: Site, follower: MapFollower, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, str]:
     """Return the partitions at whose target's end others have written, and what to do for each.
 
     `follower` has been refreshed. Raises NetworkFault.
     """
     target = follower.target
-    told = [place for place in places if follower.is_told_by_end(place)]
+    told = [partition for partition in partitions if follower.is_told_by_end(partition)]
     starts = await target.starts(told)
-    found: dict[Place, str] = {}
+    found: dict[TopicPartition, str] = {}
     faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(AT_ONCE)
 
-    async def look(place: Place) -> None:
+    async def look(partition: TopicPartition) -> None:
         async with limit:
             try:
-                why = await _stranger(source, follower, place)
+                why = await _stranger(source, follower, partition)
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
                 return
         if why is not None:
-            found[place] = (
-                f"{target.name} {place[0]}-{place[1]}: {why}, so its end does not tell what of"
+            found[partition] = (
+                f"{target.name} {partition}: {why}, so its end does not tell what of"
                 f" {source.name} is there; compare both sites, then begin it anew with `mirror"
-                f" restart {source.name}-{target.name} {place[0]} --from-earliest`, which deletes"
-                f" {target.name}'s copy"
+                f" restart {source.name}-{target.name} {partition.topic} --from-earliest`, which"
+                f" deletes {target.name}'s copy"
             )
 
     async with trio.open_nursery() as nursery:
-        for place in told:
-            if starts[place] < follower.target_ends[place]:
-                nursery.start_soon(look, place)
+        for partition in told:
+            if starts[partition] < follower.target_ends[partition]:
+                nursery.start_soon(look, partition)
     if faults:
         raise faults[0]
     return dict(sorted(found.items()))
 
 
-async def _stranger(source: Site, follower: MapFollower, place: Place) -> str | None:
+async def _stranger(source: Site, follower: MapFollower, partition: TopicPartition) -> str | None:
     """Return what the last batch of a target's log tells of others, None if nothing."""
-    target, offset_map = follower.target, follower.maps[place]
-    end = follower.target_ends[place]
-    last = await _last_batch(target, place, end)
+    target, offset_map = follower.target, follower.maps[partition]
+    end = follower.target_ends[partition]
+    last = await _last_batch(target, partition, end)
     _, begin = offset_map.runs.last_before(end)
     if last is None or last[0].base_offset < begin:
         return None  # compacted away, or nothing was mirrored behind what others had written before
@@ -78,30 +79,34 @@ async def _stranger(source: Site, follower: MapFollower, place: Place) -> str | 
         if is_placed or header.producer_id != follower.producer_id:
             return None
         return f"others have written before the mirror's batch at offset {at}"
-    mirrored = None if header.is_control else _record_at(target, place, batch, end - 1)
+    mirrored = None if header.is_control else _record_at(target, partition, batch, end - 1)
     beside = offset_map.source_of_place(offset_map.place_end - 1)
     if mirrored is not None and beside is not None:
-        there = await _last_batch(source, place, beside + 1)
+        there = await _last_batch(source, partition, beside + 1)
         if there is not None and not there[0].is_control:
-            held = _record_at(source, place, there[1], beside)
+            held = _record_at(source, partition, there[1], beside)
             if held is not None and held[2:] == mirrored[2:]:
                 return None
     return f"the batch at offset {at} is no mirror's"
 
 
-async def _last_batch(site: Site, place: Place, end: int) -> tuple[BatchHeader, memoryview] | None:
+async def _last_batch(
+    site: Site, partition: TopicPartition, end: int
+) -> tuple[BatchHeader, memoryview] | None:
     """Return the batch with the last offset before `end`; None if there is none."""
     try:
-        async for found in read_partition(site.cluster, *place, end - 1, end):
+        async for found in read_partition(site.cluster, *partition, end - 1, end):
             return found
     except CorruptBatch as corrupt:
-        raise SiteUnclear(f"{site.name} {place[0]}-{place[1]}: {corrupt}") from corrupt
+        raise SiteUnclear(f"{site.name} {partition}: {corrupt}") from corrupt
     return None
 
 
-def _record_at(site: Site, place: Place, batch: memoryview, offset: int) -> Record | None:
+def _record_at(
+    site: Site, partition: TopicPartition, batch: memoryview, offset: int
+) -> Record | None:
     """Return the record of this offset; raises SiteUnclear."""
     try:
         return next((one for one in iterate_records(batch) if one.offset == offset), None)
     except CorruptBatch as corrupt:
-        raise SiteUnclear(f"{site.name} {place[0]}-{place[1]}: {corrupt}") from corrupt
+        raise SiteUnclear(f"{site.name} {partition}: {corrupt}") from corrupt

@@ -34,8 +34,7 @@ from uuid import UUID
 
 from offset_translation.binary import Cursor, MalformedRecord, put_string
 from offset_translation.offset_map import InconsistentPiece, OffsetMap
-
-TopicPartition: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 VALUE_VERSION: Final = 0
 
@@ -349,7 +348,7 @@ class MapState:
             case RunStartKey(topic=topic, partition=partition, place=place), int(target):
                 self._map(topic, partition).begin_run(place, target)
             case ReachedKey(topic=topic, partition=partition), Reached() as reached_at:
-                self.reached[topic, partition] = reached_at
+                self.reached[TopicPartition(topic, partition)] = reached_at
             case TrimmedKey(topic=topic, partition=partition), int(place):
                 self._map(topic, partition).forget_before(place)
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
@@ -366,13 +365,13 @@ class MapState:
                 self._map(topic, partition).withdraw(target)
             case SealKey(topic=topic, partition=partition, target_end=target):
                 self._map(topic, partition).unseal(target)
-                current = self.seals.get((topic, partition))
+                current = self.seals.get(TopicPartition(topic, partition))
                 if current is not None and current.target_end == target:
-                    del self.seals[topic, partition]
+                    del self.seals[TopicPartition(topic, partition)]
             case RunStartKey(topic=topic, partition=partition, place=place):
                 self._map(topic, partition).withdraw_run(place)
             case ReachedKey(topic=topic, partition=partition):
-                self.reached.pop((topic, partition), None)
+                self.reached.pop(TopicPartition(topic, partition), None)
             case TrimmedKey():
                 pass  # what is forgotten stays so
             case MirrorProducerKey(producer_id=producer_id):
@@ -385,9 +384,9 @@ class MapState:
                 assert_never(key)
 
     def _note_seal(self, topic: str, partition: int, seal: Seal) -> None:
-        current = self.seals.get((topic, partition))
+        current = self.seals.get(TopicPartition(topic, partition))
         if current is None or current.target_end <= seal.target_end:
-            self.seals[topic, partition] = seal
+            self.seals[TopicPartition(topic, partition)] = seal
 
     def _map(self, topic: str, partition: int) -> OffsetMap:
-        return self.maps.setdefault((topic, partition), OffsetMap())
+        return self.maps.setdefault(TopicPartition(topic, partition), OffsetMap())

@@ -19,9 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from offset_translation.map_records import TopicPartition, piece_start, run_start
+from offset_translation.map_records import piece_start, run_start
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign, LogDigest, places
+from wire.topic_partition import TopicPartition
 
 LOOKED_FOR: Final = 1_000
 """So many records at the target's end are looked for in the source, at most."""

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from runtime.zookeeper import NodeExists, ZooKeeper
+from wire.topic_partition import TopicPartition
 
 
 class WitnessGarbled(ValueError):
@@ -77,19 +78,19 @@ class FlowCommand(_JsonNode):
     run: bool
 
 
-def assigned_places(data: bytes) -> frozenset[tuple[str, int]]:
+def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
     """Return the partitions that an assignment gives to anybody: all that the flow knew of.
 
-    The rest of it is mirror.handover's. Raises WitnessGarbled.
+    The rest of it is the mirror's. Raises WitnessGarbled.
     """
     try:
         found: Any = json.loads(zlib.decompress(data))
         return frozenset(
-            (str(topic), int(index))
+            TopicPartition(str(topic), int(index))
             for topics in found["owners"].values()
             for topic, indexes in topics.items()
             for index in indexes
-        ) | {(str(topic), int(index)) for topic, index, *_ in found["leaving"]}
+        ) | {TopicPartition(str(topic), int(index)) for topic, index, *_ in found["leaving"]}
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 

@@ -40,8 +40,9 @@ from spark_audit.scan.scan_plan import Planner, ScanTask
 from spark_audit.scan.scan_rows import RowKind
 from spark_audit.scan.windows import Window
 from spark_audit.snapshot.bounds import Snapshot
-from spark_audit.snapshot.seals import CannotTell, TopicPartition
+from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
+from wire.topic_partition import TopicPartition
 
 BACKLOG_RECORDS: Final = 100_000
 """More than these at a source's end are not looked at if what the target has of them is the first:
@@ -227,4 +228,4 @@ def _named(row: Row) -> tuple[str, int, int, Window]:
 
 
 def _place(row: Row) -> TopicPartition:
-    return row.topic, row.partition
+    return TopicPartition(row.topic, row.partition)

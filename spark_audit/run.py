@@ -29,9 +29,10 @@ from spark_audit.snapshot.directions import (
     has_ways_back,
     require_still_comparable,
 )
-from spark_audit.snapshot.seals import CannotTell, TopicPartition
+from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.snapshot import TopicFilter, active_site, take_snapshot
 from wire.net.security import PLAINTEXT
+from wire.topic_partition import TopicPartition
 
 
 def run_audit(configuration: Configuration, topics: Collection[str], output: Path) -> Verdict:
@@ -106,13 +107,16 @@ def _next_memory(
 ) -> str:
     behind = {
         flow.flow: {
-            (row["topic"], row["partition"])
+            TopicPartition(row["topic"], row["partition"])
             for row in flow.partitions
             if row[Kind.IN_FLIGHT.column]
         }
         for flow in flows
     }
-    untold = {flow.flow: {(name, index): why for name, index, why in flow.untold} for flow in flows}
+    untold = {
+        flow.flow: {TopicPartition(name, index): why for name, index, why in flow.untold}
+        for flow in flows
+    }
     told = [snapshot.without(untold[snapshot.flow]) for snapshot in snapshots]
     return earlier.encode(earlier.remembered(memory, told, behind, is_part=bool(topics)))
 

@@ -14,6 +14,7 @@ from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from wire.topic_partition import TopicPartition
 
 INTRODUCTION: Final = """
 The witness is a ZooKeeper ensemble apart from both sites. It decides which site is active.
@@ -64,7 +65,7 @@ JOURNALS: Final = f"""
 The journal is written before and after each step. The newest {KEPT} journals are kept, and with
 them the first and the last completed one of each direction, which audits need.
 """.strip()
-CARRIED: Final = Carried(site="dc1", positions={("orders", 0): 1042})
+CARRIED: Final = Carried(site="dc1", positions={TopicPartition("orders", 0): 1042})
 HANDOVER: Final = Handover(epoch=3, carried=CARRIED).encode().decode()
 
 

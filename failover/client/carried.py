@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate_clamped
-
-Place: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,10 +13,12 @@ class Carried:
     """Positions (the next record not yet read) in the offsets of the site they were gained on."""
 
     site: str
-    positions: Mapping[Place, int] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def starts_on(site: str, carried: Carried, maps: Mapping[Place, OffsetMap]) -> dict[Place, int]:
+def starts_on(
+    site: str, carried: Carried, maps: Mapping[TopicPartition, OffsetMap]
+) -> dict[TopicPartition, int]:
     """Return the offsets on `site` at which the carried positions lie.
 
     A position beyond the mirrored end becomes the mirrored end: the records between were lost with
@@ -27,14 +27,14 @@ def starts_on(site: str, carried: Carried, maps: Mapping[Place, OffsetMap]) -> d
     """
     if site == carried.site:
         return dict(carried.positions)
-    starts: dict[Place, int] = {}
-    for place, position in carried.positions.items():
-        offset_map = maps.get(place)
+    starts: dict[TopicPartition, int] = {}
+    for partition, position in carried.positions.items():
+        offset_map = maps.get(partition)
         if offset_map is None or offset_map.runs:
             continue
         found = translate_clamped(offset_map, position)
         if found is not None:
-            starts[place] = found.target_offset
+            starts[partition] = found.target_offset
     return starts
 
 

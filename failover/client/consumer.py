@@ -40,7 +40,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 from uuid import uuid4
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.carried import Carried, starts_on
@@ -56,10 +57,11 @@ from failover.client.membership import Membership, Terms
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.config import ClusterConfig, Configuration, load
 from runtime.witness import ActiveSite
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
-RebalanceCallback: TypeAlias = Callable[["SiteConsumer", list[TopicPartition]], None]
+RebalanceCallback: TypeAlias = Callable[["SiteConsumer", list[PartitionOffset]], None]
 
 FOREVER: Final = float("inf")
 SLICE_S: Final = 0.1
@@ -135,7 +137,7 @@ class SiteConsumer:
             on_lost=partial(self._tell, callbacks.on_lost),
         )
 
-    def _tell(self, callback: RebalanceCallback | None, partitions: list[TopicPartition]) -> None:
+    def _tell(self, callback: RebalanceCallback | None, partitions: list[PartitionOffset]) -> None:
         if callback is not None:
             callback(self, partitions)
 
@@ -181,10 +183,10 @@ class SiteConsumer:
     def commit(
         self,
         message: Message | None = None,
-        offsets: Sequence[TopicPartition] | None = None,
+        offsets: Sequence[PartitionOffset] | None = None,
         *,
         asynchronous: bool = True,
-    ) -> list[TopicPartition] | None:
+    ) -> list[PartitionOffset] | None:
         """Commit behind `message`, at `offsets`, or behind everything that was delivered.
 
         Raises KafkaException; also when the member is between two sites, where nothing can be
@@ -198,7 +200,7 @@ class SiteConsumer:
             offsets = [_behind(message)]
         return self._membership.commit(offsets, asynchronous=asynchronous)
 
-    def assignment(self) -> list[TopicPartition]:
+    def assignment(self) -> list[PartitionOffset]:
         """Return the partitions that are assigned to this member."""
         return [] if self._membership is None else self._membership.owned
 
@@ -292,7 +294,7 @@ class SiteConsumer:
         self._carried = merge(self._carried, others, active.epoch)
         return True
 
-    def _starts_on(self, cluster: ClusterConfig) -> dict[tuple[str, int], int]:
+    def _starts_on(self, cluster: ClusterConfig) -> dict[TopicPartition, int]:
         site, carried = cluster.name, self._carried
         if site == carried.site or not carried.positions:
             return starts_on(site, Carried(site=site, positions=carried.positions), {})
@@ -322,9 +324,9 @@ class SiteConsumer:
         self._membership = None
 
 
-def _behind(message: Message) -> TopicPartition:
+def _behind(message: Message) -> PartitionOffset:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None, "a delivered message has a topic"
     assert partition is not None, "a delivered message has a partition"
     assert offset is not None, "a delivered message has an offset"
-    return TopicPartition(topic, partition, offset + 1)
+    return PartitionOffset(topic, partition, offset + 1)

@@ -4,6 +4,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from wire.topic_partition import TopicPartition
+
 PARTITION_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - the library's public constant
 TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 STATE: Final = KafkaError._STATE  # noqa: SLF001 - as above
@@ -37,9 +39,9 @@ def offset_of(message: Message) -> int:
     return offset
 
 
-def place_of(message: Message) -> tuple[str, int]:
+def partition_of(message: Message) -> TopicPartition:
     """Return topic and partition of a message that came from or went to a log."""
     topic, partition = message.topic(), message.partition()
     assert topic is not None, "what was read from a log has a topic"
     assert partition is not None, "what was read from a log has a partition"
-    return topic, partition
+    return TopicPartition(topic, partition)

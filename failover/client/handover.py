@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote
 
-from failover.client.carried import Carried, Place
+from failover.client.carried import Carried
+from wire.topic_partition import TopicPartition
 
 
 class HandoverGarbled(ValueError):
@@ -30,7 +31,9 @@ class Handover:
 
     def encode(self) -> bytes:
         """Return the JSON of the member's node."""
-        positions = [[*place, offset] for place, offset in sorted(self.carried.positions.items())]
+        positions = [
+            [*partition, offset] for partition, offset in sorted(self.carried.positions.items())
+        ]
         node = {"epoch": self.epoch, "site": self.carried.site, "positions": positions}
         return json.dumps(node, separators=(",", ":")).encode()
 
@@ -40,7 +43,7 @@ class Handover:
         try:
             node = json.loads(data)
             positions = {
-                (str(topic), int(partition)): int(offset)
+                TopicPartition(str(topic), int(partition)): int(offset)
                 for topic, partition, offset in node["positions"]
             }
             carried = Carried(site=str(node["site"]), positions=positions)
@@ -65,13 +68,13 @@ def is_complete(handovers: Iterable[Handover], epoch: int) -> bool:
 
 def merge(own: Carried, handovers: Iterable[Handover], epoch: int) -> Carried:
     """Return the furthest position of any member, in the offsets of the site that was left."""
-    positions: dict[Place, int] = dict(own.positions)
+    positions: dict[TopicPartition, int] = dict(own.positions)
     for handover in handovers:
         if handover.epoch == epoch and handover.carried.site == own.site:
             _advance(positions, handover.carried.positions)
     return Carried(site=own.site, positions=positions)
 
 
-def _advance(positions: dict[Place, int], others: Mapping[Place, int]) -> None:
-    for place, offset in others.items():
-        positions[place] = max(offset, positions.get(place, offset))
+def _advance(positions: dict[TopicPartition, int], others: Mapping[TopicPartition, int]) -> None:
+    for partition, offset in others.items():
+        positions[partition] = max(offset, positions.get(partition, offset))

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from wire.topic_partition import TopicPartition
+
 T = TypeVar("T")
-TopicPartition: TypeAlias = tuple[str, int]
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 DeliveryCallback: TypeAlias = Callable[[Any, Any], None]
 
@@ -72,10 +73,10 @@ class Ledger:
 
     def add(self, pending: Pending) -> None:
         """Take a record in, behind all others of its partition."""
-        place = (pending.topic, pending.partition)
-        queue = self._queues.get(place)
+        partition = TopicPartition(pending.topic, pending.partition)
+        queue = self._queues.get(partition)
         if queue is None:
-            queue = self._queues[place] = deque()
+            queue = self._queues[partition] = deque()
         queue.append(pending)
         self._unsent.append(pending)
         self.total_bytes += pending.size
@@ -91,7 +92,7 @@ class Ledger:
 
     def remove(self, pending: Pending) -> None:
         """Remove a sent record that was acknowledged or refused for good."""
-        queue = self._queues[pending.topic, pending.partition]
+        queue = self._queues[TopicPartition(pending.topic, pending.partition)]
         if queue[0] is pending:
             queue.popleft()
         else:  # librdkafka refused it alone, for example as too large
@@ -115,7 +116,7 @@ class Ledger:
 
 
 def find_in_order(sent: Sequence[Content], tail: Iterable[tuple[T, Content]]) -> list[T]:
-    """Return the places in the log's tail of those sent records that are there.
+    """Return the partitions in the log's tail of those sent records that are there.
 
     `tail` begins behind the last record that was acknowledged and ends where the log took no more
     of ours. An idempotent producer appends in order and without gaps, so those that arrived are the

@@ -7,7 +7,7 @@ back.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, TypeAlias
@@ -18,16 +18,17 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    TopicPartition,
 )
+from confluent_kafka import TopicPartition as PartitionOffset
 
-from failover.client.carried import Place, start_of
-from failover.client.faults import STATE, TIMED_OUT, offset_of, place_of
+from failover.client.carried import start_of
+from failover.client.faults import STATE, TIMED_OUT, offset_of, partition_of
 from runtime.config import ClusterConfig
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
-Callback: TypeAlias = Callable[[list[TopicPartition]], None]
+Callback: TypeAlias = Callable[[list[PartitionOffset]], None]
 
 COMMIT_TIMEOUT_S: Final = 5.0
 COMMITTED_TIMEOUT_S: Final = 10.0
@@ -74,7 +75,7 @@ class Membership:
         self,
         terms: Terms,
         cluster: ClusterConfig,
-        starts: Mapping[Place, int],
+        starts: Mapping[TopicPartition, int],
         is_left_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """Join; `starts` says where to begin at least in partitions this member had before.
@@ -86,13 +87,17 @@ class Membership:
         self._is_left_behind = is_left_behind
         self._brought = dict(starts)  # what the last site had given
         self._starts = dict(starts)  # of it, what has not been assigned yet
-        self._begun: dict[Place, int] = {}  # at the end, for want of a position; none came since
-        self._owned: set[Place] = set()
-        self._positions: dict[Place, int] = {}
-        self._delivered: dict[Place, int] = {}  # also of partitions that went to others since
-        self._in_hand: dict[Place, int] = {}  # where begins what was delivered last
-        self._committed: dict[Place, int] = {}
-        self._left_behind: dict[Place, int] = {}
+        self._begun: dict[
+            TopicPartition, int
+        ] = {}  # at the end, for want of a position; none came since
+        self._owned: set[TopicPartition] = set()
+        self._positions: dict[TopicPartition, int] = {}
+        self._delivered: dict[
+            TopicPartition, int
+        ] = {}  # also of partitions that went to others since
+        self._in_hand: dict[TopicPartition, int] = {}  # where begins what was delivered last
+        self._committed: dict[TopicPartition, int] = {}
+        self._left_behind: dict[TopicPartition, int] = {}
         self._buffered: list[Message] = []
         self._outstanding = 0
         self._last_error: KafkaError | None = None
@@ -125,11 +130,11 @@ class Membership:
             messages = self._consumer.consume(count, timeout_s)
         for message in messages:
             if message.error() is None:
-                place, behind = place_of(message), offset_of(message) + 1
+                partition, behind = partition_of(message), offset_of(message) + 1
                 # Before the position moves: an interrupt in between must not commit the record.
-                self._in_hand.setdefault(place, behind - 1)
-                self._positions[place] = self._delivered[place] = behind
-                self._begun.pop(place, None)
+                self._in_hand.setdefault(partition, behind - 1)
+                self._positions[partition] = self._delivered[partition] = behind
+                self._begun.pop(partition, None)
         return messages
 
     def note_asked(self) -> None:
@@ -141,24 +146,24 @@ class Membership:
 
         Records among them that the application has committed stay processed.
         """
-        for place, start in self._in_hand.items():
-            if place in self._positions:
-                self._positions[place] = min(self._positions[place], start)
+        for partition, start in self._in_hand.items():
+            if partition in self._positions:
+                self._positions[partition] = min(self._positions[partition], start)
         self._in_hand.clear()
 
     def check_delivered(self, message: Message) -> None:
         """Raise KafkaException for a message of another site that would move the group too far."""
-        place, offset = place_of(message), offset_of(message)
-        if offset >= self._delivered.get(place, 0):
-            reason = f"{place[0]}-{place[1]} at {offset} was not delivered here"
+        partition, offset = partition_of(message), offset_of(message)
+        if offset >= self._delivered.get(partition, 0):
+            reason = f"{partition} at {offset} was not delivered here"
             raise KafkaException(KafkaError(STATE, reason))
 
     @property
-    def owned(self) -> list[TopicPartition]:
+    def owned(self) -> list[PartitionOffset]:
         """Return the partitions that are assigned to this member."""
-        return [TopicPartition(*place) for place in sorted(self._owned)]
+        return [PartitionOffset(*partition) for partition in sorted(self._owned)]
 
-    def carried(self) -> dict[Place, int]:
+    def carried(self) -> dict[TopicPartition, int]:
         """Return how far this member got: processed, or with manual commits, committed.
 
         Partitions that it lost meanwhile are among them. The member that has them now may be
@@ -170,8 +175,8 @@ class Membership:
     # --- committing --------------------------------------------------------------------------
 
     def commit(
-        self, offsets: Sequence[TopicPartition] | None, *, asynchronous: bool
-    ) -> list[TopicPartition] | None:
+        self, offsets: Sequence[PartitionOffset] | None, *, asynchronous: bool
+    ) -> list[PartitionOffset] | None:
         """Commit these positions, or all that were delivered.
 
         Raises KafkaException when the group refuses, or when a synchronous commit is not answered
@@ -181,9 +186,9 @@ class Membership:
         if not wanted:
             return None if asynchronous else []
         for one in wanted:
-            place = (one.topic, one.partition)
-            if one.offset > self._in_hand.get(place, one.offset):
-                self._in_hand[place] = one.offset
+            partition = TopicPartition(one.topic, one.partition)
+            if one.offset > self._in_hand.get(partition, one.offset):
+                self._in_hand[partition] = one.offset
         if self._in_callback and not asynchronous:
             answer = self._consumer.commit(offsets=wanted, asynchronous=False)
             self._note_committed(answer or [])
@@ -200,14 +205,14 @@ class Membership:
     def _commit_positions(self) -> None:
         self._next_commit = monotonic() + self._terms.commit_interval_s
         news = {
-            place: position
-            for place, position in self._positions.items()
-            if place in self._owned and self._committed.get(place) != position
+            partition: position
+            for partition, position in self._positions.items()
+            if partition in self._owned and self._committed.get(partition) != position
         }
         if news:
             self._start_commit(_as_offsets(news))
 
-    def _start_commit(self, offsets: list[TopicPartition]) -> None:
+    def _start_commit(self, offsets: list[PartitionOffset]) -> None:
         self._consumer.commit(offsets=offsets, asynchronous=True)
         self._outstanding += 1
 
@@ -220,7 +225,7 @@ class Membership:
                 self._buffered.append(message)
         return not self._outstanding
 
-    def _on_commit(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
+    def _on_commit(self, error: KafkaError | None, offsets: list[PartitionOffset]) -> None:
         self._outstanding = max(0, self._outstanding - 1)
         self._last_error = error
         if error is None:
@@ -231,10 +236,10 @@ class Membership:
         if callback is not None:
             callback(error, offsets)
 
-    def _note_committed(self, offsets: Sequence[TopicPartition]) -> None:
+    def _note_committed(self, offsets: Sequence[PartitionOffset]) -> None:
         for offset in offsets:
             if offset.error is None and offset.offset >= 0:
-                self._committed[offset.topic, offset.partition] = offset.offset
+                self._committed[TopicPartition(offset.topic, offset.partition)] = offset.offset
 
     # --- leaving -----------------------------------------------------------------------------
 
@@ -267,62 +272,66 @@ class Membership:
 
     # --- rebalances, called by confluent-kafka from within its consume(), poll() and close() -----
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(partition.topic, partition.partition) for partition in partitions]
+    def _on_assign(self, consumer: Consumer, partitions: list[PartitionOffset]) -> None:
         asks_all = self._terms.begins_at_end
+        given = {TopicPartition(each.topic, each.partition): each for each in partitions}
         committed = self._committed_there(
-            consumer, [place for place in places if asks_all or place in self._starts]
+            consumer, [partition for partition in given if asks_all or partition in self._starts]
         )
         # Known to have none; of who does not say it is not known.
-        begun = [p for p in places if p not in self._starts and committed.get(p, 0) < 0]
+        begun = [p for p in given if p not in self._starts and committed.get(p, 0) < 0]
         self._begun |= self._ends_there(consumer, begun)
-        assigned: list[TopicPartition] = []
-        for partition, place in zip(partitions, places, strict=True):
-            brought = self._starts.pop(place, self._begun.get(place))
-            start = start_of(committed.get(place, -1), brought)
+        assigned: list[PartitionOffset] = []
+        for partition, each in given.items():
+            brought = self._starts.pop(partition, self._begun.get(partition))
+            start = start_of(committed.get(partition, -1), brought)
             if start is not None:
-                self._positions[place] = start
-            assigned.append(partition if start is None else TopicPartition(*place, start))
-        self._owned.update(places)
+                self._positions[partition] = start
+            assigned.append(each if start is None else PartitionOffset(*partition, start))
+        self._owned.update(given)
         if self._terms.is_cooperative:
             consumer.incremental_assign(assigned)
         else:
             consumer.assign(assigned)
         self._call(self._terms.on_assign, assigned)
 
-    def _committed_there(self, consumer: Consumer, places: list[Place]) -> dict[Place, int]:
+    def _committed_there(
+        self, consumer: Consumer, partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         """Return the group's own positions; none when the site does not say, ours count then."""
-        if not places:
+        if not partitions:
             return {}
-        asked = [TopicPartition(*place) for place in places]
+        asked = [PartitionOffset(*partition) for partition in partitions]
         try:
             answers = consumer.committed(asked, timeout=COMMITTED_TIMEOUT_S)
         except KafkaException as error:
             _LOG.warning("the group's positions are not known, going on with our own: %s", error)
             return {}
         return {
-            (answer.topic, answer.partition): answer.offset
+            TopicPartition(answer.topic, answer.partition): answer.offset
             for answer in answers
             if answer.error is None
         }
 
-    def _ends_there(self, consumer: Consumer, places: list[Place]) -> dict[Place, int]:
+    def _ends_there(
+        self, consumer: Consumer, partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         """Return where these logs end, as far as the site says; else librdkafka finds out."""
-        if not places:
+        if not partitions:
             return {}
-        asked = [TopicPartition(*place, OFFSET_END) for place in places]
+        asked = [PartitionOffset(*partition, OFFSET_END) for partition in partitions]
         try:
             answers = consumer.offsets_for_times(asked, timeout=COMMITTED_TIMEOUT_S)
         except KafkaException as error:
             _LOG.warning("where partitions end is not known yet: %s", error)
             return {}
         return {
-            (answer.topic, answer.partition): answer.offset
+            TopicPartition(answer.topic, answer.partition): answer.offset
             for answer in answers
             if answer.error is None and answer.offset >= 0
         }
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: list[PartitionOffset]) -> None:
         if not self._is_leaving:
             self._call(self._terms.on_revoke, partitions)
             if self._terms.commits_itself:
@@ -330,12 +339,13 @@ class Membership:
         self._forget(partitions)
 
     def _commit_before_revoke(
-        self, consumer: Consumer, partitions: Sequence[TopicPartition]
+        self, consumer: Consumer, partitions: Sequence[PartitionOffset]
     ) -> None:
         news = {
-            place: self._positions[place]
-            for place in ((partition.topic, partition.partition) for partition in partitions)
-            if place in self._positions and self._committed.get(place) != self._positions[place]
+            partition: self._positions[partition]
+            for partition in _without_offsets(partitions)
+            if partition in self._positions
+            and self._committed.get(partition) != self._positions[partition]
         }
         if not news:
             return
@@ -346,29 +356,29 @@ class Membership:
         except KafkaException as error:
             _LOG.warning("positions of revoked partitions were not committed: %s", error)
 
-    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_lost(self, _: Consumer, partitions: list[PartitionOffset]) -> None:
         # `_forget` keeps what was reached: a promotion that comes later than the session timeout
         # would otherwise read everything since the last commit again.
         self._call(self._terms.on_lost, partitions)
         self._forget(partitions)
 
-    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
-        gone = {(partition.topic, partition.partition) for partition in partitions}
+    def _forget(self, partitions: Sequence[PartitionOffset]) -> None:
+        gone = _without_offsets(partitions)
         self._buffered = [
-            m for m in self._buffered if m.error() is not None or place_of(m) not in gone
+            m for m in self._buffered if m.error() is not None or partition_of(m) not in gone
         ]
         if self._is_leaving:
             return  # what was owned at the end is what is carried to the next site
         self._owned -= gone
-        for place in gone:
-            self._begun.pop(place, None)
-            position = self._positions.pop(place, None)
-            committed = self._committed.pop(place, None)
+        for partition in gone:
+            self._begun.pop(partition, None)
+            position = self._positions.pop(partition, None)
+            committed = self._committed.pop(partition, None)
             reached = position if self._terms.commits_itself else committed
             if reached is not None:
-                self._left_behind[place] = reached
+                self._left_behind[partition] = reached
 
-    def _call(self, callback: Callback, partitions: list[TopicPartition]) -> None:
+    def _call(self, callback: Callback, partitions: list[PartitionOffset]) -> None:
         self._in_callback = True
         try:
             callback(partitions)
@@ -376,5 +386,11 @@ class Membership:
             self._in_callback = False
 
 
-def _as_offsets(positions: Mapping[Place, int]) -> list[TopicPartition]:
-    return [TopicPartition(*place, position) for place, position in sorted(positions.items())]
+def _as_offsets(positions: Mapping[TopicPartition, int]) -> list[PartitionOffset]:
+    return [
+        PartitionOffset(*partition, position) for partition, position in sorted(positions.items())
+    ]
+
+
+def _without_offsets(partitions: Iterable[PartitionOffset]) -> set[TopicPartition]:
+    return {TopicPartition(each.topic, each.partition) for each in partitions}

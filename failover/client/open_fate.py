@@ -3,22 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
 from failover.client.ledger import Acknowledged, Content, Pending, find_in_order
 from failover.client.site_reader import SiteReader
 from offset_translation.translation import translate_clamped
-
-Place: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 
 def find_arrived(
     reader: SiteReader,
     source: str,
-    sent: Mapping[Place, Sequence[Pending]],
-    acknowledged: Mapping[Place, Acknowledged],
+    sent: Mapping[TopicPartition, Sequence[Pending]],
+    acknowledged: Mapping[TopicPartition, Acknowledged],
 ) -> list[tuple[Pending, Message]]:
     """Return the records that were mirrored from `source`, each with its message over here.
 
@@ -27,22 +25,22 @@ def find_arrived(
     """
     maps = reader.offset_maps(source, sent.keys())
     arrived: list[tuple[Pending, Message]] = []
-    for place, pendings in sent.items():
-        offset_map = maps.get(place)
+    for partition, pendings in sent.items():
+        offset_map = maps.get(partition)
         end = None if offset_map is None else offset_map.mirrored_target_end
         if offset_map is None or end is None:
             continue  # nothing of this partition was ever mirrored
-        last = acknowledged.get(place)
+        last = acknowledged.get(partition)
         start = None if last is None else translate_clamped(offset_map, last.offset + 1)
         stretch = (None if start is None else start.target_offset, end)
-        arrived += _find(reader, place, pendings, stretch, last)
+        arrived += _find(reader, partition, pendings, stretch, last)
     return arrived
 
 
 def find_there(
     reader: SiteReader,
-    sent: Mapping[Place, Sequence[Pending]],
-    acknowledged: Mapping[Place, Acknowledged],
+    sent: Mapping[TopicPartition, Sequence[Pending]],
+    acknowledged: Mapping[TopicPartition, Acknowledged],
 ) -> list[tuple[Pending, Message]]:
     """Return the records that are on the site they were sent to, which is the reader's.
 
@@ -50,10 +48,10 @@ def find_there(
     Raises SiteUnreadable.
     """
     there: list[tuple[Pending, Message]] = []
-    for place, pendings in sent.items():
-        last = acknowledged.get(place)
-        stretch = (None if last is None else last.offset + 1, reader.end(place))
-        there += _find(reader, place, pendings, stretch, last)
+    for partition, pendings in sent.items():
+        last = acknowledged.get(partition)
+        stretch = (None if last is None else last.offset + 1, reader.end(partition))
+        there += _find(reader, partition, pendings, stretch, last)
     return there
 
 
@@ -69,7 +67,7 @@ def _is_stamped(last: Acknowledged | None, first: Message) -> bool:
 
 def _find(
     reader: SiteReader,
-    place: Place,
+    partition: TopicPartition,
     pendings: Sequence[Pending],
     stretch: tuple[int | None, int],
     last: Acknowledged | None,
@@ -81,8 +79,10 @@ def _find(
     """
     start, end = stretch
     if start is None:
-        start = reader.offset_at(place, min(pending.content.timestamp_ms for pending in pendings))
-    messages = reader.read(place, start, end)
+        start = reader.offset_at(
+            partition, min(pending.content.timestamp_ms for pending in pendings)
+        )
+    messages = reader.read(partition, start, end)
     first = next(messages, None)
     if first is None:
         return []

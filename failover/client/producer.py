@@ -49,6 +49,7 @@ from failover.client.sending import Sending, unsent_message
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.clock import wall_ms
 from runtime.config import Configuration, load
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class SiteProducer:
         self._watch = ActiveSiteWatch(self._configuration)
         self._seen = self._watch.current()
         self._site = self._seen.site
-        self._acknowledged: dict[tuple[str, int], Acknowledged] = {}
+        self._acknowledged: dict[TopicPartition, Acknowledged] = {}
         self._to_tell: deque[Settlement] = deque()
         """What is settled already, and the application has not been told yet."""
         self._opened_at = 0

@@ -23,8 +23,8 @@ from failover.client.faults import FATAL, GAP, code_of, reason_of
 from failover.client.ledger import Acknowledged, Pending
 from failover.client.site_reader import SiteUnreadable
 from runtime.config import ClusterConfig
+from wire.topic_partition import TopicPartition
 
-Place: TypeAlias = tuple[str, int]
 Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]
 
 METADATA_TIMEOUT_S: Final = 2.0
@@ -52,7 +52,7 @@ class Sending:
         self.fault: KafkaException | None = None
         """What keeps librdkafka from sending anything, unless it is a record that was refused."""
         self._partition_counts: dict[str, tuple[int, float]] = {}
-        self.acknowledged: dict[Place, Acknowledged] = {}
+        self.acknowledged: dict[TopicPartition, Acknowledged] = {}
         """Per partition, the record that was acknowledged last here."""
         self._producer = Producer(
             {
@@ -148,7 +148,7 @@ class Sending:
             assert offset is not None, "acks=all gives the offset"
             is_stamped = message.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME
             last = Acknowledged(offset, is_stamped)
-            self.acknowledged[pending.topic, pending.partition] = last
+            self.acknowledged[TopicPartition(pending.topic, pending.partition)] = last
             self._settled(pending, None, message)
             return
         if self._refused_with is None:

@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from failover.client.faults import NO_SUCH_PARTITION, PARTITION_EOF, code_of, offset_of
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
 from runtime.config import ClusterConfig
+from wire.topic_partition import TopicPartition
 
-Place: TypeAlias = tuple[str, int]
 Settings: TypeAlias = Mapping[str, Any]
 
 READ_TIMEOUT_S: Final = 15.0
@@ -39,46 +40,50 @@ class SiteReader:
         """Use open_reader()."""
         self._consumer = consumer
 
-    def offset_maps(self, source: str, places: Collection[Place]) -> dict[Place, OffsetMap]:
+    def offset_maps(
+        self, source: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetMap]:
         """Return the maps of those partitions that were mirrored from `source` to this site."""
-        topic = map_topic_name(source)
+        map_log = TopicPartition(map_topic_name(source), 0)
         state = MapState()
         try:
-            _, end = self._watermarks((topic, 0))
+            _, end = self._watermarks(map_log)
         except KafkaException as error:
             if code_of(error) in NO_SUCH_PARTITION:
                 return {}
-            raise SiteUnreadable(f"{topic}: {error}") from error
-        for message in self.read((topic, 0), 0, end):
+            raise SiteUnreadable(f"{map_log.topic}: {error}") from error
+        for message in self.read(map_log, 0, end):
             state.replay(message.key(), message.value())
-        found = {place: state.maps[place] for place in places if place in state.maps}
-        for place, offset_map in found.items():
-            offset_map.advance(self.end(place))
+        found = {
+            partition: state.maps[partition] for partition in partitions if partition in state.maps
+        }
+        for partition, offset_map in found.items():
+            offset_map.advance(self.end(partition))
         return found
 
-    def end(self, place: Place) -> int:
+    def end(self, partition: TopicPartition) -> int:
         """Return the offset behind the partition's last record."""
         try:
-            return self._watermarks(place)[1]
+            return self._watermarks(partition)[1]
         except KafkaException as error:
-            raise SiteUnreadable(f"{place[0]}-{place[1]}: {error}") from error
+            raise SiteUnreadable(f"{partition}: {error}") from error
 
-    def offset_at(self, place: Place, timestamp_ms: int) -> int:
+    def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int:
         """Return the first offset whose record is this old or younger; the end if none is."""
-        asked = TopicPartition(*place, timestamp_ms)
+        asked = PartitionOffset(*partition, timestamp_ms)
         try:
             [answer] = self._consumer.offsets_for_times([asked], timeout=READ_TIMEOUT_S)
         except KafkaException as error:
-            raise SiteUnreadable(f"{place[0]}-{place[1]}: {error}") from error
+            raise SiteUnreadable(f"{partition}: {error}") from error
         if answer.error is not None:
-            raise SiteUnreadable(f"{place[0]}-{place[1]}: {answer.error}")
-        return answer.offset if answer.offset >= 0 else self.end(place)
+            raise SiteUnreadable(f"{partition}: {answer.error}")
+        return answer.offset if answer.offset >= 0 else self.end(partition)
 
-    def read(self, place: Place, start: int, end: int) -> Iterator[Message]:
+    def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Message]:
         """Yield the records from `start` (or the log's start) up to `end`, which is exclusive."""
         if start >= end:
             return
-        self._consumer.assign([TopicPartition(*place, start)])
+        self._consumer.assign([PartitionOffset(*partition, start)])
         deadline = monotonic() + READ_TIMEOUT_S
         try:
             while True:
@@ -90,14 +95,14 @@ class SiteReader:
                     if offset_of(message) >= end - 1:
                         return
                 if monotonic() > deadline:
-                    raise SiteUnreadable(
-                        f"{place[0]}-{place[1]}: no answer for {READ_TIMEOUT_S:g} s"
-                    )
+                    raise SiteUnreadable(f"{partition}: no answer for {READ_TIMEOUT_S:g} s")
         finally:
             self._consumer.unassign()
 
-    def _watermarks(self, place: Place) -> tuple[int, int]:
-        return self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=READ_TIMEOUT_S)
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(
+            PartitionOffset(*partition), timeout=READ_TIMEOUT_S
+        )
 
 
 def _is_end(message: Message, end: int) -> bool:

@@ -6,13 +6,11 @@ from typing import Final, TypeAlias
 
 import trio
 
-from offset_translation.map_records import (
-    TopicPartition,
-)
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets, log_ends
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,9 @@ async def read_target_ends(
     cluster: Cluster, names: TopicNames, where: Iterable[TopicPartition]
 ) -> Ends:
     """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
-    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    there = {
+        TopicPartition(names.on_target(place.topic), place.partition): place for place in where
+    }
     return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
 
 
@@ -68,7 +68,9 @@ async def read_quiet_target_ends(
     for a moment: a log that others write to as well is never quiet, but what it holds now is
     committed soon.
     """
-    there = {(names.on_target(topic), index): (topic, index) for topic, index in where}
+    there = {
+        TopicPartition(names.on_target(place.topic), place.partition): place for place in where
+    }
     whole = await log_ends(cluster, there)
     found = await read_target_ends(cluster, names, there.values())
     needed: dict[TopicPartition, int] = {}

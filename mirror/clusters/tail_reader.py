@@ -8,6 +8,7 @@ from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.topic_partition import TopicPartition
 
 
 class TopicUnreadable(NetworkFault):
@@ -44,7 +45,7 @@ class TailReader:
 
         What was yielded before a fault is not yielded again, batch by batch.
         """
-        where = (self.topic, 0)
+        where = TopicPartition(self.topic, 0)
         start = (await list_offsets(self._cluster, [where], EARLIEST))[where]
         end = (await list_offsets(self._cluster, [where], LATEST))[where]
         for found in (start, end):

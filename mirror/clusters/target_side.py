@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from offset_translation.map_records import TopicPartition
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
@@ -13,6 +12,7 @@ from wire.net.operations import (
     fetch_group_offsets,
     fetch_offsets_of,
 )
+from wire.topic_partition import TopicPartition
 
 
 async def target_positions(
@@ -46,14 +46,21 @@ async def commit_on_target(
     answers = await commit_offsets_of(
         cluster,
         {
-            group: {(there[topic], index): one for (topic, index), one in positions.items()}
+            group: {
+                TopicPartition(there[topic], index): one
+                for (topic, index), one in positions.items()
+            }
             for group, positions in commits.items()
         },
     )
     return {
         group: codes
         if isinstance(codes, NetworkFault)
-        else {(back[name], index): code for (name, index), code in codes.items() if name in back}
+        else {
+            TopicPartition(back[name], index): code
+            for (name, index), code in codes.items()
+            if name in back
+        }
         for group, codes in answers.items()
     }
 
@@ -65,7 +72,7 @@ def _by_source(
     if all(topic == source for topic, source in here.items()):
         return found
     return {
-        (source, index): one
+        TopicPartition(source, index): one
         for (topic, index), one in found.items()
         if (source := here[topic]) is not None
     }

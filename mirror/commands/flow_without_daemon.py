@@ -8,11 +8,12 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import positions_on_target
 from mirror.groups.checkpoint_log import Place
 from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
-from offset_translation.map_records import MapState, TopicPartition, map_topic_name
+from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups
+from wire.topic_partition import TopicPartition
 
 
 async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -> FlowReport:
@@ -64,7 +65,7 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
     return await read_ends(
         links.source_admin,
         {
-            (topic.name, index)
+            TopicPartition(topic.name, index)
             for topic in view.topics.values()
             if flow.mirrors(topic.name)
             and not topic.is_internal
@@ -119,7 +120,10 @@ async def _groups(
 ) -> tuple[list[GroupReport], list[str]]:
     """Return the groups' lines, and what kept how many from being told; raises NetworkFault."""
     ends = {
-        (one["topic"], one["partition"]): (one["source_end"], one["mirrored_target_end"])
+        TopicPartition(one["topic"], one["partition"]): (
+            one["source_end"],
+            one["mirrored_target_end"],
+        )
         for one in partitions
     }
     names = [
@@ -152,7 +156,7 @@ def _group(
     ends: Mapping[TopicPartition, tuple[int | None, int | None]],
 ) -> Iterable[GroupReport]:
     for (topic, partition), position in sorted(source.items()):
-        there = target.get((topic, partition))
+        there = target.get(TopicPartition(topic, partition))
         if (topic, partition) in ends:
             place: Place = (group, topic, partition)
             yield group_report(
@@ -160,5 +164,5 @@ def _group(
                 state="no daemon",
                 source_offset=position.offset,
                 target_offset=None if there is None else there.offset,
-                ends=ends[topic, partition],
+                ends=ends[TopicPartition(topic, partition)],
             )

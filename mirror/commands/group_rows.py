@@ -6,9 +6,9 @@ from enum import Enum
 
 from offset_translation.both_ways import cost_of_going_on, translate_both_ways
 from offset_translation.checkpoint import Checkpoint
-from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import NotYet, translate, translate_clamped
+from wire.topic_partition import TopicPartition
 
 
 class Exactness(Enum):

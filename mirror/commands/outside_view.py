@@ -11,11 +11,12 @@ from mirror.commands.flow_without_daemon import read_map, read_map_of, source_en
 from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
-from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.map_records import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ async def _checkpoints(
         source = names.on_source(one.topic)
         if source is None:
             continue  # of a time when the flow had other names
-        found.setdefault(one.group, {})[source, one.partition] = KnownCheckpoint(
+        found.setdefault(one.group, {})[TopicPartition(source, one.partition)] = KnownCheckpoint(
             checkpoint=one, written_ms=record.timestamp_ms
         )
     return found

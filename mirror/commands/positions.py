@@ -31,13 +31,13 @@ from mirror.commands.position_words import (
     read_lines,
     write_lines,
 )
-from offset_translation.map_records import TopicPartition
 from offset_translation.translation import NotYet, translate_back
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets
+from wire.topic_partition import TopicPartition
 
 STEP_TIMEOUT_S: Final = 60.0
 """Of each step: what all groups take together grows with their number."""
@@ -107,8 +107,8 @@ def translate_place(
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
     names = flow.names
     topic = (names.on_source(place.topic) if is_reverse else None) or place.topic
-    forward = sight.maps.get((topic, place.partition))
-    backward = sight.backward.get((topic, place.partition))
+    forward = sight.maps.get(TopicPartition(topic, place.partition))
+    backward = sight.backward.get(TopicPartition(topic, place.partition))
     here, there = (flow.target, flow.source) if is_reverse else (flow.source, flow.target)
     to: int | None = None
     if is_reverse and backward is None:
@@ -175,7 +175,9 @@ async def _import(
     status = DONE
     in_order = sorted(lines, key=lambda line: line.group)
     for group, of_group in groupby(in_order, key=lambda line: line.group):
-        positions = {(line.topic, line.partition): (line.offset, "") for line in of_group}
+        positions = {
+            TopicPartition(line.topic, line.partition): (line.offset, "") for line in of_group
+        }
         with trio.fail_after(STEP_TIMEOUT_S):
             codes = await commit_group_offsets(links.target_admin, group, positions)
         refused = {code for code in codes.values() if code is not ErrorCode.NONE}
@@ -197,7 +199,7 @@ def _reason(code: ErrorCode) -> str:
 def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
     """Raise PositionsUnreadable for a position that the target's log does not have."""
     source = flow.names.on_source(line.topic)
-    place: TopicPartition = ("" if source is None else source, line.partition)
+    place = TopicPartition("" if source is None else source, line.partition)
     offset_map, start = sight.maps.get(place), sight.target_starts.get(place)
     if offset_map is None or start is None:
         raise PositionsUnreadable(

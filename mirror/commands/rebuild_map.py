@@ -22,13 +22,7 @@ from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.map.map_log import MAP_SETTINGS
 from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
-from offset_translation.map_records import (
-    MapState,
-    MirrorProducer,
-    Reached,
-    TopicPartition,
-    map_topic_name,
-)
+from offset_translation.map_records import MapState, MirrorProducer, Reached, map_topic_name
 from offset_translation.offset_map import OffsetMap
 from offset_translation.rebuilding import (
     CannotAlign,
@@ -51,6 +45,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_record_heads,
 )
+from wire.topic_partition import TopicPartition
 
 RECORDS_A_BATCH: Final = 1_000
 LEFT: Final = "is in the map already and stays as it is"
@@ -123,12 +118,12 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable)
     status = DONE
     for place, ends in sorted(source.items()):
-        name = f"{place[0]}-{place[1]}"
+        name = str(place)
         if len(known.get(place, ())):
             sys.stdout.write(f"{name}: {LEFT}\n")
             continue
         try:
-            there = flow.names.on_target(place[0]), place[1]
+            there = TopicPartition(flow.names.on_target(place[0]), place[1])
             told = await _rebuild_one(links, (place, there), ends, target, found)
             sys.stdout.write(f"{name}: {told}\n")
         except (CannotAlign, CorruptBatch) as fault:

@@ -16,11 +16,12 @@ from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
 from mirror.commands.positions import DONE, LookFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
-from offset_translation.map_records import MapState, TopicPartition, map_topic_name
+from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.net import NetworkFault
+from wire.topic_partition import TopicPartition
 
 NAMED_AT_MOST: Final = 3
 

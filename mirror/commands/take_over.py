@@ -26,7 +26,6 @@ from mirror.commands.rebuild_map import (
 from mirror.mirrormaker.connect_offsets import last_mirrored, offsets_topic
 from offset_translation import map_records, offset_sync
 from offset_translation.binary import MalformedRecord
-from offset_translation.map_records import TopicPartition
 from offset_translation.migration import Seed, find_agreed, seed_records
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign
@@ -35,6 +34,7 @@ from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import READ_COMMITTED, describe_groups
 from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.topic_partition import TopicPartition
 
 TAIL: Final = 2_000_000
 """So many of the target's last offsets are compared with the source's: 32 bytes for each."""
@@ -95,7 +95,7 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
             told, found = f"cannot be taken over: {fault}", []
-        sys.stdout.write(f"{place[0]}-{place[1]}: {told}\n")
+        sys.stdout.write(f"{place}: {told}\n")
         records += found
         taken |= {place[0]} if found else set()
     if records:
@@ -130,7 +130,7 @@ async def _take_over_one(
         if place in known.offsets:
             raise CannotAlign("MirrorMaker has mirrored it, but the target's log is empty")
         return NOTHING, []
-    there = flow.names.on_target(place[0]), place[1]
+    there = TopicPartition(flow.names.on_target(place[0]), place[1])
     first = max(target.start, target.end - TAIL)
     ends = LogEnds(start=first, end=target.end)
     tail = await read_records(links.target_data, there, ends, READ_COMMITTED)
@@ -182,7 +182,7 @@ async def _records_of(cluster: Cluster, topic: str) -> list[Record]:
     if view is None or view.error_code != ErrorCode.NONE:
         raise LookFailed(f"there is no {topic}: name it with --offsets-topic")
     records: list[Record] = []
-    places = [(topic, index) for index in view.partitions]
+    places = [TopicPartition(topic, index) for index in view.partitions]
     for place, ends in (await read_ends(cluster, places)).items():
         if isinstance(ends, ErrorCode):
             raise LookFailed(f"{topic}-{place[1]}: {ends.name}")

@@ -27,7 +27,7 @@ from mirror.workers.handover import (
     to_fence,
     vouched,
 )
-from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.map_records import MirrorProducer
 from runtime.config import FlowConfig
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessPaths, WorkerInfo
@@ -40,6 +40,7 @@ from runtime.zookeeper import (
     ZooKeeperUnreachable,
 )
 from wire.net.errors import NetworkFault
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 

@@ -141,7 +141,7 @@ class Asking:
         return {**gone, **now_asked}
 
     def _is_mine(self, partition: MirroredPartition) -> bool:
-        is_here = self._flow.partitions.get((partition.topic, partition.index)) is partition
+        is_here = self._flow.partitions.get(partition.topic_partition) is partition
         is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 

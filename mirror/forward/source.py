@@ -20,7 +20,7 @@ from mirror.state.batches import PieceStart
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import TopicPartition, piece_start
+from offset_translation.map_records import piece_start
 from runtime.clock import now_ms
 from runtime.flow_section import MOST_FETCH_BYTES
 from wire.errors import ErrorCode
@@ -37,6 +37,7 @@ from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
 from wire.net.retries import code_of
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -334,16 +335,16 @@ class SourceFetcher:
             end = behind_damage(records, routed.cursor.source, partition.source.readable_end or 0)
             self._note_corrupt(partition, routed.corrupt, end, now)
         elif self._corrupt:
-            self._corrupt.pop((partition.topic, partition.index), None)
+            self._corrupt.pop(partition.topic_partition, None)
         return routed
 
     def _note_corrupt(
         self, partition: MirroredPartition, fault: str, source_end: int | None, now: int
     ) -> None:
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         self._corrupt[key] += 1
         self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
-        _LOG.error("%s-%d: source: %s", *key, fault)
+        _LOG.error("%s: source: %s", key, fault)
         if self._corrupt[key] >= CORRUPT_TRIES:
             state = PartitionState.SOURCE_CORRUPT
             self._flow.stop(partition, state, fault, now, source_end=source_end)

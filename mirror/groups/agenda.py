@@ -9,7 +9,7 @@ Looks without news are spread, so that many groups cost no more than a few looks
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
 WAITING_LOOK_MS: Final = 500
 """A position that waits for data is committed again this often, and at once when it is exact."""

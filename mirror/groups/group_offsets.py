@@ -36,6 +36,7 @@ from wire.net.metadata import TopicView
 from wire.net.operations import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from wire.net.retries import code_of
 from wire.record_batch import CorruptBatch, crc_is_valid, iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -110,7 +111,11 @@ class GroupReader:
             self._refuse()
             return
         self._topic = topic
-        new = [(OFFSETS_TOPIC, index) for index in topic.partitions if index not in self._next]
+        new = [
+            TopicPartition(OFFSETS_TOPIC, index)
+            for index in topic.partitions
+            if index not in self._next
+        ]
         if new:
             cluster = self._links.source_groups
             starts = await list_offsets(cluster, new, EARLIEST)

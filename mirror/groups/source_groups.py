@@ -5,11 +5,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.malformed_records import OddRecords
 from mirror.state.flow_state import FlowState, Wakeup
-from offset_translation.map_records import TopicPartition
 from wire.consumer_offsets import OffsetKey, UnknownKey, decode_key, decode_offset_value
 from wire.net.operations import GroupOffset
 from wire.primitives import MalformedMessage
 from wire.record_batch import Record
+from wire.topic_partition import TopicPartition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 KEY_VERSIONS: Final = range(256)
@@ -61,7 +61,7 @@ class SourceGroups:
                     return
                 if not isinstance(decoded, OffsetKey) or not self._chosen.matches(decoded.group):
                     return  # a group's own record, of whatever protocol, holds no position
-                known = decoded.group, (decoded.topic, decoded.partition)
+                known = decoded.group, TopicPartition(decoded.topic, decoded.partition)
             if record.value is None:
                 self._keys.pop(key, None)
                 self._take(known, None, held)

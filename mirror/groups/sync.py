@@ -29,7 +29,6 @@ from mirror.state.flow_state import FlowState
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide
-from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
@@ -37,6 +36,7 @@ from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -170,10 +170,10 @@ class GroupSync:
         if self._flow.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
             return ()
         self._arrivals = self._flow.arrivals
-        further = []
+        further: list[tuple[str, TopicPartition]] = []
         known: dict[TopicPartition, OffsetMap | None] = {}
         for (group, topic, index), seen in self.status.items():
-            place = (topic, index)
+            place = TopicPartition(topic, index)
             if place not in known:
                 known[place] = self._flow.backward(place)
             partition, backward = self._flow.placed.get(place), known[place]
@@ -196,7 +196,7 @@ class GroupSync:
             while self.groups.forgotten:
                 group, topic, index = self.groups.forgotten.pop()
                 self.status.pop((group, topic, index), None)
-                self._agenda.forget(group, (topic, index))
+                self._agenda.forget(group, TopicPartition(topic, index))
                 if group not in self.groups.positions:
                     self.fault.clear(group)
             for some in _slices(due):

@@ -16,9 +16,10 @@ from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import Reached, TopicPartition, reached, run_start
+from offset_translation.map_records import Reached, reached, run_start
 from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
+from wire.topic_partition import TopicPartition
 
 INTERVAL_S: Final = 0.2
 AT_REST_S: Final = 10.0

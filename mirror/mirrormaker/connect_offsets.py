@@ -9,8 +9,8 @@ connectors keep theirs there too, under other keys.
 import json
 from collections.abc import Iterable
 
-from offset_translation.map_records import TopicPartition
 from wire.record_batch import Record
+from wire.topic_partition import TopicPartition
 
 
 def offsets_topic(source: str) -> str:
@@ -42,7 +42,7 @@ def _place(key: bytes | None, source: str) -> TopicPartition | None:
         return None
     if not isinstance(topic, str) or not isinstance(partition, int):
         return None
-    return topic, partition
+    return TopicPartition(topic, partition)
 
 
 def _field(value: bytes | None, name: str) -> object:

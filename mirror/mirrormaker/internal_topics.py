@@ -14,7 +14,6 @@ from mirror.clusters.links import Links
 from mirror.state.flow_state import FlowState
 from offset_translation import heartbeat, offset_sync
 from offset_translation.heartbeat import Heartbeat
-from offset_translation.map_records import TopicPartition
 from offset_translation.offset_sync import syncs_since
 from runtime.clock import wall_ms
 from runtime.fault_note import FaultNote
@@ -26,6 +25,7 @@ from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append
 from wire.net.retries import code_of
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 KeyValue: TypeAlias = tuple[bytes, bytes]
 

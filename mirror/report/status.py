@@ -14,6 +14,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
 from mirror.state.progress import Speed
 from runtime.fault_note import FaultNote
+from wire.topic_partition import TopicPartition
 
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
 NOT_RUNNING: Final = "not running"
@@ -212,7 +213,7 @@ def partition_report(
 def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
     """Return one group's line, with what the daemon knows of both sides' ends."""
     _, topic, index = place
-    partition = engine.flow.placed.get((topic, index))
+    partition = engine.flow.placed.get(TopicPartition(topic, index))
     ends = (
         (None, None)
         if partition is None

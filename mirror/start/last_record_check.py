@@ -21,13 +21,14 @@ from mirror.start.start_position import Stop
 from mirror.start.target_tail import sequence_fault
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 64
 """From afar each takes a round trip or two, and thousands may be due together."""
@@ -107,16 +108,16 @@ async def find_rewritten(
             try:
                 stop = await _compare(links, partition, anchor, producer)
             except RequestRefused as refused:
-                found[partition.topic, partition.index] = refused
+                found[partition.topic_partition] = refused
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
             else:
                 if stop is not None:
-                    found[partition.topic, partition.index] = stop
+                    found[partition.topic_partition] = stop
 
     async with trio.open_nursery() as nursery:
         for partition in partitions:
-            key = (partition.topic, partition.index)
+            key = partition.topic_partition
             here, there = source[key], target[key]
             if isinstance(here, LogEnds) and isinstance(there, LogEnds):
                 partition.offset_map.advance(there.end)
@@ -132,7 +133,7 @@ async def _compare(
     links: Links, partition: MirroredPartition, anchor: Anchor, producer: MirrorProducer
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
-    target = partition.target_topic, partition.index
+    target = TopicPartition(partition.target_topic, partition.index)
     epoch = await _leader_epoch(links.target_admin, target)
     mirrored = await _held(links.target_data, target, anchor.target_offset, epoch)
     if mirrored is None or mirrored.header.producer_id != producer.producer_id:
@@ -140,7 +141,7 @@ async def _compare(
     displaced = sequence_fault(partition.offset_map, mirrored.header)
     if displaced is not None:
         return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
-    source = partition.topic, partition.index
+    source = partition.topic_partition
     epoch = await _leader_epoch(links.source_admin, source)
     held = await _held(links.source_data, source, anchor.source_offset, epoch)
     if held is None or not is_another(mirrored, held):

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import TopicPartition
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets
+from wire.topic_partition import TopicPartition
 
 
 async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPartition]) -> None:

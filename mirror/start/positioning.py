@@ -32,13 +32,7 @@ from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import (
-    Reached,
-    ReachedKey,
-    TopicPartition,
-    run_start,
-    withdrawal,
-)
+from offset_translation.map_records import Reached, ReachedKey, run_start, withdrawal
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.topic_identity import is_recreated
@@ -46,6 +40,7 @@ from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -133,7 +128,7 @@ class Positioning:
         return groups.values()
 
     async def _position(self, tries: Sequence[_Tried]) -> None:
-        where = {(one.partition.topic, one.partition.index) for one in tries}
+        where = {one.partition.topic_partition for one in tries}
         try:
             await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
@@ -203,7 +198,7 @@ class Positioning:
             partition = one.partition
             partition.target.find_position()
             if isinstance(decision, Start):
-                ends = found.target[partition.topic, partition.index]
+                ends = found.target[partition.topic_partition]
                 assert isinstance(ends, LogEnds), "nothing is decided without the ends"
                 partition.offset_map.advance(ends.end)
                 partition.offset_map.reach(decision.target)
@@ -224,7 +219,7 @@ class Positioning:
         """
         gathered: list[tuple[_Tried, list[tuple[int, int]]]] = []
         for one in tries:
-            tail = found.tails.get((one.partition.topic, one.partition.index))
+            tail = found.tails.get(one.partition.topic_partition)
             if isinstance(tail, Tail):
                 gathered += ((one, one.partition.target.untold_runs), (one, tail.runs))
         runs = [(one, run) for one, of_one in gathered for run in of_one]
@@ -239,7 +234,7 @@ class Positioning:
 
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         return self._flow.config.is_active_active or key in self._map_log.state.reached
 
     def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
@@ -251,7 +246,7 @@ class Positioning:
         A worker that takes the partition over knows neither that id nor that end, so a promotion
         looks at the last batch of every partition as well (failover.strangers).
         """
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         here, there, offset_map = source[key], target[key], partition.offset_map
         if self._is_shared(partition) or key in self._flow.arrived.maps:
             return False
@@ -268,7 +263,7 @@ class Positioning:
 
     def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
         """Whether what was mirrored is to be looked for on the source, if the target is ours."""
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
         return is_alone and not (
             partition.target.is_anchored and _is_where_left(partition, target[key])
@@ -278,7 +273,7 @@ class Positioning:
         self, partition: MirroredPartition, start: Start, found: Found
     ) -> list[MapRecord]:
         """Tell how far a partition has come that others write to, or take back what was told."""
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         if not self._is_shared(partition):
             return []
         tail, ends = found.tails.get(key), found.target[key]
@@ -300,7 +295,7 @@ class Positioning:
     ) -> Iterable[tuple[_Tried, Start | Stop]]:
         for one in tries:
             partition = one.partition
-            key = (partition.topic, partition.index)
+            key = partition.topic_partition
             source_ends, target_ends = found.source[key], found.target[key]
             if not one.is_current:
                 continue
@@ -353,7 +348,7 @@ class Positioning:
         return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
     def _stop(self, partition: MirroredPartition, stop: Stop, found: Found, now: int) -> None:
-        key = (partition.topic, partition.index)
+        key = partition.topic_partition
         ends, tail = found.target[key], found.tails.get(key)
         if isinstance(ends, LogEnds):
             partition.offset_map.advance(ends.end)
@@ -364,7 +359,7 @@ class Positioning:
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 
     def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:
-        ends = source[partition.topic, partition.index]
+        ends = source[partition.topic_partition]
         if isinstance(ends, LogEnds):
             partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
 

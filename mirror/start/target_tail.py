@@ -9,7 +9,7 @@ import trio
 from mirror.clusters.log_ends import LogEnds
 from mirror.map.map_log import MapLog
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import MapState, Reached, TopicPartition
+from offset_translation.map_records import MapState, Reached
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
@@ -17,6 +17,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch
+from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 8
 BATCHES_AT_ONCE: Final = 64
@@ -41,7 +42,7 @@ async def read_tails(
     limit = trio.CapacityLimiter(AT_ONCE)
 
     async def read(partition: MirroredPartition, ends: LogEnds) -> None:
-        place = (partition.topic, partition.index)
+        place = partition.topic_partition
         known = map_log.state.reached.get(place)
         async with limit:
             try:
@@ -55,7 +56,7 @@ async def read_tails(
 
     async with trio.open_nursery() as nursery:
         for partition in partitions:
-            ends = target[partition.topic, partition.index]
+            ends = target[partition.topic_partition]
             if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
                 nursery.start_soon(read, partition, ends)
     if faults:
@@ -78,7 +79,7 @@ async def find_strangers(
     limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
 
     async def look(partition: MirroredPartition, end: int) -> None:
-        place = (partition.topic, partition.index)
+        place = partition.topic_partition
         async with limit:
             try:
                 told = await _strangers(cluster, partition, end, map_log.state)
@@ -92,7 +93,7 @@ async def find_strangers(
 
     async with trio.open_nursery() as nursery:
         for partition in partitions:
-            ends = target[partition.topic, partition.index]
+            ends = target[partition.topic_partition]
             if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
                 nursery.start_soon(look, partition, ends.end)
     if faults:

@@ -14,12 +14,13 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.throttle import WHOLE, Portion, Throttle
 from mirror.state.unknown_producers import before_strangers
-from offset_translation.map_records import MapState, TopicPartition
+from offset_translation.map_records import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.flow_section import POLICIES, Policy
 from wire.net.errors import AuthenticationFailed, NetworkFault
+from wire.topic_partition import TopicPartition
 
 NO_PRODUCER_ID: Final = -1
 

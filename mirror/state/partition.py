@@ -32,6 +32,7 @@ from mirror.state.skips import Skips
 from mirror.state.source_log import SourceLog
 from mirror.state.target_log import TargetLog
 from offset_translation.offset_map import OffsetMap
+from wire.topic_partition import TopicPartition
 
 ANOTHER_LOG: Final = frozenset(
     {
@@ -61,6 +62,7 @@ class MirroredPartition:
         "target",
         "target_topic",
         "topic",
+        "topic_partition",
     )
 
     def __init__(  # noqa: PLR0913 - what discovery knows of it, each with its name
@@ -81,6 +83,7 @@ class MirroredPartition:
         self.topic: Final = topic
         self.target_topic: Final = target_topic or topic
         self.index: Final = index
+        self.topic_partition: Final = TopicPartition(topic, index)
         self.offset_map: Final = offset_map
         self.status = Status(state=PartitionState.DISCOVERING, since_ms=now_ms)
         self.cursor: Cursor | None = None

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from offset_translation.map_records import TopicPartition
 from runtime.flow_section import ThrottleConfig
+from wire.topic_partition import TopicPartition
 
 BURST_MS: Final = 1_000
 LEAST_CHUNK_BYTES: Final = 16 * 1024

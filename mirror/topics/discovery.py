@@ -40,6 +40,7 @@ from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -114,7 +115,9 @@ class Discovery:
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
         self._flow.places |= {
-            (topic.name, index) for topic in wanted.values() for index in topic.partitions
+            TopicPartition(topic.name, index)
+            for topic in wanted.values()
+            for index in topic.partitions
         }
         ids = self._map_log.state.topic_ids
         self._left_behind.look(source, hidden, target, ids, now_ms())
@@ -333,20 +336,20 @@ class Discovery:
         for index, view in source.partitions.items():
             if (source.name, index) not in flow.share:
                 continue
-            partition = flow.partitions.get((source.name, index))
+            partition = flow.partitions.get(TopicPartition(source.name, index))
             if partition is None:
                 partition = MirroredPartition(
                     source.name,
                     index,
                     topic_id=source.topic_id,
                     offset_map=self._map_log.state.maps.setdefault(
-                        (source.name, index), OffsetMap()
+                        TopicPartition(source.name, index), OffsetMap()
                     ),
                     now_ms=now,
                     target_topic=self._names.on_target(source.name),
                     budget=flow.budget,
                 )
-                flow.partitions[source.name, index] = partition
+                flow.partitions[TopicPartition(source.name, index)] = partition
             partition.source.meet_topic(source.topic_id)
             if is_recreated(known_id, source.topic_id) and target is not None:
                 reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"

@@ -17,9 +17,9 @@ from mirror.map.map_log import MapLog
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import TopicPartition
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,7 +116,10 @@ class GoneTopics:
         if pause is not None:
             return f"{pause.scope} is paused by {pause.by}"
         names = self._flow.config.names
-        places = {(topic, index) for index in target.topics[names.on_target(topic)].partitions}
+        places = {
+            TopicPartition(topic, index)
+            for index in target.topics[names.on_target(topic)].partitions
+        }
         found = await read_target_ends(self._links.target_admin, names, places)
         for place, ends in found.items():
             if not isinstance(ends, LogEnds):

@@ -13,11 +13,11 @@ from uuid import UUID
 from mirror.state.flow_state import FlowState
 from mirror.state.partition_state import STOPPED, PartitionState
 from mirror.topics.gone_topics import UNSEEN_MS
-from offset_translation.map_records import TopicPartition
 from offset_translation.topic_identity import is_recreated
 from runtime.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def missing_places(
 ) -> set[TopicPartition]:
     """Return the missing partitions; none of a topic with an error, as nobody knows."""
     return {
-        (topic, index)
+        TopicPartition(topic, index)
         for topic, index in known
         if topic not in hidden and _lacks(source, topic, index)
     }
@@ -121,7 +121,7 @@ def left_behind(
     about which somebody has to decide.
     """
     return {
-        (topic, index)
+        TopicPartition(topic, index)
         for topic, index in known
         if topic in source.topics
         and _lacks(source, topic, index)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
 TRIGGER: Final = 0.25
 SETTLED: Final = 0.10

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from mirror.workers.assignment import is_uneven
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
 NEWEST_COUNTS: Final = 0.5
 """The part of the newest rate in the smoothed one; the rest is what was known before."""

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple, Self
 
 from mirror.state.orders import Restart
 from mirror.workers.assignment import Loads, assign
-from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.map_records import MirrorProducer
 from runtime.witness import WitnessGarbled, WorkerInfo
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +68,16 @@ class Member:
                 writer=_writer(found["writer"]),
                 confirmed=int(found["confirmed"]),
                 bytes_per_s={
-                    (str(topic), int(index)): float(rate) for topic, index, rate in found["rates"]
+                    TopicPartition(str(topic), int(index)): float(rate)
+                    for topic, index, rate in found["rates"]
                 },
                 gone={
-                    (str(topic), int(index)): int(end)
+                    TopicPartition(str(topic), int(index)): int(end)
                     for topic, index, end in found.get("gone", ())
                 },
                 doubted=frozenset(
-                    (str(topic), int(index)) for topic, index in found.get("doubted", ())
+                    TopicPartition(str(topic), int(index))
+                    for topic, index in found.get("doubted", ())
                 ),
                 obeyed=frozenset(Restart.of(one) for one in found.get("obeyed", ())),
             )
@@ -140,13 +143,15 @@ class Assignment:
             return cls(
                 version=int(found["version"]),
                 owners={
-                    (topic, int(index)): owner
+                    TopicPartition(topic, int(index)): owner
                     for owner, topics in found["owners"].items()
                     for topic, indexes in topics.items()
                     for index in indexes
                 },
                 leaving={
-                    (str(topic), int(index)): Leaving(str(holder), int(since), str(heir))
+                    TopicPartition(str(topic), int(index)): Leaving(
+                        str(holder), int(since), str(heir)
+                    )
                     for topic, index, holder, since, heir in found["leaving"]
                 },
                 writers={name: _writer(one) for name, one in found["writers"].items()},

@@ -15,6 +15,7 @@ from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import LATEST, list_offsets
+from wire.topic_partition import TopicPartition
 
 LOOK_S: Final = 0.2
 ALONE_LOOK_S: Final = 1.0
@@ -67,7 +68,9 @@ class Elsewhere:
         if not places:
             return
         names = flow.config.names
-        there = {(names.on_target(topic), index): (topic, index) for topic, index in places}
+        there = {
+            TopicPartition(names.on_target(place.topic), place.partition): place for place in places
+        }
         ends = await list_offsets(self._links.target_admin, there, LATEST)
         await self._map_log.catch_up()
         for found, end in ends.items():

@@ -9,9 +9,9 @@ import trio
 from mirror.map.map_log import MapLog
 from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import TopicPartition
 from runtime.clock import now_ms
 from wire.net.errors import NetworkFault
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 

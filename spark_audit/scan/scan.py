@@ -30,6 +30,7 @@ from wire.net import Cluster, ConnectionClosed, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
 from wire.net.security import PLAINTEXT, Security
 from wire.record_batch import Buffer, CorruptBatch
+from wire.topic_partition import TopicPartition
 
 CLIENT_ID: Final = "spark-audit"
 PATIENCE_S: Final = 30.0
@@ -191,7 +192,7 @@ def _request(task: ScanTask, position: int) -> FetchRequest:
 
 async def _log_edge(cluster: Cluster, task: ScanTask, timestamp: int) -> int:
     """Return where the log starts, or where its committed records end."""
-    key = (task.place.topic, task.place.partition)
+    key = TopicPartition(task.place.topic, task.place.partition)
     try:
         answers = await list_offsets(cluster, {key}, timestamp, isolation_level=_READ_COMMITTED)
     except NetworkFault as fault:

@@ -11,6 +11,7 @@ from wire.net import Cluster, NetworkFault
 from wire.net.operations import list_offsets
 from wire.net.partition_operations import read_partition
 from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.topic_partition import TopicPartition
 
 _EARLIEST: Final = -2
 _LATEST: Final = -1
@@ -45,7 +46,8 @@ async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:
     if view.error_code != ErrorCode.NONE:
         raise _Unreadable(describe(view.error_code))
     start, stop = [
-        (await list_offsets(cluster, {(topic, 0)}, edge))[topic, 0] for edge in (_EARLIEST, _LATEST)
+        (await list_offsets(cluster, {TopicPartition(topic, 0)}, edge))[TopicPartition(topic, 0)]
+        for edge in (_EARLIEST, _LATEST)
     ]
     for found in (start, stop):
         if isinstance(found, ErrorCode):

@@ -8,8 +8,9 @@ from typing import Final
 from uuid import UUID
 
 from spark_audit.snapshot.origins import Brought, Part
-from spark_audit.snapshot.seals import Promotion, Seal, TopicPartition
+from spark_audit.snapshot.seals import Promotion, Seal
 from spark_audit.snapshot.side import Side
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class Snapshot:
             if (one.topic, one.partition) in untold:
                 continue
             if one.topic in topics:
-                left_out[one.topic, one.partition] = topics[one.topic]
+                left_out[TopicPartition(one.topic, one.partition)] = topics[one.topic]
             else:
                 told.append(one)
         return replace(self, partitions=tuple(told), untold=left_out)
@@ -180,11 +181,11 @@ def join_bounds(
         PartitionBounds(
             topic=topic,
             partition=partition,
-            source=source.get((topic, partition), EMPTY_LOG),
-            target=target.get((topic, partition), EMPTY_LOG),
+            source=source.get(TopicPartition(topic, partition), EMPTY_LOG),
+            target=target.get(TopicPartition(topic, partition), EMPTY_LOG),
             seal=None if promotion is None else promotion.seal(topic, partition),
-            to_source=to_source.get((topic, partition)),
-            to_target=to_target.get((topic, partition)),
+            to_source=to_source.get(TopicPartition(topic, partition)),
+            to_target=to_target.get(TopicPartition(topic, partition)),
         )
         for topic, partition in sorted({*source, *target})
         if topic in topics

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd, Snapshot
-from spark_audit.snapshot.seals import TopicPartition
+from wire.topic_partition import TopicPartition
 
 FORMAT_VERSION: Final = 1
 _LAST_MS: Final = 253_402_300_799_999
@@ -51,7 +51,7 @@ def compared_with(memory: Memory, now: Snapshot) -> Snapshot:
 def _compared(
     of_flow: Mapping[TopicPartition, Earlier], now: Snapshot, one: PartitionBounds
 ) -> PartitionBounds:
-    earlier = of_flow.get((one.topic, one.partition))
+    earlier = of_flow.get(TopicPartition(one.topic, one.partition))
     if earlier is None or not earlier.still_holds(one, now.promotion):
         return one
     return replace(one, seen=earlier.target) if earlier.target.stop > one.mirrored_stop else one
@@ -75,7 +75,7 @@ def remembered(
         before = memory.get(now.flow, {})
         kept = {place: one for place, one in before.items() if is_part or place in now.untold}
         for one in now.partitions:
-            place = (one.topic, one.partition)
+            place = TopicPartition(one.topic, one.partition)
             end = SeenEnd(stop=one.mirrored_stop, at_ms=now.taken_ms)
             is_short = one.seen is not None and place in behind[now.flow]
             kept[place] = Earlier(
@@ -115,7 +115,7 @@ def decode(text: str) -> Memory:
             raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
         return {
             str(flow): {
-                (str(topic), int(partition)): Earlier(
+                TopicPartition(str(topic), int(partition)): Earlier(
                     source_topic_id=UUID(topic_id),
                     source_stop=int(source_stop),
                     target=SeenEnd(stop=int(stop), at_ms=_time(at_ms)),

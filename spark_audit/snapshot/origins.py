@@ -24,8 +24,8 @@ from offset_translation.map_records import (
     TrimmedKey,
     decode_key,
 )
-from spark_audit.snapshot.seals import TopicPartition
 from wire.record_batch import BatchHeader
+from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +87,15 @@ class Arrivals:
             case MirrorProducerKey(producer_id=producer_id):
                 _keep(self.producer_ids, producer_id, is_said=value is not None)
             case SealKey(topic=topic, partition=partition, target_end=end):
-                _keep(self._seals[topic, partition], end, is_said=value is not None)
+                _keep(self._seals[TopicPartition(topic, partition)], end, is_said=value is not None)
             case PieceStartKey(topic=topic, partition=partition, target_start=start):
-                self._begin((topic, partition), start, is_said=value is not None)
+                self._begin(TopicPartition(topic, partition), start, is_said=value is not None)
             case (
                 RunStartKey(topic=topic, partition=partition)
                 | ReachedKey(topic=topic, partition=partition)
                 | TrimmedKey(topic=topic, partition=partition)
             ):
-                self._shared.add((topic, partition))
+                self._shared.add(TopicPartition(topic, partition))
             case _:
                 pass
 

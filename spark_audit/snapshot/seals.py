@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
-TopicPartition: TypeAlias = tuple[str, int]
+from wire.topic_partition import TopicPartition
 
 
 class CannotTell(Exception):
@@ -40,7 +40,7 @@ class Promotion:
 
     def seal(self, topic: str, partition: int) -> Seal:
         """Return the seal; a partition that is not listed was never mirrored."""
-        return self.seals.get((topic, partition), NOTHING_MIRRORED)
+        return self.seals.get(TopicPartition(topic, partition), NOTHING_MIRRORED)
 
 
 def promotion_of(
@@ -85,7 +85,7 @@ def _document(data: bytes) -> Mapping[str, Any]:
 def _seals(document: Mapping[str, Any]) -> Mapping[TopicPartition, Seal]:
     try:
         return {
-            (str(ends["topic"]), int(ends["partition"])): Seal(
+            TopicPartition(str(ends["topic"]), int(ends["partition"])): Seal(
                 mirrored_source_end=int(ends["mirrored_source_end"]),
                 target_end=int(ends["target_end"]),
             )

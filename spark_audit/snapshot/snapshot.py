@@ -25,11 +25,12 @@ from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.snapshot.arrival_map import read_arrivals
 from spark_audit.snapshot.bounds import LogBounds, Snapshot, join_bounds
 from spark_audit.snapshot.origins import Brought
-from spark_audit.snapshot.seals import CannotTell, Promotion, TopicPartition, promotion_of
+from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault, TopicView, open_cluster
 from wire.net.operations import list_offsets
+from wire.topic_partition import TopicPartition
 
 CLIENT_ID: Final = "spark-audit"
 PATIENCE_S: Final = 10.0
@@ -204,7 +205,9 @@ async def _look_at(site: _Site) -> _Look:
     """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
     topics = await _patiently(site, lambda: _topics(site))
     found = {
-        (name, number): one for name in topics for number, one in topics[name].partitions.items()
+        TopicPartition(name, number): one
+        for name in topics
+        for number, one in topics[name].partitions.items()
     }
     untold = {place: _no_leader(site, place) for place, one in found.items() if one.leader < 0}
     if not found:
@@ -218,19 +221,19 @@ async def _look_at(site: _Site) -> _Look:
         untold |= refused
     stops, starts = bounds
     logs = {
-        (name, number): LogBounds(
-            start=min(start, stops[name, number]),
-            stop=stops[name, number],
-            topic_id=topics[name].topic_id,
-            is_compacted=name in compacted,
+        partition: LogBounds(
+            start=min(start, stops[partition]),
+            stop=stops[partition],
+            topic_id=topics[partition.topic].topic_id,
+            is_compacted=partition.topic in compacted,
         )
-        for (name, number), start in starts.items()
+        for partition, start in starts.items()
     }
     return _Look(topics=frozenset(topics), logs=logs, untold=untold)
 
 
 def _no_leader(site: _Site, place: TopicPartition) -> str:
-    return str(site.complaint(f"{place[0]}-{place[1]} has no leader"))
+    return str(site.complaint(f"{place} has no leader"))
 
 
 async def _topics(site: _Site) -> Mapping[str, TopicView]:
@@ -253,9 +256,11 @@ async def _offsets(
     refused: dict[TopicPartition, str] = {}
     for (topic, partition), answer in answers.items():
         if isinstance(answer, ErrorCode):
-            refused[topic, partition] = str(site.complaint(f"{topic}-{partition}: {answer.name}"))
+            refused[TopicPartition(topic, partition)] = str(
+                site.complaint(f"{topic}-{partition}: {answer.name}")
+            )
         else:
-            offsets[topic, partition] = answer
+            offsets[TopicPartition(topic, partition)] = answer
     return offsets, refused
 
 

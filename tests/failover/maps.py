@@ -8,8 +8,9 @@ from offset_translation.map_records import map_topic_name, piece_start
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
-ORDERS = ("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 MAP = map_topic_name("dc1")
 
 

@@ -10,10 +10,16 @@ from failover.status import SiteStatus, Status
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.config import FlowConfig, PatternSet
 from runtime.witness import ActiveSite
+from wire.topic_partition import TopicPartition
 
-ENDS = {("orders", 0): 100, ("orders", 1): 50}
+ENDS = {TopicPartition("orders", 0): 100, TopicPartition("orders", 1): 50}
 DC1 = SiteView(name="dc1", fault=None, ends=ENDS, groups={"billing": 2, "idle": 0})
-DC2 = SiteView(name="dc2", fault=None, ends={("orders", 0): 90, ("orders", 1): 50}, groups={})
+DC2 = SiteView(
+    name="dc2",
+    fault=None,
+    ends={TopicPartition("orders", 0): 90, TopicPartition("orders", 1): 50},
+    groups={},
+)
 ALL_WELL = Snapshot(
     sites=frozenset({"dc1", "dc2"}),
     active="dc1",
@@ -23,7 +29,7 @@ ALL_WELL = Snapshot(
     worker="process 7 on host",
     source=DC1,
     target=DC2,
-    mirrored={("orders", 0): 90, ("orders", 1): 50},
+    mirrored={TopicPartition("orders", 0): 90, TopicPartition("orders", 1): 50},
 )
 
 

@@ -177,12 +177,12 @@ def read_all(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Me
     return found
 
 
-def _ends(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+def _ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
     """Ask on while a leader that others know of has not heard of it: librdkafka does not."""
     deadline = monotonic() + READ_TIMEOUT_S
     while True:
         try:
-            start, end = consumer.get_watermark_offsets(place, timeout=READ_TIMEOUT_S)
+            start, end = consumer.get_watermark_offsets(partition, timeout=READ_TIMEOUT_S)
         except KafkaException as error:
             if code_of(error) != KafkaError.NOT_LEADER_FOR_PARTITION or monotonic() > deadline:
                 raise

@@ -8,8 +8,9 @@ from failover.execute import StepFailed
 from failover.site import Site
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
-PLACES = (("orders", 0), ("orders", 1))
+PLACES = (TopicPartition("orders", 0), TopicPartition("orders", 1))
 
 
 def fill(cluster: FakeCluster) -> None:

@@ -23,10 +23,11 @@ from runtime.config import ClusterConfig
 from tests.clusters import RunningCluster, run_cluster
 from tests.failover.sites import QUIET, create_topic, produce, read_all, values_of
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
-PLACES = [("orders", 0), ("orders", 1), ("orders", 2)]
+PLACES = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("orders", 2)]
 
 
 @asynccontextmanager
@@ -54,7 +55,7 @@ async def test_a_fence_closes_every_partition_and_a_probe_writes_nothing(tmp_pat
             assert failure_of(cluster, "somebody") is not None
             assert failure_of(cluster, "mirror-dc2-dc1") is None
             with pytest.raises(FenceDoesNotHold, match=r"^other-0 answers a foreign write with CO"):
-                await wait_holds(site.cluster, [*PLACES, ("other", 0)], timeout_s=0.5)
+                await wait_holds(site.cluster, [*PLACES, TopicPartition("other", 0)], timeout_s=0.5)
             await set_fence(site.cluster, Fence())
             await set_fence(site.cluster, Fence())
             produce(cluster, "orders", [2])
@@ -90,16 +91,18 @@ async def test_seals_bound_the_map_and_are_taken_back(tmp_path: Path) -> None:
         async with site_of(cluster) as site:
             writer = MapFollower(site, "dc1")
             await writer.refresh()
-            assert writer.places == ()
-            await writer.seal({("orders", 0): (12, 10), ("orders", 1): (0, 0)})
+            assert writer.partitions == ()
+            await writer.seal(
+                {TopicPartition("orders", 0): (12, 10), TopicPartition("orders", 1): (0, 0)}
+            )
             reader = MapFollower(site, "dc1")
             await reader.refresh()
             assert reader.target_ends == {("orders", 0): 10, ("orders", 1): 0}
-            assert reader.mirrored_end(("orders", 0)) == 12
-            await reader.unseal([("orders", 1)])
+            assert reader.mirrored_end(TopicPartition("orders", 0)) == 12
+            await reader.unseal([TopicPartition("orders", 1)])
             produce(cluster, "orders", range(5))
-            await reader.unseal([("orders", 0)])
+            await reader.unseal([TopicPartition("orders", 0)])
             await writer.refresh()
-            assert writer.maps["orders", 0].mirrored_target_end == 10
-            assert writer.maps["orders", 0].is_sealed
-            assert not writer.maps["orders", 1].is_sealed
+            assert writer.maps[TopicPartition("orders", 0)].mirrored_target_end == 10
+            assert writer.maps[TopicPartition("orders", 0)].is_sealed
+            assert not writer.maps[TopicPartition("orders", 1)].is_sealed

@@ -23,7 +23,6 @@ from failover.fence import (
     why_unfenceable,
 )
 from failover.fence_rights import changes
-from failover.site import Place
 from failover.steps import StepName
 from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, noting
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -33,12 +32,13 @@ from tests.failover.journals import begun
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.topic_rights import ALLOW, PREFIXED, READ, TopicRight
+from wire.topic_partition import TopicPartition
 
 TOPICS = ("orders", "payments", "archive")
 CLIENT = "mirror-dc2-dc1"
 FENCE = Fence(topics=("orders", "payments"), allowed_clients=(CLIENT,))
 READABLE = everybodys(TOPICS, READ, ALLOW)
-PLACES = [("orders", 0), ("payments", 0), ("payments", 1)]
+PLACES = [TopicPartition("orders", 0), TopicPartition("payments", 0), TopicPartition("payments", 1)]
 
 
 @asynccontextmanager
@@ -82,9 +82,9 @@ async def test_a_topic_is_closed_and_opened_by_one_request_of_its_entries() -> N
 def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
     given_, taken = changes(set(), FENCE.topics, [CLIENT])
     assert (len(given_), taken) == (4, [])
-    for place, right in enumerate(given_):
+    for number, right in enumerate(given_):
         if noted(right) is None:
-            assert noting(right.topic, Note(client=CLIENT)) in given_[:place]
+            assert noting(right.topic, Note(client=CLIENT)) in given_[:number]
     back = changes(set(given_), (), [CLIENT])
     assert back == ([], sorted(given_, key=lambda one: (one.topic, noted(one) is not None)))
 
@@ -132,9 +132,11 @@ async def test_a_fence_that_spreads_slowly_is_waited_for_while_it_spreads(
     async def no_settings(_: object) -> None:
         return None
 
-    async def still_open(_: object, places: Sequence[Place]) -> dict[Place, str]:
+    async def still_open(
+        _: object, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, str]:
         closed = int((trio.current_time() - began) / every_s)
-        return {place: "is open" for place in places if place in PLACES[closed:]}
+        return {partition: "is open" for partition in partitions if partition in PLACES[closed:]}
 
     monkeypatch.setattr(failover.fence, "_read_settings", no_settings)
     monkeypatch.setattr(failover.fence_rights, "still_open", still_open)

@@ -12,6 +12,7 @@ import failover.groups
 from failover.groups import BothMaps, Moved, fitting, move_groups, wait_left
 from failover.site import Site
 from runtime.config import PatternSet
+from wire.topic_partition import TopicPartition
 
 COUNT = 20_000
 ROOM = 60_000
@@ -57,7 +58,7 @@ async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
         return {group: {} for group in groups}, groups
 
     async def move(there: Mapping[str, object], *_: object, **__: object) -> dict[str, Moved]:
-        return dict.fromkeys(there, Moved(left={("orders", 0): "busy"}))
+        return dict.fromkeys(there, Moved(left={TopicPartition("orders", 0): "busy"}))
 
     monkeypatch.setattr(failover.groups, "describe_groups", describe)
     monkeypatch.setattr(failover.groups, "_settled_positions", settled)

@@ -14,6 +14,7 @@ from failover.journal import (
 )
 from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.steps import ORDER, PromotionKind, StepName, StepState
+from wire.topic_partition import TopicPartition
 
 FURTHEST = 2**63 - 1
 NODE_BYTES = 1024 * 1024
@@ -61,8 +62,10 @@ def fullest(topics: dict[str, int]) -> Journal:
 @pytest.mark.parametrize("partitions", [1, 3, 200])
 def test_the_partitions_take_no_more_than_was_reckoned(name_length: int, partitions: int) -> None:
     topics = {f"{number:0{name_length}}": partitions for number in range(300)}
-    places = [(topic, index) for topic, count in topics.items() for index in range(count)]
-    assert len(encode_journal(fullest(topics))) <= journal_bytes(places) + STEPS_BYTES
+    everything = [
+        TopicPartition(topic, index) for topic, count in topics.items() for index in range(count)
+    ]
+    assert len(encode_journal(fullest(topics))) <= journal_bytes(everything) + STEPS_BYTES
 
 
 def test_what_is_allowed_for_fits_into_a_node() -> None:

@@ -8,6 +8,7 @@ from failover.map_follower import MapFollower
 from failover.site import LogUnavailable, SiteUnclear
 from tests.doubles.fake_cluster import FakePartition
 from tests.failover.maps import MAP, ORDERS, target_with_a_map
+from wire.topic_partition import TopicPartition
 
 RECORDS_AT = 61
 """Where a batch's records begin."""
@@ -48,7 +49,7 @@ async def test_a_damaged_map_is_named_and_nothing_is_taken_from_it(byte: int) ->
         told = f"^dc2 {MAP}-0: damaged batch at 0: "
         with pytest.raises(SiteUnclear, match=told):
             await follower.refresh([ORDERS])
-        assert follower.places == ()
+        assert follower.partitions == ()
         cluster.topics[MAP].partitions[0].batches = [batch]
         await follower.refresh([ORDERS])
         assert follower.mirrored_end(ORDERS) == 7
@@ -67,13 +68,15 @@ async def test_a_drain_asks_a_log_that_cannot_tell_again_until_its_time_is_over(
         assert await wait_drained(site, logs, follower, timeout_ms=5_000) == 0
 
 
-@pytest.mark.parametrize("place", [("new", 0), ("orders", 1)])
-async def test_a_drain_waits_until_the_target_has_every_partition(place: tuple[str, int]) -> None:
+@pytest.mark.parametrize("partition", [TopicPartition("new", 0), TopicPartition("orders", 1)])
+async def test_a_drain_waits_until_the_target_has_every_partition(
+    partition: TopicPartition,
+) -> None:
     """An empty one that is missing drains by itself, but nobody could write to it."""
-    logs = SourceLogs(starts={ORDERS: 0, place: 0}, ends={ORDERS: 7, place: 0})
+    logs = SourceLogs(starts={ORDERS: 0, partition: 0}, ends={ORDERS: 7, partition: 0})
     async with target_with_a_map(7) as (cluster, site):
         follower = MapFollower(site, "dc1")
-        topic, index = place
+        topic, index = partition
         with pytest.raises(StepFailed, match=f"^{topic}-{index} was not made on dc2 within 0.4 s"):
             await wait_drained(site, logs, follower, timeout_ms=400)
         made = cluster.topics.get(topic) or cluster.create_topic(topic)

@@ -4,8 +4,9 @@ from failover.drain import SourceLogs, missing
 from failover.groups import HAS_MEMBERS, BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
 from wire.net.operations import GroupOffset
+from wire.topic_partition import TopicPartition
 
-P0, P1, P2 = ("t", 0), ("t", 1), ("t", 2)
+P0, P1, P2 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 2)
 LOGS = SourceLogs(starts={P0: 0, P1: 70, P2: 0}, ends={P0: 10, P1: 70, P2: 5})
 
 

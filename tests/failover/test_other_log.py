@@ -32,8 +32,9 @@ from tests.failover.plans import ALL_WELL, PLANNED
 from tests.failover.sites import CONFIG
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
-ORDERS = ("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 MIRRORED = 1_000
 NEW, OLD = UUID(int=2), UUID(int=1)
 

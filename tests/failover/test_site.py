@@ -9,6 +9,7 @@ from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from wire.headers import RequestHeader
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
 GROUPS = (
@@ -54,7 +55,7 @@ async def test_a_partition_that_was_not_there_is_looked_for_again() -> None:
         orders = fake.create_topic("orders", 0)
         async with open_cluster(fake.bootstrap, client_id="failover") as opened:
             site = Site(name="dc2", cluster=opened)
-            asked = [("orders", 0), ("orders", 1)]
+            asked = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
             assert await site.known_ends(asked) == {("orders", 0): 0}
             orders.partitions[1] = FakePartition(0, end=3)
             assert await site.known_ends(asked) == {("orders", 0): 0, ("orders", 1): 3}

@@ -10,11 +10,12 @@ from trio.testing import MockClock
 
 import failover.snapshot
 from failover.plan import SiteView
-from failover.site import Place, Site
+from failover.site import Site
 from failover.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
 from runtime.config import FlowConfig
 from wire.net import NetworkFault
 from wire.net.errors import RequestTimedOut
+from wire.topic_partition import TopicPartition
 
 
 class SlowMap:
@@ -22,18 +23,18 @@ class SlowMap:
 
     takes_s = 0.0
     fault: NetworkFault | None = None
-    places = (("orders", 0), ("orders", 1))
+    partitions = (("orders", 0), ("orders", 1))
 
     def __init__(self, *_: object) -> None:
         pass
 
-    async def refresh(self, _: Iterable[Place] | None = None) -> None:
+    async def refresh(self, _: Iterable[TopicPartition] | None = None) -> None:
         await trio.sleep(self.takes_s)
         if self.fault is not None:
             raise self.fault
 
-    def mirrored_end(self, place: Place) -> int | None:
-        return 7 if place == ("orders", 0) else None
+    def mirrored_end(self, partition: TopicPartition) -> int | None:
+        return 7 if partition == ("orders", 0) else None
 
 
 AWAY = SiteView(name="dc1", fault="refused", ends={}, groups={})

@@ -20,8 +20,9 @@ from offset_translation.map_records import (
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
-ORDERS = ("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 MIRROR, OTHER = 7, 8
 PIECE = piece_start(*ORDERS, source_start=0, target_start=0)
 

@@ -17,8 +17,9 @@ from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.journals import begun
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 MAP_TOPIC = map_topic_name("dc1")
 
 

@@ -13,24 +13,30 @@ from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from mirror.workers.handover import Assignment, Leaving
 from runtime.config import load
-from runtime.witness import WitnessGarbled, WitnessPaths, assigned_places
+from runtime.witness import WitnessGarbled, WitnessPaths, assigned_partitions
 from runtime.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.sites import CONFIG
 from tests.failover.sleeping import SleepyWitness
+from wire.topic_partition import TopicPartition
 
 KNOWN = Assignment(
     version=3,
-    owners={("orders", 0): "w", ("orders", 1): "w", ("only-dc1", 0): "v", ("heartbeats", 0): "v"},
-    leaving={("only-dc1", 1): Leaving("v", 2, "w")},
+    owners={
+        TopicPartition("orders", 0): "w",
+        TopicPartition("orders", 1): "w",
+        TopicPartition("only-dc1", 0): "v",
+        TopicPartition("heartbeats", 0): "v",
+    },
+    leaving={TopicPartition("only-dc1", 1): Leaving("v", 2, "w")},
 )
 
 
 def test_an_assignment_tells_all_that_the_flow_knew_of() -> None:
-    assert assigned_places(KNOWN.encode()) == {*KNOWN.owners, *KNOWN.leaving}
+    assert assigned_partitions(KNOWN.encode()) == {*KNOWN.owners, *KNOWN.leaving}
     for data in (b"", b"{}", Assignment().encode()[:-3]):
         with pytest.raises(WitnessGarbled, match="no valid assignment"):
-            assigned_places(data)
+            assigned_partitions(data)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from wire.net.metadata import TopicView
 from wire.net.operations import commit_group_offsets, fetch_offsets_of
 from wire.net.retries import LEADER_MOVED, code_of
 from wire.record_batch import iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 TOPIC: Final = "bench-fresh"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -155,7 +156,9 @@ class Groups:
 
     async def _commit(self, group: int, number: int) -> None:
         of_group = number // self.load.groups
-        asked = {(TOPIC, each): (of_group + 1, "") for each in range(self.load.partitions)}
+        asked = {
+            TopicPartition(TOPIC, each): (of_group + 1, "") for each in range(self.load.partitions)
+        }
         answered = await commit_group_offsets(self.source, group_name(group), asked)
         refused = set(answered.values()) - {ErrorCode.NONE}
         if refused:
@@ -171,7 +174,11 @@ class Groups:
         for group, number in self.committed.items():
             there = found[group_name(group)]
             for each in range(self.load.partitions):
-                position = None if isinstance(there, NetworkFault) else there.get((TOPIC, each))
+                position = (
+                    None
+                    if isinstance(there, NetworkFault)
+                    else there.get(TopicPartition(TOPIC, each))
+                )
                 wrong += position is None or position.offset != number + 1
         return wrong
 

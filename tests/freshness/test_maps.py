@@ -9,6 +9,7 @@ from tests.freshness.maps import (
     replayed,
     start_records,
 )
+from wire.topic_partition import TopicPartition
 
 
 def test_the_map_with_holes_has_them() -> None:
@@ -30,7 +31,7 @@ def test_ordinary_maps_share_the_records() -> None:
 def test_a_start_reads_every_partitions_pieces() -> None:
     state = replayed(list(start_records(partitions=1_200, pieces=3)))
     assert len(state.maps) == len(state.topic_ids) == 1_200
-    offset_map = state.maps["a-topic-with-an-ordinary-name-1199", 0]
+    offset_map = state.maps[TopicPartition("a-topic-with-an-ordinary-name-1199", 0)]
     offset_map.advance(30)
     assert translate(offset_map, 25) == 23
 

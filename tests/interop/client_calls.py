@@ -11,6 +11,7 @@ from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerId
 from wire.net import Cluster
 from wire.net.operations import list_offsets, read_partition
 from wire.record_batch import Record, iterate_records
+from wire.topic_partition import TopicPartition
 
 PAUSE_S: Final = 0.1
 STARTING: Final = frozenset(
@@ -63,7 +64,7 @@ async def create_topic(
 
 async def wait_leaders(cluster: Cluster, topic: str, partitions: int) -> None:
     """Return once every leader answers for its partition; the caller owns the timeout."""
-    places = [(topic, partition) for partition in range(partitions)]
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
     while True:
         ends = await list_offsets(cluster, places)
         if not any(isinstance(end, ErrorCode) for end in ends.values()):

@@ -24,6 +24,7 @@ from wire.consumer_offsets import (
 from wire.net import Cluster, open_cluster
 from wire.net.operations import LATEST, fetch_group_offsets, list_offsets, read_partition
 from wire.record_batch import iterate_records
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.matrix(subject="Our protocol client (wire) against Apache Kafka")
 
@@ -95,7 +96,9 @@ async def _replay(
     groups: dict[str, GroupMetadataValue] = {}
     view = await cluster.metadata((TOPIC,), refresh=True)
     count = len(view.topics[TOPIC].partitions)
-    ends = await list_offsets(cluster, [(TOPIC, partition) for partition in range(count)], LATEST)
+    ends = await list_offsets(
+        cluster, [TopicPartition(TOPIC, partition) for partition in range(count)], LATEST
+    )
     for (_, partition), end in ends.items():
         async for header, batch in read_partition(cluster, TOPIC, partition, 0, end):
             for record in () if header.is_control else iterate_records(batch):

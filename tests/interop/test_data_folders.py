@@ -22,13 +22,14 @@ from wire.net.operations import (
     list_offsets,
 )
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.matrix(
     subject="The bundled broker and Apache Kafka on one data folder",
     against=str(KAFKA_3_ZOOKEEPER),
 )
 
-PLACE: Final = ("kept", 1)
+PLACE: Final = TopicPartition("kept", 1)
 OVERRIDES: Final = {
     "log.segment.bytes": "20000",
     "offsets.topic.num.partitions": "4",

@@ -14,6 +14,7 @@ from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.operations import append, commit_group_offsets
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.matrix(
     subject="The bundled broker answers like Apache Kafka", against=str(KAFKA_3_ZOOKEEPER)
@@ -110,7 +111,7 @@ async def ask_all(broker: RunningCluster | KafkaCluster) -> dict[str, Any]:
         ]
         answer = await append(cluster, TOPIC, 0, build_batch(records))
         assert answer.error_code == ErrorCode.NONE
-        await commit_group_offsets(cluster, GROUP, {(TOPIC, 0): (3, "here")})
+        await commit_group_offsets(cluster, GROUP, {TopicPartition(TOPIC, 0): (3, "here")})
         topic_id = (await cluster.metadata((TOPIC,))).topics[TOPIC].topic_id
         for name, build in ODD_REQUESTS.items():
             said[name] = await ask(cluster, build(topic_id))

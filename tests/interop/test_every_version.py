@@ -43,6 +43,7 @@ from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicPro
 from wire.net import Cluster, open_cluster
 from wire.net.operations import append, commit_group_offsets
 from wire.record_batch import Record, build_batch, iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.matrix(subject="Our protocol client (wire) against Apache Kafka")
 
@@ -288,7 +289,7 @@ async def _prepare(cluster: Cluster) -> UUID:
     await create_topic(cluster, TOPIC, partitions=2)
     answer = await append(cluster, TOPIC, 0, BATCH)
     assert answer.error_code == ErrorCode.NONE
-    await commit_group_offsets(cluster, GROUP, {(TOPIC, 0): (2, "here")})
+    await commit_group_offsets(cluster, GROUP, {TopicPartition(TOPIC, 0): (2, "here")})
     await allocate_producer(cluster)
     return (await cluster.metadata((TOPIC,))).topics[TOPIC].topic_id
 

@@ -32,6 +32,7 @@ from wire.net.operations import (
     read_partition,
 )
 from wire.record_batch import Record, build_batch, crc_is_valid
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.matrix(subject="Our protocol client (wire) against Apache Kafka")
 
@@ -163,7 +164,7 @@ async def test_batches_of_the_java_producer_in_every_compression_are_read_by_us(
 
 
 async def test_offsets_are_listed_by_end_start_and_time(kafka: KafkaCluster) -> None:
-    place = ("timed", 1)
+    place = TopicPartition("timed", 1)
     async with opened(kafka) as cluster:
         await create_topic(cluster, "timed", partitions=2)
         for base in (0, 10):
@@ -172,11 +173,11 @@ async def test_offsets_are_listed_by_end_start_and_time(kafka: KafkaCluster) -> 
                 for n in range(10)
             ]
             await append(cluster, "timed", 1, build_batch(records))
-        empty = ("timed", 0)
+        empty = TopicPartition("timed", 0)
         assert await list_offsets(cluster, [place, empty], LATEST) == {place: 20, empty: 0}
         assert await list_offsets(cluster, [place], EARLIEST) == {place: 0}
         assert await list_offsets(cluster, [place, empty], T0 + 13) == {place: 13, empty: -1}
-        assert await list_offsets(cluster, [("timed", 7)], LATEST) == {
+        assert await list_offsets(cluster, [TopicPartition("timed", 7)], LATEST) == {
             ("timed", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         }
     told = run_tool(
@@ -190,7 +191,10 @@ async def test_offsets_are_listed_by_end_start_and_time(kafka: KafkaCluster) -> 
 async def test_group_positions_of_ours_are_described_by_kafkas_tool(kafka: KafkaCluster) -> None:
     async with opened(kafka) as cluster:
         await create_topic(cluster, "grouped", partitions=2)
-        places = {("grouped", 0): (0, ""), ("grouped", 1): (41, "where it was")}
+        places = {
+            TopicPartition("grouped", 0): (0, ""),
+            TopicPartition("grouped", 1): (41, "where it was"),
+        }
         answer = await commit_group_offsets(cluster, "ours", places)
         assert answer == dict.fromkeys(places, ErrorCode.NONE)
         found = await fetch_group_offsets(cluster, "ours")
@@ -228,7 +232,7 @@ async def test_an_idempotent_batch_is_stored_once_and_a_skipped_sequence_refused
         answers = [
             await append(cluster, "once", 0, batch(sequence)) for sequence in (0, 1, 0, 1, 5)
         ]
-        end = await list_offsets(cluster, [("once", 0)], LATEST)
+        end = await list_offsets(cluster, [TopicPartition("once", 0)], LATEST)
     assert [(answer.error_code, answer.base_offset) for answer in answers] == [
         (ErrorCode.NONE, 0),
         (ErrorCode.NONE, 1),

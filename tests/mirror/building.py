@@ -14,6 +14,7 @@ from offset_translation.offset_map import OffsetMap
 from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
+from wire.topic_partition import TopicPartition
 
 NOTHING = PatternSet(include=(), exclude=())
 CONFIG = FlowConfig(
@@ -42,7 +43,7 @@ def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
     )
-    flow.partitions["t", 0] = partition
+    flow.partitions[TopicPartition("t", 0)] = partition
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)
     return flow, partition

@@ -27,6 +27,7 @@ from wire.errors import ErrorCode
 from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
 from wire.record_batch import BatchHeader, iterate_records
+from wire.topic_partition import TopicPartition
 
 TIMEOUT_S = 120
 STOP_TIMEOUT_S = 25
@@ -251,7 +252,9 @@ def read_batches(cluster: RunningCluster, topic: str, partition: int = 0) -> lis
 
     async def read() -> list[StoredBatch]:
         async with open_cluster(cluster.addresses, client_id="test") as client:
-            end = (await list_offsets(client, [(topic, partition)]))[topic, partition]
+            end = (await list_offsets(client, [TopicPartition(topic, partition)]))[
+                TopicPartition(topic, partition)
+            ]
             assert not isinstance(end, ErrorCode)
             return [
                 StoredBatch(header=header, data=bytes(data))

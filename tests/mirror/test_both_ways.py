@@ -36,6 +36,7 @@ from tests.mirror.daemon import (
     wait_until,
 )
 from wire.record_batch import iterate_records
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -169,7 +170,7 @@ def assert_no_position_passes_an_unread_record(
 ) -> None:
     """Every position of dc1, through the maps as they lie in their topics."""
     forward, backward = read_state(sites.dc2, "dc1"), read_state(sites.dc1, "dc2")
-    place, count = (topic, 0), len(logs["dc1"])
+    place, count = TopicPartition(topic, 0), len(logs["dc1"])
     for state in (forward, backward):
         state.advance({place: count})
     dc2_offsets = {number: offset for offset, number in enumerate(logs["dc2"])}

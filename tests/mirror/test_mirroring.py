@@ -35,6 +35,7 @@ from tests.mirror.daemon import (
 )
 from wire.compression import Compression
 from wire.record_batch import Record, build_batch, iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -205,8 +206,8 @@ def read_map(sites: Sites, topic: str, target_end: int) -> OffsetMap:
         for record in iterate_records(one.data):
             state.replay(record.key, record.value)
     assert state.rejected == []
-    state.maps[topic, 0].advance(target_end)
-    return state.maps[topic, 0]
+    state.maps[TopicPartition(topic, 0)].advance(target_end)
+    return state.maps[TopicPartition(topic, 0)]
 
 
 def test_a_killed_target_broker_costs_time_and_nothing_else(sites: Sites, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from wire.net.operations import (
     fetch_group_offsets,
 )
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -51,7 +52,9 @@ def sites(tmp_path_factory: pytest.TempPathFactory, witness: str) -> Iterator[Si
 def commit(cluster: RunningCluster, group: str, topic: str, offset: int, words: str = "") -> None:
     async def ask() -> None:
         async with open_cluster(cluster.addresses, client_id="test") as client:
-            codes = await commit_group_offsets(client, group, {(topic, 0): (offset, words)})
+            codes = await commit_group_offsets(
+                client, group, {TopicPartition(topic, 0): (offset, words)}
+            )
             assert codes == {(topic, 0): ErrorCode.NONE}
 
     trio.run(ask)
@@ -60,7 +63,7 @@ def commit(cluster: RunningCluster, group: str, topic: str, offset: int, words: 
 def stored(cluster: RunningCluster, group: str, topic: str) -> GroupOffset | None:
     async def ask() -> GroupOffset | None:
         async with open_cluster(cluster.addresses, client_id="test") as client:
-            return (await fetch_group_offsets(client, group)).get((topic, 0))
+            return (await fetch_group_offsets(client, group)).get(TopicPartition(topic, 0))
 
     return trio.run(ask)
 

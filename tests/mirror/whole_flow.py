@@ -25,6 +25,7 @@ from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.net import open_cluster
 from wire.record_batch import Record, assign_offsets, build_batch, iterate_records
+from wire.topic_partition import TopicPartition
 
 EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
 PATIENCE_S = 20
@@ -88,13 +89,13 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         await map_log.write(lambda: [mirror_producer(ours)])
-        offset_map = map_log.state.maps.setdefault(("t", 0), OffsetMap())
+        offset_map = map_log.state.maps.setdefault(TopicPartition("t", 0), OffsetMap())
         partition = MirroredPartition(
             "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
         )
         partition.leaders.follow_source(0, 0)
         partition.leaders.follow_target(0)
-        flow.partitions["t", 0] = partition
+        flow.partitions[TopicPartition("t", 0)] = partition
         writer = TargetWriter(0, flow, links)
 
         def forward(one: MirroredPartition, routed: Routed) -> None:

@@ -23,9 +23,10 @@ from offset_translation.map_records import (
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.translation import translate, translate_back
+from wire.topic_partition import TopicPartition
 
 DC1, DC2 = 0, 1
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 Record = tuple[int, int]
 """(the site that wrote it, its number there)"""
 

@@ -14,8 +14,9 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate
+from wire.topic_partition import TopicPartition
 
-TOPIC = ("t", 0)
+TOPIC = TopicPartition("t", 0)
 
 
 class MirroredPartition(RuleBasedStateMachine):

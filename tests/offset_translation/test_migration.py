@@ -12,8 +12,9 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign, LogDigest
 from offset_translation.translation import translate, translate_clamped
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 
 
 def log(digests: list[int], first: int = 0, step: int = 1) -> LogDigest:

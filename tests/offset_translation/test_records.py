@@ -10,6 +10,7 @@ from offset_translation import checkpoint, map_records
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState, MirrorProducer, Seal
 from tests.offset_translation.strategies import INT32, INT64, TOPICS
+from wire.topic_partition import TopicPartition
 
 
 @given(
@@ -72,8 +73,8 @@ def test_the_state_holds_what_the_topic_says() -> None:
         map_records.encode_key(map_records.SealKey(topic="t", partition=0, target_end=8)), None
     )
     assert state.seals == {}
-    state.advance({("t", 0): 12})
-    assert state.maps["t", 0].mirrored_source_end == 12
+    state.advance({TopicPartition("t", 0): 12})
+    assert state.maps[TopicPartition("t", 0)].mirrored_source_end == 12
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,9 @@ def test_a_piece_that_goes_back_is_counted_and_left_out() -> None:
     state = MapState()
     state.replay(*map_records.piece_start("t", 0, source_start=10, target_start=0))
     state.replay(*map_records.piece_start("t", 0, source_start=12, target_start=5))
-    state.advance({("t", 0): 5})
+    state.advance({TopicPartition("t", 0): 5})
     assert len(state.rejected) == 1
-    assert state.maps["t", 0].mirrored_source_end == 15
+    assert state.maps[TopicPartition("t", 0)].mirrored_source_end == 15
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))

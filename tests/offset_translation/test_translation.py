@@ -21,6 +21,7 @@ from offset_translation.translation import (
     translate_back,
     translate_clamped,
 )
+from wire.topic_partition import TopicPartition
 
 
 @st.composite
@@ -155,9 +156,9 @@ def test_a_replayed_trim_says_the_same_as_the_map_that_was_trimmed(
             compacted.replay(key, value)
     live.trim(source_log_start, target_log_start)
     for replayed in (state, compacted):
-        replayed.advance({("t", 0): live.target_end})
+        replayed.advance({TopicPartition("t", 0): live.target_end})
         assert replayed.rejected == []
-        assert list(replayed.maps["t", 0].pieces()) == list(live.pieces())
+        assert list(replayed.maps[TopicPartition("t", 0)].pieces()) == list(live.pieces())
 
 
 def live_starts(log: tuple[int, list[int], int, int]) -> list[tuple[int, int]]:

@@ -14,7 +14,6 @@ from spark_audit.flow_audit import audit_flow
 from spark_audit.scan.scan_plan import Address, Planner, ScanTask
 from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.bounds import Snapshot
-from spark_audit.snapshot.seals import TopicPartition
 from tests.spark_audit.logs import Pair, scan_of, snapshot_of
 from tests.spark_audit.planted.backlogs import BACKLOG, plant_backlogs
 from tests.spark_audit.planted.compaction import (
@@ -27,6 +26,7 @@ from tests.spark_audit.planted.faults import plant_faults
 from tests.spark_audit.planted.meanwhile import plant_retention_at_work
 from tests.spark_audit.planted.planting import Found, Planted
 from tests.spark_audit.planted.promotion import plant_unmirrored_ends
+from wire.topic_partition import TopicPartition
 
 ADDRESSES: Mapping[str, tuple[Address, ...]] = {"dc1": (), "dc2": ()}
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from wire.headers import decode_response
 from wire.messages.offset_commit import (
@@ -37,6 +37,7 @@ from wire.primitives import (
     skip_tagged_fields,
 )
 from wire.schema import encode
+from wire.topic_partition import TopicPartition
 
 BY_HAND: Final = range(8, 10)
 GROUPS_SINCE: Final = 8
@@ -45,7 +46,6 @@ STABLE_SINCE: Final = 7
 """OffsetFetch refuses positions that an open transaction may change (KIP-447), if told to."""
 MEMBERS_SINCE: Final = 9
 
-TopicPartition: TypeAlias = tuple[str, int]
 
 _NO_TAGS: Final = b"\x00"
 _NULL: Final = b"\x00"
@@ -69,6 +69,8 @@ _EMPTY: Final = 1
 
 _length = lru_cache(maxsize=4096)(pack_unsigned_varint)
 _name = lru_cache(maxsize=16384)(pack_compact_string)
+_partition = lru_cache(maxsize=65536)(TopicPartition)
+"""Groups name the same partitions: making each name anew costs as much as reading a position."""
 
 
 class GroupOffset(NamedTuple):
@@ -118,12 +120,14 @@ def read_fetched(frame: Buffer, version: int) -> list[GroupFound]:
 
 def found_of(group: str, answer: OffsetFetchResponse | OffsetFetchResponseGroup) -> GroupFound:
     """Return the same of an answer that the schema codec has read."""
-    code, positions = answer.error_code, {}
+    code = answer.error_code
+    positions: dict[TopicPartition, GroupOffset] = {}
     for topic in answer.topics:
         for found in topic.partitions:
             code = code or found.error_code
             if found.committed_offset >= 0:
-                positions[topic.name, found.partition_index] = GroupOffset(
+                partition = _partition(topic.name, found.partition_index)
+                positions[partition] = GroupOffset(
                     found.committed_offset, found.committed_leader_epoch, found.metadata or ""
                 )
     return GroupFound(group, code, positions)
@@ -156,14 +160,15 @@ def _read_positions(
     """Add one topic's positions; return the first error, and where the topic's array ends."""
     count, position = _count(frame, position)
     end = position + count * _FOUND.size
-    code, added = 0, {}
+    code = 0
+    added: dict[TopicPartition, GroupOffset] = {}
     for index, offset, epoch, length, refused, tags in _FOUND.iter_unpack(frame[position:end]):
         if length > _EMPTY or tags:
             break
         if refused:
             code = code or refused
         if offset >= 0:
-            added[topic, index] = GroupOffset(offset, epoch)
+            added[_partition(topic, index)] = GroupOffset(offset, epoch)
     else:
         if len(frame) < end:
             raise MalformedMessage("positions are missing", position=len(frame))
@@ -177,7 +182,7 @@ def _read_positions(
         _, position = skip_tagged_fields(frame, position + _ERROR.size)
         code = code or refused
         if offset >= 0:
-            positions[topic, index] = GroupOffset(offset, epoch, metadata or "")
+            positions[_partition(topic, index)] = GroupOffset(offset, epoch, metadata or "")
     return code, position
 
 
@@ -232,7 +237,7 @@ def read_committed(frame: Buffer, version: int) -> dict[TopicPartition, int]:
             pass  # the schema codec says what is wrong, and where
     answer = decode_response(OffsetCommitResponse, frame, version)
     return {
-        (topic.name, stored.partition_index): stored.error_code
+        TopicPartition(topic.name, stored.partition_index): stored.error_code
         for topic in answer.topics
         for stored in topic.partitions
     }
@@ -249,7 +254,7 @@ def _read_committed(frame: memoryview) -> dict[TopicPartition, int]:
         for index, code, tags in _STORED.iter_unpack(frame[position:end]):
             if tags:
                 raise MalformedMessage("tagged fields, which nobody knows", position=position)
-            codes[topic, index] = code
+            codes[_partition(topic, index)] = code
         if len(frame) < end:
             raise MalformedMessage("error codes are missing", position=len(frame))
         _, position = skip_tagged_fields(frame, end)

@@ -12,7 +12,6 @@ from wire.hot.group_offsets import (
     GROUPS_SINCE,
     STABLE_SINCE,
     GroupOffset,
-    TopicPartition,
     commit_body,
     found_of,
     read_committed,
@@ -26,6 +25,7 @@ from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed, RequestRefused
 from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, PAUSE_S, code_of
 from wire.net.transport import Address
+from wire.topic_partition import TopicPartition
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,6 @@ from wire.hot.group_offsets import (
     STABLE_SINCE,
     GroupFound,
     GroupOffset,
-    TopicPartition,
     commit_body,
     fetch_body,
     found_of,
@@ -34,6 +33,7 @@ from wire.net.retries import COORDINATOR_MOVED, code_of
 from wire.net.transport import Address
 from wire.primitives import Buffer
 from wire.schema import AnyRequest, encode
+from wire.topic_partition import TopicPartition
 
 GroupOffsets: TypeAlias = dict[TopicPartition, GroupOffset]
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]

@@ -14,13 +14,13 @@ from wire.net.partition_operations import (
     LATEST,
     READ_COMMITTED,
     PartitionReader,
-    TopicPartition,
     append,
     list_offsets,
     log_ends,
     read_partition,
 )
 from wire.net.retries import GROUP_HAS_MEMBERS
+from wire.topic_partition import TopicPartition
 
 __all__ = [
     "EARLIEST",

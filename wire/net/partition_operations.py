@@ -36,8 +36,8 @@ from wire.net.errors import ConnectionClosed, NetworkFault, RequestRefused
 from wire.net.retries import LEADER_MOVED, PATIENCE_S, PAUSE_S, code_of
 from wire.primitives import ZERO_UUID, Buffer
 from wire.record_batch import BatchHeader, CorruptBatch, iterate_batches
+from wire.topic_partition import TopicPartition
 
-TopicPartition: TypeAlias = tuple[str, int]
 Offsets: TypeAlias = dict[TopicPartition, int | ErrorCode]
 
 LATEST: Final = -1
@@ -142,7 +142,7 @@ class _OffsetQuestion:
         for answered in answer.topics:
             for found in answered.partitions:
                 code = code_of(found.error_code)
-                self.offsets[answered.name, found.partition_index] = (
+                self.offsets[TopicPartition(answered.name, found.partition_index)] = (
                     found.offset if code is ErrorCode.NONE else code
                 )
 
@@ -167,7 +167,7 @@ async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Of
         try:
             lives = view.partition(topic, index)
         except RequestRefused as refused:
-            found[topic, index] = refused.code
+            found[TopicPartition(topic, index)] = refused.code
             continue
         by_leader[lives.leader][topic].append(
             OffsetForLeaderPartition(
@@ -188,7 +188,9 @@ async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Of
             for end in answered.partitions:
                 code = code_of(end.error_code)
                 is_told = code is ErrorCode.NONE
-                found[answered.topic, end.partition] = end.end_offset if is_told else code
+                found[TopicPartition(answered.topic, end.partition)] = (
+                    end.end_offset if is_told else code
+                )
     return found
 
 
@@ -242,7 +244,7 @@ def read_partition(
     too short, an unknown topic, or a leader that stays away for long), other NetworkFaults, and
     CorruptBatch. Checksums are the caller's.
     """
-    return PartitionReader(cluster, (topic, partition), start, stop, isolation_level)
+    return PartitionReader(cluster, TopicPartition(topic, partition), start, stop, isolation_level)
 
 
 class PartitionReader:

@@ -20,6 +20,7 @@ from wire.errors import ErrorCode
 from wire.net import Cluster, open_cluster
 from wire.net.operations import commit_group_offsets, fetch_group_offsets, read_partition
 from wire.record_batch import iterate_records
+from wire.topic_partition import TopicPartition
 
 LAGS: Final = (0, 1_000, 10_000, 100_000)
 TOPIC: Final = "bench-reread"
@@ -198,7 +199,8 @@ async def _commit(scene: Scene, positions: Mapping[int, list[int]]) -> None:
     async with open_cluster(scene.stage.source.addresses, client_id="bench") as source:
         for lag, each in positions.items():
             asked = {
-                (scene.topic, partition): (position, "") for partition, position in enumerate(each)
+                TopicPartition(scene.topic, partition): (position, "")
+                for partition, position in enumerate(each)
             }
             answered = await commit_group_offsets(source, group_of(lag), asked)
             refused = set(answered.values()) - {ErrorCode.NONE}

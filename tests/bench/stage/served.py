@@ -13,6 +13,7 @@ from tests.interop.peers.child import pause
 from wire.errors import ErrorCode
 from wire.net import Cluster, open_cluster
 from wire.net.operations import list_offsets
+from wire.topic_partition import TopicPartition
 
 TIMEOUT_S: Final = 30
 PAUSE_S: Final = 0.1
@@ -44,7 +45,7 @@ def create_topic(cluster: Served, name: str, partitions: int, replicas: int = 1)
 
 async def _wait_led(cluster: Served, name: str, partitions: int) -> None:
     """Wait for the leaders themselves: brokers tell of them before they know of it."""
-    places = [(name, partition) for partition in range(partitions)]
+    places = [TopicPartition(name, partition) for partition in range(partitions)]
     async with open_cluster(cluster.addresses, client_id="bench") as client:
         with trio.move_on_after(TIMEOUT_S):
             while True:
@@ -79,7 +80,7 @@ def delete_topics(cluster: Served, keep: Container[str] = ()) -> None:
 
 async def ends(cluster: Cluster, topic: str, partitions: int) -> list[int]:
     """Return the log end of each partition, 0 where there is none yet."""
-    places = [(topic, partition) for partition in range(partitions)]
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
     found = await list_offsets(cluster, places)
     return [0 if isinstance(found[place], ErrorCode) else int(found[place]) for place in places]
 

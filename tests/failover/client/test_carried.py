@@ -2,8 +2,12 @@
 
 from failover.client.carried import Carried, start_of, starts_on
 from offset_translation.offset_map import OffsetMap
+from wire.topic_partition import TopicPartition
 
-CARRIED = Carried(site="dc1", positions={("t", 0): 12, ("t", 1): 50, ("t", 2): 3})
+CARRIED = Carried(
+    site="dc1",
+    positions={TopicPartition("t", 0): 12, TopicPartition("t", 1): 50, TopicPartition("t", 2): 3},
+)
 
 
 def sealed(starts: list[tuple[int, int]], source_end: int, target_end: int) -> OffsetMap:
@@ -16,8 +20,8 @@ def sealed(starts: list[tuple[int, int]], source_end: int, target_end: int) -> O
 
 def test_positions_are_translated_and_clamped_to_what_was_mirrored() -> None:
     maps = {
-        ("t", 0): sealed([(2, 2), (10, 6)], 15, 11),
-        ("t", 1): sealed([(0, 0)], 40, 40),
+        TopicPartition("t", 0): sealed([(2, 2), (10, 6)], 15, 11),
+        TopicPartition("t", 1): sealed([(0, 0)], 40, 40),
     }
     assert starts_on("dc2", CARRIED, maps) == {("t", 0): 8, ("t", 1): 40}
 

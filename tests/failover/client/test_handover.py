@@ -7,6 +7,7 @@ from kazoo.protocol.paths import normpath
 
 from failover.client.carried import Carried
 from failover.client.handover import Handover, HandoverGarbled, group_path, is_complete, merge
+from wire.topic_partition import TopicPartition
 
 PLACES = st.dictionaries(
     st.tuples(st.text(max_size=5), st.integers(0, 9)), st.integers(0, 1 << 62), max_size=5
@@ -34,7 +35,7 @@ def test_anything_else_is_named(data: bytes) -> None:
 
 @given(PLACES, st.lists(HANDOVERS), st.integers(0, 3))
 def test_the_furthest_position_of_the_same_site_and_epoch_counts(
-    own: dict[tuple[str, int], int], handovers: list[Handover], epoch: int
+    own: dict[TopicPartition, int], handovers: list[Handover], epoch: int
 ) -> None:
     merged = merge(Carried(site="dc1", positions=own), handovers, epoch)
     told = [own] + [

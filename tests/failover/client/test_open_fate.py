@@ -10,8 +10,9 @@ from failover.client.ledger import Acknowledged, Content, Pending
 from failover.client.open_fate import find_arrived, find_there
 from failover.client.site_reader import SiteReader
 from offset_translation.offset_map import OffsetMap
+from wire.topic_partition import TopicPartition
 
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 class Log:
@@ -23,17 +24,17 @@ class Log:
         self._kind = kind
 
     def offset_maps(
-        self, _: str, __: Collection[tuple[str, int]]
-    ) -> dict[tuple[str, int], OffsetMap]:
+        self, _: str, __: Collection[TopicPartition]
+    ) -> dict[TopicPartition, OffsetMap]:
         return {PLACE: OffsetMap.from_starts([(0, 0)], len(self._values))}
 
-    def end(self, _: tuple[str, int]) -> int:
+    def end(self, _: TopicPartition) -> int:
         return len(self._values)
 
-    def offset_at(self, _: tuple[str, int], __: int) -> int:
+    def offset_at(self, _: TopicPartition, __: int) -> int:
         return 0
 
-    def read(self, _: tuple[str, int], start: int, end: int) -> Iterator[Message]:
+    def read(self, _: TopicPartition, start: int, end: int) -> Iterator[Message]:
         for offset in range(start, end):
             fields: dict[str, Any] = {
                 "topic": "t",

@@ -10,8 +10,9 @@ from mirror.commands.positions import check_within
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 
 
 def row(sight: Sight, source: int | None, target: int, *, applied: int | None = None) -> GroupRow:
@@ -104,7 +105,9 @@ def test_a_file_of_positions_goes_by_the_names_on_the_target() -> None:
     """In a flow with prefixes a topic of the source's name is the target's own."""
     offset_map = OffsetMap.from_starts([(0, 0)], 10)
     sight = Sight(
-        maps={("orders", 0): offset_map}, source_ends={}, target_starts={("orders", 0): 0}
+        maps={TopicPartition("orders", 0): offset_map},
+        source_ends={},
+        target_starts={TopicPartition("orders", 0): 0},
     )
     flow = replace(CONFIG, is_prefixed=True)
     check_within(flow, sight, "f", Line("g", "dc1.orders", 0, 5, 1))

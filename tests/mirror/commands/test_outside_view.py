@@ -16,8 +16,9 @@ from mirror.commands.outside_view import look, look_at_group
 from offset_translation.map_records import MapState, piece_start
 from runtime.flow_section import PatternSet
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 FLOW = replace(CONFIG, topics=PatternSet(include=(re.compile(".*"),), exclude=()))
 
 

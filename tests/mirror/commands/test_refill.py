@@ -11,6 +11,7 @@ from offset_translation.map_records import MapState, piece_start
 from runtime.config import FlowConfig
 from tests.mirror.building import CONFIG
 from wire.errors import ErrorCode
+from wire.topic_partition import TopicPartition
 
 AWAY = replace(CONFIG, source="dc1", target="dc2")
 BACK = replace(CONFIG, source="dc2", target="dc1")
@@ -34,13 +35,20 @@ def test_only_what_was_mirrored_and_is_still_there_stands_in_the_way() -> None:
     state = MapState()
     for topic in ("stands", "emptied", "cut", "silent", "never came"):
         state.replay(*piece_start(topic, 0, source_start=0, target_start=0))
-    state.advance({("stands", 0): 7, ("emptied", 0): 7, ("cut", 0): 7, ("silent", 0): 7})
+    state.advance(
+        {
+            TopicPartition("stands", 0): 7,
+            TopicPartition("emptied", 0): 7,
+            TopicPartition("cut", 0): 7,
+            TopicPartition("silent", 0): 7,
+        }
+    )
     here: Ends = {
-        ("stands", 0): LogEnds(start=0, end=7),
-        ("emptied", 0): LogEnds(start=0, end=0),
-        ("cut", 0): LogEnds(start=7, end=7),
-        ("silent", 0): ErrorCode.LEADER_NOT_AVAILABLE,
-        ("never came", 0): LogEnds(start=0, end=9),
-        ("new", 0): LogEnds(start=0, end=9),
+        TopicPartition("stands", 0): LogEnds(start=0, end=7),
+        TopicPartition("emptied", 0): LogEnds(start=0, end=0),
+        TopicPartition("cut", 0): LogEnds(start=7, end=7),
+        TopicPartition("silent", 0): ErrorCode.LEADER_NOT_AVAILABLE,
+        TopicPartition("never came", 0): LogEnds(start=0, end=9),
+        TopicPartition("new", 0): LogEnds(start=0, end=9),
     }
     assert [topic for topic, _ in still_there(here, state)] == ["cut", "silent", "stands"]

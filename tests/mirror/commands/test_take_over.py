@@ -8,10 +8,11 @@ import pytest
 from mirror.clusters.links import Links
 from mirror.commands import take_over
 from mirror.commands.positions import DONE
-from offset_translation.map_records import MapState, TopicPartition, piece_start, source_topic
+from offset_translation.map_records import MapState, piece_start, source_topic
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 OLD = UUID(int=99)
 
@@ -27,7 +28,7 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
         return []
 
     async def places(*_: Any) -> dict[TopicPartition, None]:
-        return {("known", 0): None, ("new", 0): None}
+        return {TopicPartition("known", 0): None, TopicPartition("new", 0): None}
 
     async def the_map(*_: Any) -> MapState:
         return state

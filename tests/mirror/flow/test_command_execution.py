@@ -13,6 +13,7 @@ from mirror.state.partition_state import PartitionState
 from runtime.flow_section import PatternSet
 from runtime.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.building import flow_with
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +29,7 @@ def leading() -> FlowState:
     """Return the flow of a worker that leads and has the topic `t`."""
     flow, _ = flow_with()
     flow.leads = True
-    flow.places = {("t", 0)}
+    flow.places = {TopicPartition("t", 0)}
     return flow
 
 

@@ -8,6 +8,7 @@ from mirror.forward.routing import Routed
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
 from tests.mirror.building import CONFIG, flow_with
+from wire.topic_partition import TopicPartition
 
 
 async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
@@ -21,7 +22,7 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
     )
     engine = Engine(CONFIG, links, FlowMeasurements("dc1->dc2"))
     _, partition = flow_with()
-    engine.flow.partitions["t", 0] = partition
+    engine.flow.partitions[TopicPartition("t", 0)] = partition
     engine.flow.is_fetching = False
     await engine.flow.wait_settled()
     forward = Forward(0, 1, 1, 0, 1, (b"",))

@@ -16,10 +16,11 @@ from offset_translation.map_records import MirrorProducer
 from runtime.witness import WorkerInfo
 from runtime.zookeeper import Node, NoNode
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
 
 INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
 WRITER = MirrorProducer(producer_id=1, producer_epoch=0)
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 NODES = Nodes(workers="/workers", assignment="/assignment")
 
 

@@ -22,6 +22,7 @@ from offset_translation.offset_map import OffsetMap
 from runtime.flow_section import MOST_FETCH_BYTES
 from tests.mirror.building import CONFIG
 from wire.net.errors import BrokerUnreachable
+from wire.topic_partition import TopicPartition
 
 LANES = 3
 NODE = 1
@@ -52,7 +53,7 @@ def flowing(flow: FlowState) -> MirroredPartition:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0, budget=flow.budget
     )
-    flow.partitions["t", 0] = partition
+    flow.partitions[TopicPartition("t", 0)] = partition
     partition.leaders.follow_source(NODE, -1)
     partition.leaders.follow_target(NODE)
     partition.move(PartitionState.POSITIONING, 0)

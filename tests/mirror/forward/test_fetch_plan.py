@@ -20,6 +20,7 @@ from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import CONFIG
 from tests.mirror.forward.session_broker import Broker
 from wire.hot.fetch import Fetched, FetchedPartition, Wanted
+from wire.topic_partition import TopicPartition
 
 NODE = 1
 COUNT = 4
@@ -46,7 +47,7 @@ class Site:
                 now_ms=0,
                 budget=self.flow.budget,
             )
-            self.flow.partitions["t", index] = partition
+            self.flow.partitions[TopicPartition("t", index)] = partition
             partition.leaders.follow_source(NODE, -1)
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, 0, 0), 0)
@@ -55,7 +56,7 @@ class Site:
         self.number = 0
 
     def partition(self, index: int) -> MirroredPartition:
-        return self.flow.partitions["t", index]
+        return self.flow.partitions[TopicPartition("t", index)]
 
     def ask(self) -> dict[Place, Wanted]:
         """Look, tell the broker, and return what it knows then."""

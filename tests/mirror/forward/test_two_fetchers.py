@@ -19,6 +19,7 @@ from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, FetchedPartition
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 
 def answer(*offsets: int) -> Fetched:
@@ -33,7 +34,7 @@ def flow_of_one() -> tuple[FlowState, MirroredPartition]:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
-    flow.partitions["t", 0] = partition
+    flow.partitions[TopicPartition("t", 0)] = partition
     partition.leaders.follow_source(1, -1)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, 0, 0), 0)

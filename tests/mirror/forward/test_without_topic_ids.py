@@ -17,6 +17,7 @@ from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 
 async def test_topics_without_an_id_are_fetched_by_name() -> None:
@@ -46,7 +47,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                     offset_map=OffsetMap.from_starts([(0, 0)], 0),
                     now_ms=0,
                 )
-                flow.partitions[name, 0] = partition
+                flow.partitions[TopicPartition(name, 0)] = partition
                 partition.leaders.follow_source(0, -1)
                 partition.move(PartitionState.POSITIONING, 0)
                 partition.go_on(Cursor(0, 0, 0), 0)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from mirror.groups.agenda import LOOKS_A_SECOND, ROUND_MS, Agenda, Due
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
-A: TopicPartition = ("a", 0)
-B: TopicPartition = ("b", 1)
+A: TopicPartition = TopicPartition("a", 0)
+B: TopicPartition = TopicPartition("b", 1)
 
 
 def due(

@@ -25,6 +25,7 @@ from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.record_batch import iterate_batches, iterate_records
+from wire.topic_partition import TopicPartition
 
 TOPIC = CONFIG.names.checkpoints_topic
 
@@ -50,7 +51,9 @@ async def sync_of(
     async with run_fake_cluster(brokers) as fake, source_of(fake) as (_, flow, links):
         fake.create_topic(TOPIC, 0)
         fake.offsets["g"]["orders", 0] = on_target
-        flow.partitions["orders", 0] = positioned(OffsetMap.from_starts([(0, 0)], 10))
+        flow.partitions[TopicPartition("orders", 0)] = positioned(
+            OffsetMap.from_starts([(0, 0)], 10)
+        )
         sync = GroupSync(flow, links)
         await sync._load()
         sync._log.applied["g", "orders", 0] = applied(told)
@@ -117,10 +120,10 @@ async def test_positions_are_applied_while_another_part_of_the_topic_has_no_lead
 
 async def test_a_commit_of_which_nothing_was_told_is_told_of_by_who_finds_it() -> None:
     async with sync_of(told=3, on_target=9) as (sync, _, fake):
-        sync.groups._learn("g", ("orders", 0), SourcePosition(9, ""))
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(9, ""))
         await sync.apply_now()
         assert told(fake) == [applied(9)]
-        sync.groups._learn("g", ("orders", 0), SourcePosition(6, ""))
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(6, ""))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 6, "a rewind on the source"
 
@@ -130,7 +133,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
     state: PartitionState,
 ) -> None:
     async with sync_of(told=3, on_target=3) as (sync, flow, fake):
-        partition = flow.partitions["orders", 0]
+        partition = flow.partitions[TopicPartition("orders", 0)]
 
         async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
             partition.stop(state, "meanwhile", 1)
@@ -138,7 +141,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
             return found
 
         fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
-        sync.groups._learn("g", ("orders", 0), SourcePosition(9, ""))
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(9, ""))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 3
         partition.retry("somebody has decided", 2)
@@ -152,12 +155,14 @@ async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_targe
     None
 ):
     async with sync_of(told=3, on_target=-1) as (sync, flow, fake):
-        flow.partitions["orders", 0] = positioned(OffsetMap.from_starts([(100, 0)], 10))
+        flow.partitions[TopicPartition("orders", 0)] = positioned(
+            OffsetMap.from_starts([(100, 0)], 10)
+        )
         del sync._log.applied["g", "orders", 0]
-        sync.groups._learn("g", ("orders", 0), SourcePosition(40, ""))
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(40, ""))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 0
         fake.offsets["g"]["orders", 0] = 7
-        sync.groups._learn("g", ("orders", 0), SourcePosition(40, "looked at again"))
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(40, "looked at again"))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 7

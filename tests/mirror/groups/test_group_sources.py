@@ -25,6 +25,7 @@ from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroups
 from wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.net.operations import GroupOffset
+from wire.topic_partition import TopicPartition
 
 
 def offsets_of(groups: SourceGroups) -> dict[str, int]:
@@ -184,7 +185,7 @@ async def test_who_reads_from_the_beginning_again_knows_nothing_new_until_all_is
                 (ErrorCode.TOPIC_AUTHORIZATION_FAILED, (6, commits(5, "f"))),
             ):
                 await wait_known(groups, read)
-                groups._learn("a", ("orders", 0), newest)
+                groups._learn("a", TopicPartition("orders", 0), newest)
                 fake.topics[OFFSETS_TOPIC].partitions[0].end = behind[0]
                 code = refusal
                 await trio.sleep(0.6)
@@ -280,7 +281,7 @@ async def test_what_was_wrong_with_a_group_goes_with_the_group() -> None:
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
         sync = GroupSync(flow, links)
         for group in ("there", "gone"):
-            sync.groups.take(group, {("orders", 0): GroupOffset(1)})
+            sync.groups.take(group, {TopicPartition("orders", 0): GroupOffset(1)})
             sync.fault.note(f"group {group}: GROUP_AUTHORIZATION_FAILED", group)
         sync.groups.take("gone", {})
         await sync._apply({})
@@ -295,7 +296,7 @@ async def test_what_was_asked_for_before_it_could_be_read_is_not_taken() -> None
         async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
             nonlocal is_wanted
             is_wanted = False
-            groups.take("g", {("orders", 0): GroupOffset(9)})
+            groups.take("g", {TopicPartition("orders", 0): GroupOffset(9)})
             asked.set()
             told: OffsetFetchResponse = offset_fetch(fake.brokers[0], header.api_version, request)
             return told

@@ -22,6 +22,7 @@ from wire.consumer_offsets import (
 )
 from wire.net.operations import GroupOffset
 from wire.record_batch import Record
+from wire.topic_partition import TopicPartition
 
 
 def flow_of(groups: str = ".*") -> FlowConfig:
@@ -81,9 +82,21 @@ def test_deleted_positions_and_groups_are_forgotten(groups: SourceGroups) -> Non
 
 
 def test_positions_asked_for_replace_what_was_known(groups: SourceGroups) -> None:
-    groups.take("g", {("a", 0): GroupOffset(offset=1), ("b", 0): GroupOffset(offset=2)})
+    groups.take(
+        "g",
+        {
+            TopicPartition("a", 0): GroupOffset(offset=1),
+            TopicPartition("b", 0): GroupOffset(offset=2),
+        },
+    )
     groups.take_changed()
-    groups.take("g", {("a", 0): GroupOffset(offset=1), ("c", 0): GroupOffset(offset=3)})
+    groups.take(
+        "g",
+        {
+            TopicPartition("a", 0): GroupOffset(offset=1),
+            TopicPartition("c", 0): GroupOffset(offset=3),
+        },
+    )
     assert groups.take_changed() == {"g": {("c", 0)}}
     assert groups.forgotten == {("g", "b", 0)}
     groups.take("g", {})

@@ -8,6 +8,7 @@ from mirror.map.map_log import MapLog, MapUnwritable
 from offset_translation.map_records import piece_start
 from tests.clusters import RunningCluster, run_cluster
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -34,16 +35,16 @@ async def test_a_fenced_worker_writes_nothing_and_what_it_wrote_before_is_read(
         for _ in range(2):  # another leader may not know that it is done
             await awake.fence(asleep.writer)
         await awake.catch_up()
-        awake.state.advance({("t", 0): 3, ("t", 1): 1})
-        assert awake.state.maps["t", 0].mirrored_source_end == 10
+        awake.state.advance({TopicPartition("t", 0): 3, TopicPartition("t", 1): 1})
+        assert awake.state.maps[TopicPartition("t", 0)].mirrored_source_end == 10
         with pytest.raises(MapUnwritable, match="INVALID_PRODUCER_EPOCH"):
             await asleep.write(lambda: [piece_start("t", 0, source_start=90, target_start=2)])
         await awake.write(lambda: [piece_start("t", 0, source_start=9, target_start=2)])
         late = MapLog(client, "dc1", 1)
         await late.load()
-        late.state.advance({("t", 0): 3, ("t", 1): 1})
-        assert late.state.maps["t", 0].mirrored_source_end == 10
-        assert late.state.maps["t", 1].mirrored_source_end == 8
+        late.state.advance({TopicPartition("t", 0): 3, TopicPartition("t", 1): 1})
+        assert late.state.maps[TopicPartition("t", 0)].mirrored_source_end == 10
+        assert late.state.maps[TopicPartition("t", 1)].mirrored_source_end == 8
 
 
 async def test_a_worker_that_has_written_nothing_can_be_fenced_too(

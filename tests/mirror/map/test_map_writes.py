@@ -16,6 +16,7 @@ from wire.messages.produce import ProduceRequest
 from wire.net import open_cluster
 from wire.record_batch import assign_offsets, build_batch, iterate_records, parse_header
 from wire.record_batch.header import stamp_append_time
+from wire.topic_partition import TopicPartition
 
 PIECE = piece_start("t", 0, source_start=5, target_start=3)
 
@@ -70,7 +71,7 @@ async def test_after_a_lost_answer_writing_goes_on_however_the_broker_keeps_a_ba
             await map_log.write(lambda: [ours, PIECE])
             await map_log.write(lambda: [ours])
             assert map_log.state.producer is not None
-            assert len(map_log.state.maps["t", 0]) == 1
+            assert len(map_log.state.maps[TopicPartition("t", 0)]) == 1
     assert produced == 3
 
 

@@ -18,8 +18,9 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MapState, piece_start
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
 
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 STARTS = [(0, 0), (30, 20), (60, 40)]
 
 

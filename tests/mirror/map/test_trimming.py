@@ -17,12 +17,13 @@ from offset_translation.translation import translate
 from tests.clusters import run_cluster
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
 PIECES = 6_000
 """More than go into one write."""
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(

@@ -20,6 +20,7 @@ from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import runner_in
 from tests.mirror.groups.source_logs import source_of
+from wire.topic_partition import TopicPartition
 
 ODD = 'a "group"\\of\nlines'
 
@@ -37,9 +38,9 @@ async def runner_with(folder: Path, partitions: int) -> FlowRunner:
             offset_map=OffsetMap.from_starts([(0, 0)], 5),
             now_ms=0,
         )
-        engine.flow.partitions["t", index] = one
-    engine.flow.partitions["t", 0].target.find_position()
-    engine.flow.partitions["t", 0].stop(PartitionState.RECORD_TOO_LARGE, "it is", 1)
+        engine.flow.partitions[TopicPartition("t", index)] = one
+    engine.flow.partitions[TopicPartition("t", 0)].target.find_position()
+    engine.flow.partitions[TopicPartition("t", 0)].stop(PartitionState.RECORD_TOO_LARGE, "it is", 1)
     status = GroupStatus(source_offset=3, target_offset=None, state="settled", looked_ms=0)
     engine.groups.status[ODD, "t", 0] = status
     return runner

@@ -14,7 +14,7 @@ from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.building import CONFIG
@@ -30,6 +30,7 @@ from wire.messages.fetch import (
 )
 from wire.net import NetworkFault, RequestRefused
 from wire.record_batch import Record, build_batch, stamp_append_time
+from wire.topic_partition import TopicPartition
 
 OURS = 7
 SOURCE_STARTS = [(0, 0), (10, 4)]
@@ -67,8 +68,8 @@ async def found(
         )
         here, there = ENDS
         producer = MirrorProducer(producer_id=OURS, producer_epoch=0)
-        source_ends: Ends = {("orders", 0): here}
-        target_ends: Ends = {("orders", 0): there}
+        source_ends: Ends = {TopicPartition("orders", 0): here}
+        target_ends: Ends = {TopicPartition("orders", 0): there}
         try:
             return await find_rewritten(links, [partition], source_ends, target_ends, producer)
         except NetworkFault as fault:
@@ -123,7 +124,7 @@ async def test_another_record_at_its_offset_is_found(changed: dict[str, object])
     told = await found(of_source(**changed))
     assert isinstance(told, Mapping)
     assert told.keys() == {("orders", 0)}
-    stop = told["orders", 0]
+    stop = told[TopicPartition("orders", 0)]
     assert isinstance(stop, Stop)
     assert stop.state is PartitionState.SOURCE_WENT_BACK
     assert stop.reason.startswith("source offset 11 holds another record than was mirrored")
@@ -132,7 +133,7 @@ async def test_another_record_at_its_offset_is_found(changed: dict[str, object])
 async def test_where_others_have_written_before_it_the_target_is_at_fault() -> None:
     told = await found(of_source(value=b"written since"), target=of_target(sequence=2))
     assert isinstance(told, Mapping)
-    stop = told["orders", 0]
+    stop = told[TopicPartition("orders", 0)]
     assert isinstance(stop, Stop)
     assert stop.state is PartitionState.TARGET_DIVERGED
     assert "batch at target offset 3 has sequence 2: somebody else has written" in stop.reason
@@ -188,7 +189,7 @@ async def test_a_log_that_is_refused_for_now_does_not_count_as_looked_at() -> No
         of_source(value=b"written since"), change=refusing(ErrorCode.UNKNOWN_SERVER_ERROR)
     )
     assert isinstance(told, Mapping)
-    refused = told["orders", 0]
+    refused = told[TopicPartition("orders", 0)]
     assert isinstance(refused, RequestRefused)
     assert refused.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -199,7 +200,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
         MirroredPartition("orders", index, topic_id=UUID(int=1), offset_map=a_map(), now_ms=0)
         for index in range(2)
     ]
-    places = [("orders", 0), ("orders", 1)]
+    places = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
     refused = RequestRefused("fetch of orders-0 at 5", ErrorCode.UNKNOWN_SERVER_ERROR)
     async with two_fakes() as (_, dc2, links):
         dc2.create_topic("dc1.offset-map.internal", 0)

@@ -26,8 +26,9 @@ from tests.doubles.fake_cluster import FakePartition
 from tests.mirror.building import CONFIG
 from tests.mirror.start.tails import a_batch
 from tests.mirror.two_fakes import two_fakes
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 COUNT = 10
 OTHERS = MirrorProducer(producer_id=-1, producer_epoch=-1)
 UNTOLD = "the target begins at 6: what was mirrored to offset 0 and behind cannot be told any more"

@@ -27,6 +27,7 @@ from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.net import Cluster, ConnectionClosed, RequestRefused, open_cluster
+from wire.topic_partition import TopicPartition
 
 MIRROR = MirrorProducer(producer_id=7, producer_epoch=0)
 FETCH = 1
@@ -56,8 +57,8 @@ async def read(
 ) -> Tails:
     map_log = MapLog(cluster, "dc1", 1)
     map_log.state.replay(*mirror_producer(MIRROR))
-    target: dict[tuple[str, int], LogEnds | ErrorCode] = {
-        (one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
+    target: dict[TopicPartition, LogEnds | ErrorCode] = {
+        TopicPartition(one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
     }
     reads = read_tails if shared else find_strangers
     return await reads(cluster, partitions, target, map_log)
@@ -69,7 +70,7 @@ async def test_the_tail_of_a_shared_target_says_how_far_it_is_mirrored() -> None
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             tails = await read(cluster, partitions, shared=True)
     for index in range(2):
-        tail = tails["orders", index]
+        tail = tails[TopicPartition("orders", index)]
         assert isinstance(tail, Tail)
         assert tail.reached.place == 2
 
@@ -91,7 +92,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_while_the_tail_is_re
         fake.brokers[0].scripts[FETCH] = looked_at
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             tails = await read(cluster, [partition], shared=True, end=4)
-    tail = tails["orders", 0]
+    tail = tails[TopicPartition("orders", 0)]
     assert isinstance(tail, Tail)
     assert tail.reached.place == 2
     assert set(ends) == {2}
@@ -104,7 +105,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
     async with run_fake_cluster(1) as fake:
         fake.create_topic("dc1.offset-map.internal", 0)
         [partition] = fill(fake, 0)
-        place = (partition.topic, 0)
+        place = TopicPartition(partition.topic, 0)
         source_start = 0 if state is PartitionState.CATCHING_UP else 5
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             map_log = MapLog(cluster, "dc1", 1)
@@ -141,10 +142,10 @@ async def test_a_leader_that_is_gone_concerns_its_partition_alone(shared: bool) 
         fake.topics["orders"].partitions[1].leader = -1
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             tails = await read(cluster, partitions, shared=shared)
-    refused = tails["orders", 1]
+    refused = tails[TopicPartition("orders", 1)]
     assert isinstance(refused, RequestRefused)
     assert refused.code is ErrorCode.LEADER_NOT_AVAILABLE
-    assert not isinstance(tails.get(("orders", 0)), RequestRefused)
+    assert not isinstance(tails.get(TopicPartition("orders", 0)), RequestRefused)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -208,8 +209,8 @@ async def test_a_last_batch_that_is_damaged_is_told_and_concerns_its_partition_a
         broker.scripts[FETCH] = damaged
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
             tails = await read(cluster, partitions, shared=shared)
-    assert not isinstance(tails.get(("orders", 0)), TailGarbled)
-    told = tails["orders", 1]
+    assert not isinstance(tails.get(TopicPartition("orders", 0)), TailGarbled)
+    told = tails[TopicPartition("orders", 1)]
     assert isinstance(told, TailGarbled)
     assert "damaged" in str(told)
 

@@ -16,6 +16,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
 
 indexes = st.integers(0, 2)
 sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=4)
@@ -47,11 +48,11 @@ class BytesUnderWay(RuleBasedStateMachine):
             now_ms=self.now_ms,
             budget=self.flow.budget,
         )
-        self.flow.partitions["t", index] = partition
+        self.flow.partitions[TopicPartition("t", index)] = partition
         self.all.append(partition)
 
     def partition(self, index: int) -> MirroredPartition:
-        return self.flow.partitions["t", index]
+        return self.flow.partitions[TopicPartition("t", index)]
 
     @rule(index=indexes)
     def position(self, index: int) -> None:

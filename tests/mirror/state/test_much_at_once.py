@@ -33,6 +33,7 @@ from wire.messages.produce import (
     TopicProduceResponse,
 )
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 PRODUCE = 0
 MOST_BYTES = 1_048_588
@@ -62,10 +63,10 @@ class Stage:
             topic,
             0,
             topic_id=UUID(int=1),
-            offset_map=self.map_log.state.maps[topic, 0],
+            offset_map=self.map_log.state.maps[TopicPartition(topic, 0)],
             now_ms=0,
         )
-        self.flow.partitions[topic, 0] = self.partition
+        self.flow.partitions[TopicPartition(topic, 0)] = self.partition
         self.partition.move(PartitionState.POSITIONING, 0)
 
 
@@ -125,7 +126,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
         stage.flow.config = replace(CONFIG, is_active_active=False)
         for n in range(1, MANY):
             partition.offset_map.announce(2 * n, n)
-        place = (partition.topic, 0)
+        place = TopicPartition(partition.topic, 0)
         found = Found(
             source={place: LogEnds(start=0, end=2 * MANY)},
             target={place: LogEnds(start=0, end=10)},
@@ -143,7 +144,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
     async with staged(LONGEST_NAME) as stage:
         partition = stage.partition
         partition.go_on(Cursor(0, 0, 0), 0)
-        place = (partition.topic, 0)
+        place = TopicPartition(partition.topic, 0)
         stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
         for n in range(1, MANY + 1):
             partition.displaced(forward_to(n), 2 * n)
@@ -163,7 +164,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
     """Half of them are known by acknowledgements, the others have been read off the log."""
     async with staged(LONGEST_NAME) as stage:
         partition = stage.partition
-        place, half = (partition.topic, 0), MANY // 2
+        place, half = TopicPartition(partition.topic, 0), MANY // 2
         stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
         for n in range(1, half + 1):
             partition.displaced(forward_to(n), 2 * n)

@@ -6,16 +6,22 @@ from hypothesis import strategies as st
 
 from mirror.state.orders import How, OrderRefused, Orders, Pause, Restart, Scope
 from runtime.witness import WitnessGarbled
+from wire.topic_partition import TopicPartition
 
 SCOPES = st.builds(
     lambda topic, partition: Scope(topic=topic, partition=partition if topic else None),
     st.sampled_from([None, "a", "b"]),
     st.sampled_from([None, 0, 1]),
 )
-ALL = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+ALL = [
+    TopicPartition("a", 0),
+    TopicPartition("a", 1),
+    TopicPartition("b", 0),
+    TopicPartition("b", 1),
+]
 
 
-def paused_at(orders: Orders) -> set[tuple[str, int]]:
+def paused_at(orders: Orders) -> set[TopicPartition]:
     return {place for place in ALL if orders.pause_of(*place) is not None}
 
 
@@ -65,7 +71,7 @@ def test_pauses_and_resumptions_do_to_each_partition_what_they_say(
     steps: list[tuple[bool, Scope]],
 ) -> None:
     orders = Orders()
-    expected: set[tuple[str, int]] = set()
+    expected: set[TopicPartition] = set()
     for is_pause, scope in steps:
         covered = {place for place in ALL if scope.covers(*place)}
         try:

@@ -13,6 +13,7 @@ from offset_translation.offset_map import OffsetMap
 from runtime.flow_section import POLICIES, Policy
 from tests.mirror.building import flow_with
 from wire.net import AuthenticationFailed, ConnectionClosed
+from wire.topic_partition import TopicPartition
 
 CAUSES = [(cause, policy) for cause, allowed in POLICIES.items() for policy in Policy]
 
@@ -95,7 +96,7 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
     came = MirroredPartition(
         "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
-    flow.partitions["t", 1] = came
+    flow.partitions[TopicPartition("t", 1)] = came
     assert flow.obeyed == frozenset(), "one came from another worker"
     assert apply_restart(flow, restart, done) == 1
     assert flow.obeyed == {restart}

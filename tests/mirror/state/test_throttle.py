@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mirror.state.throttle import LEAST_CHUNK_BYTES, Throttle, portion_of
 from runtime.flow_section import ThrottleConfig
+from wire.topic_partition import TopicPartition
 
 KIB = 1024
 
@@ -55,7 +56,7 @@ PLACES = st.dictionaries(
 
 
 @given(PLACES)
-def test_all_portions_together_are_the_whole(holders: dict[tuple[str, int], str]) -> None:
+def test_all_portions_together_are_the_whole(holders: dict[TopicPartition, str]) -> None:
     portions = {worker: portion_of(worker, holders) for worker in set(holders.values())}
     assert sum(portion.flow for portion in portions.values()) == pytest.approx(1)
     for topic in {topic for topic, _ in holders}:
@@ -68,7 +69,7 @@ def test_all_portions_together_are_the_whole(holders: dict[tuple[str, int], str]
 
 @given(st.lists(PLACES, min_size=1, max_size=5))
 def test_workers_that_share_a_flow_keep_its_rates_whoever_has_what(
-    stages: list[dict[tuple[str, int], str]],
+    stages: list[dict[TopicPartition, str]],
 ) -> None:
     rate, slow, size, each_ms = 100 * KIB, 20 * KIB, 1_000, 20_000
     config = ThrottleConfig(flow=rate, topics=(("u", slow),))

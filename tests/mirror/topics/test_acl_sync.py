@@ -19,6 +19,7 @@ from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
 from wire.net import RequestRefused
 from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, READ, WRITE, RightsOff, TopicRight
+from wire.topic_partition import TopicPartition
 
 
 def allowed(*rights: tuple[str, int]) -> set[TopicRight]:
@@ -40,7 +41,7 @@ async def watch_between(
     everything = PatternSet(include=(re.compile(".*"),), exclude=())
     config = replace(CONFIG, acls=sync, topics=everything)
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
-    flow.places.add(("t", 0))  # another worker may have it
+    flow.places.add(TopicPartition("t", 0))  # another worker may have it
     async with two_fakes() as (dc1, dc2, links):
         rights = allowed(("User:r", READ), ("User:w", WRITE), ("User:o", ALL_OPERATIONS))
         fence = (closing("t"), noting("t", Note(client="mirror-b-a")))

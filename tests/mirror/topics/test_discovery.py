@@ -27,6 +27,7 @@ from wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from wire.net.errors import UnsupportedApi
+from wire.topic_partition import TopicPartition
 
 
 @pytest.mark.parametrize("is_another", [False, True], ids=["the same", "made again"])
@@ -61,10 +62,10 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         dc2.create_topic("orders", 0).partitions[0].end = 8
         orders = dc1.create_topic("orders", 0 if source_answers else -1)
         orders.partitions[0].end = 8
-        flow.partitions["orders", 0] = MirroredPartition(
+        flow.partitions[TopicPartition("orders", 0)] = MirroredPartition(
             "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
         )
-        flow.places = {("orders", 0)}
+        flow.places = {TopicPartition("orders", 0)}
         flow.share = frozenset(flow.places)
         map_log.state.topic_ids["orders"] = orders.topic_id
         flow.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
@@ -84,14 +85,14 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         orders.partitions[0].end = 20
         tell_settings(dc1, {})
         tell_settings(dc2, {})
-        flow.share = frozenset({("orders", 0)})
+        flow.share = frozenset({TopicPartition("orders", 0)})
         map_log.state.topic_ids["orders"] = orders.topic_id
         positioning = Positioning(flow, looking._links, map_log)
         await looking.look()
         assert [len(together) for together in positioning._due()] == [1]
         orders.topic_id = UUID(int=8)
         await looking.look()
-        partition = flow.partitions["orders", 0]
+        partition = flow.partitions[TopicPartition("orders", 0)]
         assert partition.state is PartitionState.TOPIC_RECREATED
         partition.retry("a command", 0)
         assert not list(positioning._due())
@@ -109,7 +110,7 @@ async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None
         partition = MirroredPartition(
             "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
         )
-        looking._flow.partitions["orders", 0] = partition
+        looking._flow.partitions[TopicPartition("orders", 0)] = partition
         partition.target.find_position()
         seen = [partition.has_true_map]
         with suppress(UnsupportedApi):  # as this cluster makes no topics
@@ -128,7 +129,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
         dc2.create_topic("dc1.offset-map.internal", 0)
         copy = dc2.create_topic("orders", 0)
-        looking._flow.share = frozenset({("orders", 0)})
+        looking._flow.share = frozenset({TopicPartition("orders", 0)})
 
         async def create(_: object, __: CreateTopicsRequest) -> CreateTopicsResponse:
             dc2.topics["orders"] = copy
@@ -138,7 +139,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         dc2.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
         dc2.versions |= {CreateTopicsRequest.API_KEY: CreateTopicsRequest.VERSIONS}
         await looking.look()
-        partition = looking._flow.partitions["orders", 0]
+        partition = looking._flow.partitions[TopicPartition("orders", 0)]
         partition.move(PartitionState.POSITIONING, 0)
         partition.go_on(Cursor(0, 0, 0), 0)
         seen = [partition.has_true_map]
@@ -162,7 +163,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
     async with discovery(leads=False) as (looking, dc1, dc2, map_log):
         monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
         flow = looking._flow
-        flow.share = frozenset({("orders", 0)})
+        flow.share = frozenset({TopicPartition("orders", 0)})
         for fake in (dc1, dc2):
             fake.create_topic("other", 0)
         dc2.create_topic("orders", 0)
@@ -172,7 +173,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
             del fake.topics["orders"]
         for _ in range(4):
             await looking.look()
-        partition = flow.partitions["orders", 0]
+        partition = flow.partitions[TopicPartition("orders", 0)]
         seen = [partition.state]
         dc1.create_topic("orders", 0).topic_id = new = UUID(int=99)
         await looking.look()
@@ -213,7 +214,7 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
         map_log.state.topic_ids["orders"] = orders.topic_id
         flow.orders = Orders(pauses=(pause,), restarts=(anew,))
         flow.to_begin_anew = {"orders"}
-        flow.share = frozenset({("orders", 0), ("orders", 1)})
+        flow.share = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
         with suppress(UnsupportedApi):  # as this cluster makes no topics again
             await looking.look()
         assert deleted == ([] if is_kept else ["orders"])
@@ -229,9 +230,9 @@ async def one_partition(
     """Return a topic of one partition, on both sides, as it is known."""
     orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
     dc2.create_topic("dc1.offset-map.internal", 0)
-    looking._flow.share = frozenset({("orders", 0)})
+    looking._flow.share = frozenset({TopicPartition("orders", 0)})
     await looking.look()
-    return orders, copy, looking._flow.partitions["orders", 0]
+    return orders, copy, looking._flow.partitions[TopicPartition("orders", 0)]
 
 
 @pytest.mark.parametrize(

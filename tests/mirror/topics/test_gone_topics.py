@@ -38,6 +38,7 @@ from wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from wire.net import Cluster, open_cluster
+from wire.topic_partition import TopicPartition
 
 METADATA = 3
 DELETE_TOPICS = 20
@@ -95,7 +96,7 @@ async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, 
             for topic in ("leaves", "theirs", "stays", "stays-too", "stays-as-well"):
                 dc2.create_topic(topic, 0).partitions[0].end = 3 if topic == "theirs" else 2
                 map_log.state.topic_ids[topic] = UUID(int=7)
-                flow.partitions[topic, 0] = partition = MirroredPartition(
+                flow.partitions[TopicPartition(topic, 0)] = partition = MirroredPartition(
                     topic,
                     0,
                     topic_id=UUID(int=7),
@@ -116,11 +117,11 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         told = {place: end for place, end in gone_ends(flow).items() if place[0] == "leaves"}
         assert told == {("leaves", 0): 2}
         for topic in ("leaves", "theirs"):
-            del flow.partitions[topic, 0]
+            del flow.partitions[TopicPartition(topic, 0)]
         await gone.look(source.topics, there, 1_000)
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        flow.gone_elsewhere = {**told, ("theirs", 0): 2}
+        flow.gone_elsewhere = {**told, TopicPartition("theirs", 0): 2}
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
@@ -130,13 +131,15 @@ async def test_who_does_not_lead_hears_of_a_deletion() -> None:
     async with flow_after_a_deletion() as (gone, flow, target):
         there = await target.metadata(refresh=True)
         gone.hear_of_deleted((), there, 5)
-        assert flow.partitions["leaves", 0].status.reason == "gone"
+        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == "gone"
         others = {name: view for name, view in there.topics.items() if name != "leaves"}
         gone.hear_of_deleted({"leaves"}, replace(there, topics=others), 5)
-        assert flow.partitions["leaves", 0].status.reason == "gone", "it has fewer partitions now"
+        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == "gone", (
+            "it has fewer partitions now"
+        )
         gone.hear_of_deleted((), replace(there, topics=others), 5)
-        assert flow.partitions["leaves", 0].status.reason == DELETED
-        assert flow.partitions["theirs", 0].status.reason == "gone"
+        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == DELETED
+        assert flow.partitions[TopicPartition("theirs", 0)].status.reason == "gone"
 
 
 async def test_a_topic_that_may_not_be_seen_any_more_is_told_from_one_that_is_gone() -> None:
@@ -178,8 +181,8 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
-        assert flow.partitions["leaves", 0].status.reason == DELETED
-        assert flow.partitions["theirs", 0].status.reason == "gone"
+        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == DELETED
+        assert flow.partitions[TopicPartition("theirs", 0)].status.reason == "gone"
 
 
 @pytest.mark.parametrize("scope", [Scope(topic="leaves"), Scope(topic="leaves", partition=0)])

@@ -23,6 +23,7 @@ from tests.mirror.building import flow_with
 from tests.mirror.topics.discovering import discovery, tell_settings
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, PartitionView, TopicView
+from wire.topic_partition import TopicPartition
 
 LED = PartitionView(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
 TOPIC = TopicView(name="t", topic_id=UUID(int=1), partitions={0: LED})
@@ -31,14 +32,19 @@ NOTHING = replace(SOURCE, topics={})
 
 
 def test_partitions_are_missing_by_themselves_or_with_their_topic() -> None:
-    known = [("t", 0), ("t", 1), ("u", 0), ("secret", 0)]
+    known = [
+        TopicPartition("t", 0),
+        TopicPartition("t", 1),
+        TopicPartition("u", 0),
+        TopicPartition("secret", 0),
+    ]
     assert missing_places(known, SOURCE, {"secret"}) == {("t", 1), ("u", 0)}
     assert missing_places(known, NOTHING, {"secret"}) == {("t", 0), ("t", 1), ("u", 0)}
 
 
 def test_of_a_topic_with_an_error_nothing_is_missing() -> None:
     failed = replace(TOPIC, partitions={}, error_code=ErrorCode.LEADER_NOT_AVAILABLE)
-    assert not missing_places([("t", 0)], replace(SOURCE, topics={"t": failed}), ())
+    assert not missing_places([TopicPartition("t", 0)], replace(SOURCE, topics={"t": failed}), ())
 
 
 @pytest.mark.parametrize(("source", "reason"), [(NOTHING, NO_TOPIC), (SOURCE, NO_PARTITION)])
@@ -46,7 +52,7 @@ def test_what_is_missing_for_a_while_without_a_break_is_gone(
     source: ClusterView, reason: str
 ) -> None:
     flow, _ = flow_with()
-    flow.partitions["t", 1] = lost = MirroredPartition(
+    flow.partitions[TopicPartition("t", 1)] = lost = MirroredPartition(
         "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
     )
     grown = replace(TOPIC, partitions={0: LED, 1: LED})
@@ -67,7 +73,9 @@ def test_what_is_missing_for_a_while_without_a_break_is_gone(
     lost.retry("ordered", 2 * GONE_AFTER_MS + 1)
     looking.look(source, (), 2 * GONE_AFTER_MS + 1)
     assert lost.status.reason == reason
-    assert (flow.partitions["t", 0].state is PartitionState.SOURCE_GONE) == (source is NOTHING)
+    assert (flow.partitions[TopicPartition("t", 0)].state is PartitionState.SOURCE_GONE) == (
+        source is NOTHING
+    )
 
 
 async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_gone(
@@ -79,7 +87,9 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
             tell_settings(fake, {})
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
-        places = looking._flow.share = frozenset({("orders", 0), ("orders", 1)})
+        places = looking._flow.share = frozenset(
+            {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+        )
         await looking.look()
         assert looking._flow.partitions.keys() == places
         held = dc1.topics["orders"].partitions.pop(1)
@@ -90,7 +100,10 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
         assert states == [PartitionState.TOPIC_RECREATED, PartitionState.SOURCE_GONE]
         dc1.topics["orders"].partitions[1] = held
         await looking.look()
-        assert looking._flow.partitions["orders", 1].state is not PartitionState.SOURCE_GONE
+        assert (
+            looking._flow.partitions[TopicPartition("orders", 1)].state
+            is not PartitionState.SOURCE_GONE
+        )
 
 
 async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either() -> None:
@@ -101,7 +114,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
         await looking.look()
         both = looking._flow.places.copy()
-        seen: list[set[tuple[str, int]]] = []
+        seen: list[set[TopicPartition]] = []
         del dc1.topics["orders"].partitions[1]
         dc1.topics["orders"].topic_id = UUID(int=8)
         for decide in (
@@ -120,7 +133,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
 def forgotten_at(*looks: tuple[ClusterView, ClusterView, Collection[str], int]) -> list[int]:
     """When a topic of two is none of the flow's any more; of each look source, target, hidden."""
     flow, _ = flow_with()
-    flow.places = {("t", 0), ("gone", 0), ("gone", 1)}
+    flow.places = {TopicPartition("t", 0), TopicPartition("gone", 0), TopicPartition("gone", 1)}
     looking, found = LeftBehind(flow), []
     for source, target, hidden, now in looks:
         looking.look(source, hidden, target, {}, now)
@@ -158,7 +171,7 @@ async def test_discovery_forgets_a_topic_that_was_deleted_on_both_sides(
             for name in ("orders", "gone"):
                 map_log.state.topic_ids[name] = fake.create_topic(name, 0).topic_id
         await looking.look()
-        seen: list[set[tuple[str, int]]] = [looking._flow.places.copy()]
+        seen: list[set[TopicPartition]] = [looking._flow.places.copy()]
         for fake in (dc1, dc2):
             del fake.topics["gone"]
             await looking.look()

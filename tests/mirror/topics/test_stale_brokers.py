@@ -18,6 +18,7 @@ from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.net import Cluster, open_cluster
+from wire.topic_partition import TopicPartition
 
 DELETES = replace(CONFIG, delete_gone_after_ms=LEAST_GRACE_MS)
 LOOKS_EVERY_MS = 4_000
@@ -52,7 +53,7 @@ async def mirror_two(
             fake.create_topic(topic, 1)
             map_log.state.topic_ids[topic] = fake.topics[topic].topic_id
     dc2.create_topic("dc1.offset-map.internal", 1)
-    looking._flow.share = frozenset({("old", 0), ("new", 0)})
+    looking._flow.share = frozenset({TopicPartition("old", 0), TopicPartition("new", 0)})
     await clock.look(looking)
     for cluster in (looking._links.source_admin, looking._links.target_admin):
         for node in dc1.brokers:
@@ -75,7 +76,7 @@ async def test_what_one_broker_does_not_know_is_neither_stopped_nor_deleted(
             forget_topic(dc2, 0, "new")
         for _ in range(12):
             await clock.look(looking)
-            partition = looking._flow.partitions["new", 0]
+            partition = looking._flow.partitions[TopicPartition("new", 0)]
             assert partition.state not in STOPPED
             assert (partition.leaders.source, partition.leaders.target) == (1, 1)
         assert deleted == []
@@ -92,7 +93,7 @@ async def test_two_that_do_not_know_it_are_not_believed_for_long_enough_either(
         forget_topic(dc1, 2, "new")
         for _ in range(12):
             await clock.look(looking)
-            assert looking._flow.partitions["new", 0].state not in STOPPED
+            assert looking._flow.partitions[TopicPartition("new", 0)].state not in STOPPED
         assert deleted == []
 
 
@@ -103,7 +104,7 @@ async def test_what_no_broker_knows_is_gone_after_the_grace_time(
     async with discovery(DELETES, brokers=3) as (looking, dc1, dc2, map_log):
         deleted = note_deletions(dc2)
         await mirror_two(looking, clock, dc1, dc2, map_log)
-        looking._flow.partitions["new", 0].target.find_position()
+        looking._flow.partitions[TopicPartition("new", 0)].target.find_position()
         del dc1.topics["new"]
         for _ in range(2):
             await clock.look(looking)
@@ -124,7 +125,7 @@ async def test_a_leader_that_one_broker_has_not_heard_of_is_followed(
         await clock.look(looking)
         for _ in range(6):
             await clock.look(looking)
-            assert looking._flow.partitions["old", 0].leaders.source == 0
+            assert looking._flow.partitions[TopicPartition("old", 0)].leaders.source == 0
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])

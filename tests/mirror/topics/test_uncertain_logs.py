@@ -25,6 +25,7 @@ from wire.messages.produce import (
     TopicProduceResponse,
 )
 from wire.record_batch import parse_header
+from wire.topic_partition import TopicPartition
 
 COUNT = 100
 COMMITTED = 10
@@ -119,7 +120,7 @@ async def test_a_log_that_others_write_to_all_the_time_is_placed_by_what_it_held
 
         for api in (ListOffsetsRequest, OffsetForLeaderEpochRequest):
             broker.scripts[api.API_KEY] = tell
-        names, place = CONFIG.names, ("orders", 0)
+        names, place = CONFIG.names, TopicPartition("orders", 0)
         found = (await read_quiet_target_ends(links.target_admin, names, [place]))[place]
         assert isinstance(found, LogEnds)
         assert 100 <= found.end <= log.end

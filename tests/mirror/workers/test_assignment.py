@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.workers.assignment import FLOOR_BYTES_PER_S, SETTLED, TRIGGER, WORTH_IT, assign
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
 PLACES = st.sets(st.tuples(st.sampled_from("abc"), st.integers(0, 15)), max_size=40)
 MEMBERS = st.sets(st.sampled_from("uvwxyz"), min_size=1)
@@ -109,7 +109,7 @@ def test_a_small_change_of_rates_moves_nothing(
 def test_of_equal_partitions_a_newcomer_gets_its_share_and_nothing_else_moves(
     count: int, workers: int
 ) -> None:
-    places = {("t", index) for index in range(count)}
+    places = {TopicPartition("t", index) for index in range(count)}
     members = {f"w{number}" for number in range(workers)}
     before = assign(places, members, before={}, bytes_per_s={})
     after = assign(places, {*members, "new"}, before=before, bytes_per_s={})
@@ -124,7 +124,7 @@ def test_of_equal_partitions_a_newcomer_gets_its_share_and_nothing_else_moves(
 def test_of_equal_partitions_only_those_of_a_leaver_move(
     count: int, workers: int, data: st.DataObject
 ) -> None:
-    places = {("t", index) for index in range(count)}
+    places = {TopicPartition("t", index) for index in range(count)}
     members = [f"w{number}" for number in range(workers)]
     before = assign(places, members, before={}, bytes_per_s={})
     leaver = data.draw(st.sampled_from(members))
@@ -134,11 +134,16 @@ def test_of_equal_partitions_only_those_of_a_leaver_move(
 
 
 def test_one_heavy_partition_has_a_worker_for_itself() -> None:
-    places = {("t", index) for index in range(9)}
-    owners = assign(places, {"a", "b"}, before={}, bytes_per_s={("t", 4): 1e6})
-    alone = owners["t", 4]
+    places = {TopicPartition("t", index) for index in range(9)}
+    owners = assign(places, {"a", "b"}, before={}, bytes_per_s={TopicPartition("t", 4): 1e6})
+    alone = owners[TopicPartition("t", 4)]
     assert [place for place in places if owners[place] == alone] == [("t", 4)]
 
 
 def test_without_workers_nothing_is_assigned() -> None:
-    assert assign({("t", 0)}, (), before={("t", 0): "gone"}, bytes_per_s={}) == {}
+    assert (
+        assign(
+            {TopicPartition("t", 0)}, (), before={TopicPartition("t", 0): "gone"}, bytes_per_s={}
+        )
+        == {}
+    )

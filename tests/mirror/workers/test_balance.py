@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from mirror.workers.assignment import assign, is_uneven
 from mirror.workers.balance import PATIENCE, REST, Balance
-from offset_translation.map_records import TopicPartition
+from wire.topic_partition import TopicPartition
 
-PLACES = [("t", index) for index in range(8)]
+PLACES = [TopicPartition("t", index) for index in range(8)]
 Rates = dict[TopicPartition, float]
 Owners = dict[TopicPartition, str]
 
@@ -53,14 +53,14 @@ def test_an_imbalance_that_lasts_is_evened_out_and_then_nothing_moves(rates: Rat
 
 def test_a_heavy_partition_gets_company_taken_from_it_after_a_few_looks() -> None:
     leader = Leader({"a", "b"})
-    rates: Rates = {("t", 0): 5e6, ("t", 2): 5e6}
-    assert leader.owners["t", 0] == leader.owners["t", 2]
+    rates: Rates = {TopicPartition("t", 0): 5e6, TopicPartition("t", 2): 5e6}
+    assert leader.owners[TopicPartition("t", 0)] == leader.owners[TopicPartition("t", 2)]
     looks = 1
     while not (moved := leader.look(rates)):
         looks += 1
         assert looks <= PATIENCE
     assert len(moved & rates.keys()) == 1
-    assert leader.owners["t", 0] != leader.owners["t", 2]
+    assert leader.owners[TopicPartition("t", 0)] != leader.owners[TopicPartition("t", 2)]
     assert not is_uneven(leader.owners, leader.members, rates)
 
 
@@ -69,7 +69,7 @@ def test_a_burst_of_one_look_moves_nothing() -> None:
     steady: Rates = dict.fromkeys(PLACES, 1e5)
     for _ in range(3):
         leader.look(steady)
-    assert not leader.look({**steady, ("t", 0): 4e5})
+    assert not leader.look({**steady, TopicPartition("t", 0): 4e5})
     for _ in range(REST):
         assert not leader.look(steady)
 
@@ -106,7 +106,7 @@ def test_of_a_dead_workers_partitions_those_at_rest_go_on_elsewhere_too() -> Non
 
 def test_a_topic_that_was_pinned_is_shared_again_at_once_and_the_others_stay() -> None:
     leader = Leader({"a", "b"})
-    other = ("u", 0)
+    other = TopicPartition("u", 0)
     everything = [*PLACES, other]
     leader.balance.decided(leader.members, PLACES, {"t"})
     pinned_to_a = {**dict.fromkeys(PLACES, "a"), other: "a"}

@@ -15,8 +15,9 @@ from mirror.workers.handover import (
     to_fence,
     vouched,
 )
-from offset_translation.map_records import MirrorProducer, TopicPartition
+from offset_translation.map_records import MirrorProducer
 from runtime.witness import WitnessGarbled, WorkerInfo
+from wire.topic_partition import TopicPartition
 
 INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
 
@@ -28,7 +29,7 @@ class Handover(RuleBasedStateMachine):
         super().__init__()
         self.now = Assignment()
         self.members: dict[str, Member] = {}
-        self.places: set[TopicPartition] = {("t", 0), ("t", 1)}
+        self.places: set[TopicPartition] = {TopicPartition("t", 0), TopicPartition("t", 1)}
         self.rates: dict[TopicPartition, float] = {}
         self.writing: dict[str, frozenset[TopicPartition]] = {}
         """What each worker believes it may write: the dead too, until they are fenced."""
@@ -66,8 +67,8 @@ class Handover(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 7), rate=st.floats(0, 1e7))
     def grow_or_change_rate(self, index: int, rate: float) -> None:
-        self.places.add(("t", index))
-        self.rates["t", index] = rate
+        self.places.add(TopicPartition("t", index))
+        self.rates[TopicPartition("t", index)] = rate
 
     @rule()
     def lead(self) -> None:
@@ -121,7 +122,7 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
         writer = MirrorProducer(producer_id=number, producer_epoch=0)
         return Member(info=INFO, writer=writer, confirmed=confirmed)
 
-    places = {("t", index) for index in range(9)}
+    places = {TopicPartition("t", index) for index in range(9)}
     members = {f"w{number}": member(number, 0) for number in range(3)}
     first = next_assignment(Assignment(), members, places, fenced=(), loads=Loads())
     assert first is not None
@@ -148,8 +149,8 @@ def test_what_a_member_says_of_itself_survives_its_node() -> None:
         info=INFO,
         writer=writer,
         confirmed=3,
-        bytes_per_s={("t", 2): 4096.0},
-        gone={("g", 0): 3},
+        bytes_per_s={TopicPartition("t", 2): 4096.0},
+        gone={TopicPartition("g", 0): 3},
         obeyed=frozenset({Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=7)}),
     )
     assert Member.decode(said.encode()) == said
@@ -165,7 +166,7 @@ def test_a_garbled_node_is_named(data: bytes) -> None:
 
 def test_positions_wait_for_the_word_of_who_has_the_partition_now() -> None:
     writer = MirrorProducer(producer_id=1, producer_epoch=0)
-    here, there = ("t", 0), ("t", 1)
+    here, there = TopicPartition("t", 0), TopicPartition("t", 1)
     now = Assignment(version=3, owners={here: "a", there: "b"})
     a = Member(info=INFO, writer=writer, confirmed=3, doubted=frozenset({here}))
     late = Member(info=INFO, writer=writer, confirmed=2)
@@ -182,7 +183,7 @@ def test_a_restart_is_obeyed_when_all_who_have_something_now_have_said_so() -> N
     restart, other = (
         Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=at) for at in (7, 8)
     )
-    now = Assignment(version=3, owners={("t", 0): "a", ("t", 1): "b"})
+    now = Assignment(version=3, owners={TopicPartition("t", 0): "a", TopicPartition("t", 1): "b"})
 
     def member(confirmed: int, *obeyed: Restart) -> Member:
         return Member(info=INFO, writer=writer, confirmed=confirmed, obeyed=frozenset(obeyed))
@@ -191,5 +192,5 @@ def test_a_restart_is_obeyed_when_all_who_have_something_now_have_said_so() -> N
     assert is_obeyed(now, {"a": a, "b": member(3, restart)}, restart)
     assert not is_obeyed(now, {"a": a, "b": member(3, restart)}, other)
     assert not is_obeyed(now, {"a": a, "b": member(2, restart)}, restart), "b may have got another"
-    moving = Assignment(version=3, leaving={("t", 1): Leaving("b", 3, "a")})
+    moving = Assignment(version=3, leaving={TopicPartition("t", 1): Leaving("b", 3, "a")})
     assert not is_obeyed(moving, {"a": a, "b": member(3, restart)}, restart)

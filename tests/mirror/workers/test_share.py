@@ -13,11 +13,11 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.workers.share import Share
-from offset_translation.map_records import TopicPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.config import load
 from tests.mirror.building import FILE
 from wire.net.errors import ConnectionClosed
+from wire.topic_partition import TopicPartition
 
 BATCH = Forward(0, 1, 1, 0, 100, (b"",))
 
@@ -89,12 +89,15 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
     share, flow = stage.share, stage.flow
     async with trio.open_nursery() as nursery:
         nursery.start_soon(share.run)
-        await stage.confirm(1, {("t", 0), ("t", 1)})
+        await stage.confirm(1, {TopicPartition("t", 0), TopicPartition("t", 1)})
         assert stage.map_log.did == ["catch up"]
-        stays, leaves = flow.partitions["t", 0], flow.partitions["t", 1]
+        stays, leaves = (
+            flow.partitions[TopicPartition("t", 0)],
+            flow.partitions[TopicPartition("t", 1)],
+        )
         send(leaves)
         attempt = stays.attempt
-        share.show(2, frozenset({("t", 0)}))
+        share.show(2, frozenset({TopicPartition("t", 0)}))
         await trio.sleep(60)
         assert share.confirmed == 1
         assert not leaves.is_flowing
@@ -107,9 +110,9 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         assert share.confirmed == 2
         assert stage.map_log.did == ["catch up", "settle"]
         assert (stays.is_flowing, stays.attempt) == (True, attempt)
-        await stage.confirm(3, {("t", 0), ("t", 1)})
-        assert flow.partitions["t", 0] is stays
-        assert flow.partitions["t", 1] is not leaves
+        await stage.confirm(3, {TopicPartition("t", 0), TopicPartition("t", 1)})
+        assert flow.partitions[TopicPartition("t", 0)] is stays
+        assert flow.partitions[TopicPartition("t", 1)] is not leaves
         nursery.cancel_scope.cancel()
 
 
@@ -120,13 +123,13 @@ async def test_of_several_versions_seen_meanwhile_the_last_counts(
     stage = Stage.of(tmp_path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stage.share.run)
-        await stage.confirm(1, {("t", 0)})
-        leaves = stage.flow.partitions["t", 0]
+        await stage.confirm(1, {TopicPartition("t", 0)})
+        leaves = stage.flow.partitions[TopicPartition("t", 0)]
         send(leaves)
         stage.share.show(2, frozenset())
         await wait_all_tasks_blocked()
-        stage.share.show(3, frozenset({("t", 7)}))
-        stage.share.show(4, frozenset({("t", 8)}))
+        stage.share.show(3, frozenset({TopicPartition("t", 7)}))
+        stage.share.show(4, frozenset({TopicPartition("t", 8)}))
         leaves.in_flight.release(BATCH)
         stage.flow.settled.wake()
         while stage.share.confirmed < 4:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
 from spark_audit.snapshot.earlier import Earlier, Memory, compared_with, decode, encode, remembered
 from spark_audit.snapshot.seals import Seal
+from wire.topic_partition import TopicPartition
 
-PLACE = ("orders", 0)
+PLACE = TopicPartition("orders", 0)
 FLOW = "dc1->dc2"
 NIGHT_MS = 24 * 3_600_000
 LAST_MS = 253_402_300_799_999
@@ -108,7 +109,7 @@ def test_an_audit_of_some_topics_leaves_the_others_as_they_were() -> None:
 def test_an_audit_of_some_topics_leaves_flows_without_them_as_they_were() -> None:
     memory = after(snapshot(log(100), 90))
     other = replace(snapshot(log(7), 7), flow="dc1->dc3", partitions=())
-    looked = {other.flow: set[tuple[str, int]]()}
+    looked = {other.flow: set[TopicPartition]()}
     assert remembered(memory, [other], looked, is_part=True) == {**memory, other.flow: {}}
 
 

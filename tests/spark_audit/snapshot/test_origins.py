@@ -12,8 +12,9 @@ from offset_translation.map_records import (
 )
 from spark_audit.snapshot.origins import Arrivals, Brought, Part
 from wire.record_batch import Record, build_batch, parse_header
+from wire.topic_partition import TopicPartition
 
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 def _arrivals(*records: tuple[bytes, bytes | None]) -> Arrivals:

@@ -9,6 +9,7 @@ import pytest
 from spark_audit.snapshot.bounds import EMPTY_LOG, LogBounds, join_bounds
 from spark_audit.snapshot.seals import CannotTell, Promotion, Seal, promotion_of
 from spark_audit.snapshot.side import Side
+from wire.topic_partition import TopicPartition
 
 
 def _journal(epoch: int, **changes: Any) -> bytes:
@@ -97,21 +98,31 @@ def _log(start: int, stop: int) -> LogBounds:
 
 
 def test_the_seal_parts_what_was_mirrored_from_what_applications_wrote() -> None:
-    (bounds,) = join_bounds({("t", 0): _log(2, 9)}, {("t", 0): _log(0, 8)}, _promotion(_journal(3)))
+    (bounds,) = join_bounds(
+        {TopicPartition("t", 0): _log(2, 9)},
+        {TopicPartition("t", 0): _log(0, 8)},
+        _promotion(_journal(3)),
+    )
     assert bounds.side(Side.SOURCE)[1:] == (2, 9)
     assert bounds.side(Side.TARGET)[1:] == (0, 5)
     assert bounds.side(Side.NATIVE)[1:] == (5, 8)
 
 
 def test_without_a_promotion_all_of_the_target_is_mirrored() -> None:
-    (bounds,) = join_bounds({("t", 0): _log(0, 9)}, {("t", 0): _log(0, 8)}, None)
+    (bounds,) = join_bounds(
+        {TopicPartition("t", 0): _log(0, 9)}, {TopicPartition("t", 0): _log(0, 8)}, None
+    )
     assert bounds.side(Side.TARGET)[1:] == (0, 8)
     assert bounds.side(Side.NATIVE)[1:] == (8, 8)
 
 
 def test_partitions_of_either_side_are_looked_at_but_only_topics_of_the_source() -> None:
-    source = {("t", 0): _log(0, 1), ("t", 1): _log(0, 1)}
-    target = {("t", 1): _log(0, 1), ("t", 2): _log(0, 1), ("native", 0): _log(0, 1)}
+    source = {TopicPartition("t", 0): _log(0, 1), TopicPartition("t", 1): _log(0, 1)}
+    target = {
+        TopicPartition("t", 1): _log(0, 1),
+        TopicPartition("t", 2): _log(0, 1),
+        TopicPartition("native", 0): _log(0, 1),
+    }
     found = join_bounds(source, target, None)
     assert [(one.topic, one.partition) for one in found] == [("t", 0), ("t", 1), ("t", 2)]
     assert found[0].target is EMPTY_LOG

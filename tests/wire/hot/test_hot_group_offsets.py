@@ -31,6 +31,7 @@ from wire.messages.offset_fetch import (
 )
 from wire.primitives import MalformedMessage, pack_int32
 from wire.schema import decode, encode
+from wire.topic_partition import TopicPartition
 
 HEADER = pack_int32(7)
 INT32 = st.integers(0, 2**31 - 1)
@@ -100,7 +101,7 @@ def test_what_groups_have_stored_is_read_as_the_schema_codec_reads_it(
 @pytest.mark.parametrize("version", range(10))
 @given(group=NAMES, commits=COMMITS)
 def test_a_commit_says_what_the_schema_codec_says(
-    version: int, group: str, commits: dict[tuple[str, int], tuple[int, str]]
+    version: int, group: str, commits: dict[TopicPartition, tuple[int, str]]
 ) -> None:
     assert commit_body(group, commits, version) == encode(commit_request(group, commits), version)
     request = decode(OffsetCommitRequest, commit_body(group, commits, version), version)

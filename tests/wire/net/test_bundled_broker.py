@@ -22,6 +22,7 @@ from wire.net.operations import (
     read_partition,
 )
 from wire.record_batch import Record, build_batch, iterate_records
+from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
@@ -64,14 +65,16 @@ async def test_what_is_appended_in_every_compression_is_read_back(running: Runni
             answer = await append(cluster, "orders", 1, build_batch(records, compression=codec))
             assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, len(sent))
             sent += [record._replace(offset=len(sent) + record.offset) for record in records]
-        places = {("orders", partition) for partition in range(4)}
+        places = {TopicPartition("orders", partition) for partition in range(4)}
         assert await list_offsets(cluster, places) == {
             ("orders", 0): 0,
             ("orders", 1): 100,
             ("orders", 2): 0,
             ("orders", 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert await list_offsets(cluster, {("orders", 1)}, EARLIEST) == {("orders", 1): 0}
+        assert await list_offsets(cluster, {TopicPartition("orders", 1)}, EARLIEST) == {
+            ("orders", 1): 0
+        }
         read: list[Record] = []
         async for _, batch in read_partition(cluster, "orders", 1, 0, 100):
             read += iterate_records(batch)
@@ -85,12 +88,17 @@ async def test_positions_of_a_group_are_stored_told_and_listed(running: RunningC
         await create_topic(cluster, "payments", 2)
         with trio.fail_after(60):
             codes = await commit_group_offsets(
-                cluster, "readers", {("payments", 0): (7, "note"), ("payments", 1): (0, "")}
+                cluster,
+                "readers",
+                {
+                    TopicPartition("payments", 0): (7, "note"),
+                    TopicPartition("payments", 1): (0, ""),
+                },
             )
             assert set(codes.values()) == {ErrorCode.NONE}
             offsets = await fetch_group_offsets(cluster, "readers")
-            assert offsets["payments", 0] == GroupOffset(offset=7, metadata="note")
-            assert offsets["payments", 1].offset == 0
+            assert offsets[TopicPartition("payments", 0)] == GroupOffset(offset=7, metadata="note")
+            assert offsets[TopicPartition("payments", 1)].offset == 0
             assert "readers" in await list_groups(cluster)
             described = await describe_groups(cluster, ["readers", "nobody"])
             assert described["readers"].state == "Empty"
@@ -133,7 +141,7 @@ async def test_a_killed_broker_is_found_again(running: RunningCluster) -> None:
 async def wait_end(cluster: Cluster, end: int) -> None:
     while True:
         try:
-            if await list_offsets(cluster, {("fragile", 0)}) == {("fragile", 0): end}:
+            if await list_offsets(cluster, {TopicPartition("fragile", 0)}) == {("fragile", 0): end}:
                 return
         except NetworkFault:
             pass  # it is still away

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.compression import Compression
@@ -30,6 +30,7 @@ from wire.record_batch import (
     parse_header,
     rewrite,
 )
+from wire.topic_partition import TopicPartition
 
 TIMEOUT_S = 10
 
@@ -80,7 +81,7 @@ async def test_librdkafka_reads_what_we_build_in_every_compression(mock: MockClu
             answer = await append(cluster, "orders", 0, build_batch(records(50), compression=codec))
             assert answer.error_code == ErrorCode.NONE
     consumer = Consumer({"bootstrap.servers": mock.servers, "group.id": "g", "check.crcs": True})
-    consumer.assign([Place("orders", 0, 0)])
+    consumer.assign([PartitionOffset("orders", 0, 0)])
     messages: list[Message] = []
     while len(messages) < 250:
         got = consumer.consume(250, TIMEOUT_S)
@@ -137,10 +138,12 @@ async def test_we_read_what_librdkafka_builds_and_forward_it(mock: MockCluster, 
 async def test_our_commits_are_librdkafkas_positions(mock: MockCluster) -> None:
     mock.producer.list_topics("orders", timeout=TIMEOUT_S)
     async with client(mock.bootstrap) as cluster:
-        codes = await commit_group_offsets(cluster, "g", {("orders", 1): (17, "note")})
+        codes = await commit_group_offsets(
+            cluster, "g", {TopicPartition("orders", 1): (17, "note")}
+        )
     assert codes == {("orders", 1): ErrorCode.NONE}
     consumer = Consumer({"bootstrap.servers": mock.servers, "group.id": "g"})
-    (stored,) = consumer.committed([Place("orders", 1)], timeout=TIMEOUT_S)
+    (stored,) = consumer.committed([PartitionOffset("orders", 1)], timeout=TIMEOUT_S)
     consumer.close()
     assert stored.offset == 17
 
@@ -176,8 +179,8 @@ async def test_the_fake_cluster_answers_as_the_mock_cluster_does(
         for expected_base in (0, 3):
             answer = await append(cluster, "orders", 1, build_batch(records(3)))
             assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, expected_base)
-        place = ("orders", 1)
-        assert await list_offsets(cluster, {place, ("orders", 9)}) == {
+        place = TopicPartition("orders", 1)
+        assert await list_offsets(cluster, {place, TopicPartition("orders", 9)}) == {
             place: 6,
             ("orders", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }

@@ -37,6 +37,7 @@ from wire.net.operations import (
     read_partition,
 )
 from wire.record_batch import CorruptBatch, Record, build_batch, parse_header
+from wire.topic_partition import TopicPartition
 
 
 def batch(count: int, *, hole_behind: int = 0) -> bytes:
@@ -54,7 +55,9 @@ async def test_offsets_come_from_each_partitions_leader() -> None:
         for index in range(3):
             topic.partitions[index].end = 10 + index
         topic.partitions[1].start = 5
-        places = [("orders", index) for index in range(5)] + [("nowhere", 0)]
+        places = [TopicPartition("orders", index) for index in range(5)] + [
+            TopicPartition("nowhere", 0)
+        ]
         assert await list_offsets(cluster, places) == {
             ("orders", 0): 10,
             ("orders", 1): 11,
@@ -63,7 +66,9 @@ async def test_offsets_come_from_each_partitions_leader() -> None:
             ("orders", 4): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert await list_offsets(cluster, {("orders", 1)}, EARLIEST) == {("orders", 1): 5}
+        assert await list_offsets(cluster, {TopicPartition("orders", 1)}, EARLIEST) == {
+            ("orders", 1): 5
+        }
         assert await list_offsets(cluster, ()) == {}
 
 
@@ -71,15 +76,15 @@ async def test_offsets_follow_a_leader_that_moved() -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         topic = fake.create_topic("orders", 0)
         topic.partitions[0].end = 7
-        assert await list_offsets(cluster, {("orders", 0)}) == {("orders", 0): 7}
+        assert await list_offsets(cluster, {TopicPartition("orders", 0)}) == {("orders", 0): 7}
         topic.partitions[0].leader = 1
-        assert await list_offsets(cluster, {("orders", 0)}) == {("orders", 0): 7}
+        assert await list_offsets(cluster, {TopicPartition("orders", 0)}) == {("orders", 0): 7}
 
 
 async def test_an_offset_that_is_the_number_of_a_code_is_asked_for_once() -> None:
     async with run_fake_cluster(1) as fake, client(fake) as cluster:
         fake.create_topic("orders", 0).partitions[0].end = ErrorCode.NOT_LEADER_OR_FOLLOWER.value
-        assert await list_offsets(cluster, {("orders", 0)}) == {("orders", 0): 6}
+        assert await list_offsets(cluster, {TopicPartition("orders", 0)}) == {("orders", 0): 6}
         asked = [header for header, _ in fake.brokers[0].asked if header.api_key == 2]
         assert len(asked) == 1
 
@@ -89,13 +94,15 @@ async def test_offsets_of_an_unreachable_leader_are_named_unknown() -> None:
         topic = fake.create_topic("orders", 0, 1)
         topic.partitions[0].end = 7
         fake.brokers[1].stop()
-        assert await list_offsets(cluster, {("orders", 0), ("orders", 1)}) == {
+        assert await list_offsets(
+            cluster, {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+        ) == {
             ("orders", 0): 7,
             ("orders", 1): ErrorCode.NETWORK_EXCEPTION,
         }
         fake.brokers[0].stop()
         with pytest.raises(BrokerUnreachable):
-            await list_offsets(cluster, {("orders", 0), ("orders", 1)})
+            await list_offsets(cluster, {TopicPartition("orders", 0), TopicPartition("orders", 1)})
 
 
 async def test_what_was_appended_is_read_back_batch_by_batch() -> None:
@@ -275,7 +282,9 @@ async def test_positions_are_stored_and_told(newest_fetch: int) -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         fake.versions[OffsetFetchRequest.API_KEY] = range(newest_fetch + 1)
         fake.coordinators["g"] = 1
-        codes = await commit_group_offsets(cluster, "g", {("a", 0): (7, ""), ("b", 3): (0, "m")})
+        codes = await commit_group_offsets(
+            cluster, "g", {TopicPartition("a", 0): (7, ""), TopicPartition("b", 3): (0, "m")}
+        )
         assert codes == {("a", 0): ErrorCode.NONE, ("b", 3): ErrorCode.NONE}
         assert await fetch_group_offsets(cluster, "g") == {
             ("a", 0): GroupOffset(offset=7),
@@ -287,11 +296,11 @@ async def test_positions_are_stored_and_told(newest_fetch: int) -> None:
 async def test_positions_follow_a_coordinator_that_moved() -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         fake.coordinators["g"] = 1
-        await commit_group_offsets(cluster, "g", {("a", 0): (7, "")})
+        await commit_group_offsets(cluster, "g", {TopicPartition("a", 0): (7, "")})
         fake.coordinators["g"] = 0
         assert await fetch_group_offsets(cluster, "g") == {("a", 0): GroupOffset(offset=7)}
         fake.coordinators["g"] = 1
-        codes = await commit_group_offsets(cluster, "g", {("a", 0): (8, "")})
+        codes = await commit_group_offsets(cluster, "g", {TopicPartition("a", 0): (8, "")})
         assert codes == {("a", 0): ErrorCode.NONE}
 
 
@@ -314,8 +323,8 @@ async def test_a_coordinator_that_comes_late_is_waited_for() -> None:
 async def test_groups_are_listed_from_all_brokers_and_described() -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         fake.coordinators |= {"g": 1, "h": 0}
-        await commit_group_offsets(cluster, "g", {("a", 0): (7, "")})
-        await commit_group_offsets(cluster, "h", {("a", 0): (7, "")})
+        await commit_group_offsets(cluster, "g", {TopicPartition("a", 0): (7, "")})
+        await commit_group_offsets(cluster, "h", {TopicPartition("a", 0): (7, "")})
         assert set(await list_groups(cluster)) == {"g", "h"}
         described = await describe_groups(cluster, ["g", "h", "i"])
         assert {group: found.state for group, found in described.items()} == {
@@ -349,7 +358,7 @@ async def test_positions_of_many_groups_are_stored_and_told_at_once(newest_fetch
         fake.versions[OffsetFetchRequest.API_KEY] = range(newest_fetch + 1)
         names = [f"g{number}" for number in range(250)]
         fake.coordinators |= {name: number % 2 for number, name in enumerate(names)}
-        stored = {name: {("a", 0): (number, "")} for number, name in enumerate(names)}
+        stored = {name: {TopicPartition("a", 0): (number, "")} for number, name in enumerate(names)}
         codes = await commit_offsets_of(cluster, stored)
         assert codes == {name: {("a", 0): ErrorCode.NONE} for name in names}
         assert await fetch_offsets_of(cluster, [*names, "unheard of"]) == {
@@ -364,7 +373,7 @@ async def test_positions_of_many_groups_are_stored_and_told_at_once(newest_fetch
 async def test_of_many_groups_only_those_that_moved_are_missing_until_asked_again() -> None:
     async with run_fake_cluster(2) as fake, client(fake) as cluster:
         fake.coordinators |= {"moves": 1, "stays": 1, "lost": -1}
-        commits = {name: {("a", 0): (7, "")} for name in ("moves", "stays")}
+        commits = {name: {TopicPartition("a", 0): (7, "")} for name in ("moves", "stays")}
         await commit_offsets_of(cluster, commits)
         fake.coordinators["moves"] = 0
         for ask in (
