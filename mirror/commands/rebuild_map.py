@@ -101,7 +101,7 @@ async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig)
         ) as zookeeper:
             workers = await workers_of(zookeeper, configuration, flow)
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        raise LookFailed(f"who runs flow {flow.name} is not known: {fault}") from fault
+        raise LookFailed(f"the witness does not tell who runs flow {flow.name}: {fault}") from fault
     if not isinstance(workers, str):
         who = f"process {workers[0].pid} on {workers[0].host}"
         raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")

@@ -67,7 +67,7 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
             node = await zookeeper.get(paths.active)
             active = None if node is None else ActiveSite.decode(node.data)
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        raise LookFailed(f"which site is active is not known: {fault}") from fault
+        raise LookFailed(f"the witness does not tell which site is active: {fault}") from fault
     if active is None or active.site != site or active.moving_to is not None:
         told = "no site is" if active is None else f"{active.site} is"
         moving = "" if active is None or active.moving_to is None else ", and about to move"
