@@ -19,7 +19,7 @@ ELSEWHERE: Final = "other workers have all of it"
 
 
 class Obedience:
-    """What is ordered now, and what of it has been done."""
+    """The orders in force, and which of them have been carried out."""
 
     def __init__(self, flow: str, path: str) -> None:
         """Know nothing yet; ``path`` is the node of the orders."""
@@ -177,7 +177,7 @@ def begin_anew(flow: FlowState, restart: Restart) -> int:
 
 
 def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition]) -> int:
-    """Do what is ordered to partitions that are not among those done; return to how many."""
+    """Restart the partitions of a scope that are not among those done; return how many."""
     now = now_ms()
     meant = [
         one

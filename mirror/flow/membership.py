@@ -1,7 +1,8 @@
 """One worker among those of a flow: its node in the witness, its share, and the leader's work.
 
-A worker's node lives as long as its engine runs on one session. Everybody follows the assignment;
-who holds the flow's worker node leads, and writes it (mirror.workers.handover says by what rules).
+A worker's node lives as long as its engine runs on one session. Every worker follows the
+assignment. The worker that holds the flow's worker node leads, and writes the assignment by the
+rules of mirror.workers.handover.
 """
 
 import logging
@@ -149,7 +150,7 @@ class Membership:
         )
 
     def is_obeyed(self, restart: Restart) -> bool:
-        """Whether every worker has done it to all that it has; who leads alone knows."""
+        """Whether every worker has restarted all that it has; only the leading worker knows."""
         return self.name in self.members and is_obeyed(self.assignment, self.members, restart)
 
     async def run(self) -> None:

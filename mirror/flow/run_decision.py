@@ -8,7 +8,7 @@ from runtime.zookeeper import SessionState
 
 
 class Role(Enum):
-    """What this daemon is to a flow; the values are what people and JSON see."""
+    """The role of this daemon for a flow; people and JSON see the values."""
 
     STARTING = "starting"
     NO_WITNESS = "no witness"
@@ -22,7 +22,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witnessed:
-    """What is known of the witness; None where it has not been read yet or is not there."""
+    """The witness's nodes as far as they are known; None for one not read yet or not there."""
 
     session: SessionState
     is_member: bool
@@ -37,7 +37,7 @@ class Witnessed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
-    """What to be, and why."""
+    """The role to take, and the reason for it."""
 
     role: Role
     reason: str = ""

@@ -1,7 +1,7 @@
-"""One flow under the witness: its share of the work, its command is obeyed, its loss stops.
+"""One flow under the witness: it runs as the witness commands, and stops without it.
 
-One session with the witness serves one flow. Whoever holds the ephemeral worker node leads; all
-mirror what the assignment gives them (mirror.flow.membership).
+One session with the witness serves one flow. The daemon that holds the ephemeral worker node leads;
+all daemons mirror what the assignment gives them (mirror.flow.membership).
 """
 
 import logging

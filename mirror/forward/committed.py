@@ -1,4 +1,4 @@
-"""Which batches of a fetched chunk are committed records of the source's own. Pure."""
+"""The batches of a fetched chunk that are committed and the source's own. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class CommittedFilter:
         self._loop_ids = loop_ids
 
     def is_left_out(self, header: BatchHeader) -> bool:
-        """Whether this batch is no record of the source's own; to be asked for every batch."""
+        """Whether it is a marker, aborted or a mirror's; to be asked for every batch, in order."""
         while self._ahead and self._ahead[-1].first_offset <= header.last_offset:
             self._now.add(self._ahead.pop().producer_id)
         if header.is_control:

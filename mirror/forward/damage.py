@@ -1,4 +1,4 @@
-"""Where records go on behind a batch whose checksum is wrong. Pure."""
+"""The end of a batch whose checksum is wrong, where records go on. Pure."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ LAST_DELTA: Final = slice(23, 27)
 
 
 def behind_damage(records: Buffer, source: int, readable_end: int) -> int | None:
-    """Return the source offset behind what is damaged at ``source``, None if nothing tells it.
+    """Return the source offset behind the damaged batch at ``source``, None if nothing tells it.
 
     ``records`` are as they were fetched, and ``readable_end`` is how far the source may be read.
-    What a damaged batch says of itself may be the damage: it ends where the next whole batch
-    begins, and the last one of a log where the log ends, if it says the same.
+    The batch's own numbers may be the damage. So it ends where the next whole batch begins; the
+    last batch of a log ends where the log ends, if its own numbers agree.
     """
     view = memoryview(records)
     position = 0

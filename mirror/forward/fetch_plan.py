@@ -1,9 +1,9 @@
-"""What one fetcher asks for, kept up to date without looking at everything for each request.
+"""The partitions that one fetcher asks for, kept up to date without looking at all each time.
 
-Of thousands of partitions a few move between two requests: those that something came of, and those
-that were held back. These are looked at; all are when somebody else has changed what is to be
-fetched (``FlowState.fetch_anew``), and every few seconds in any case.
-A partition that has stopped meanwhile is at worst asked for in vain until then.
+Of thousands of partitions a few move between two requests: those of which records came, and those
+that were held back. Only these are looked at. All are looked at when another task has changed what
+is to be fetched (``FlowState.fetch_anew``), and every few seconds in any case. A partition that has
+stopped meanwhile is at worst asked for in vain until then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ def place_of(partition: MirroredPartition) -> Place:
 
 
 class Asking:
-    """All that is asked of one broker over one lane."""
+    """The partitions asked of one broker over one lane."""
 
     def __init__(self, flow: FlowState, node: int, lane: Lane) -> None:
         """Begin with nothing looked at."""
@@ -65,7 +65,7 @@ class Asking:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that flows is asked for."""
+        """Whether all flowing partitions are asked for."""
         return not self._held
 
     @property
@@ -79,7 +79,7 @@ class Asking:
         return (topic_id for _, topic_id in self._keys.values())
 
     def look(self) -> Looked | None:
-        """Bring `asked` up to date; return what was looked at, None for everything."""
+        """Bring `asked` up to date; return the partitions looked at, None for all."""
         changes, now_s = self._flow.changes, trio.current_time()
         is_same = changes == self._changes and self._flow.throttle.is_idle
         if is_same and now_s < self._look_all_s:
@@ -89,7 +89,7 @@ class Asking:
         return None
 
     def found(self, answer: Fetched) -> Iterator[tuple[Asked, FetchedPartition]]:
-        """Yield what was found for each partition; since v13 topics travel by id."""
+        """Yield each partition with its part of the answer; since v13 topics travel by id."""
         for name, partitions in answer.topics:
             key = self._keys.get(name)
             if key is None:

@@ -1,4 +1,4 @@
-"""A fetch session with one source broker (KIP-227): only what changed is asked for again. Pure.
+"""A fetch session with one source broker (KIP-227): only changes are asked for again. Pure.
 
     epoch 0   all partitions   ─► the broker opens a session, or answers without one
     epoch n   the changed ones ─► it answers for those of the session that have something to say
@@ -30,7 +30,7 @@ _MAX_EPOCH: Final = 2**31 - 1
 
 
 class Question(NamedTuple):
-    """What the next request says."""
+    """The content of the next request."""
 
     session: Session
     wanted: dict[TopicKey, list[Wanted]]
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 class FetchSession:
-    """What the broker knows of what we want; one request at a time."""
+    """The partitions that the broker knows we want; one request at a time."""
 
     __slots__ = ("_asked", "_epoch", "_session_id")
 
@@ -93,9 +93,9 @@ class FetchSession:
         self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
 
     def end(self) -> None:
-        """Ask for everything next time: the session is lost, or nobody knows.
+        """Ask for everything next time: the session is lost, or its fate is not known.
 
-        Its number is said once more, so that a broker which still has it drops it.
+        The next request names it once more, so that a broker which still has it drops it.
         """
         self._epoch = FIRST_EPOCH
         self._asked = {}

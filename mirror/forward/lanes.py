@@ -1,13 +1,15 @@
-"""How many connections go to one broker: more where an answer takes long.
+"""Lanes: the connections to one broker, more of them where an answer takes long.
 
 One TCP connection carries a window of a few megabytes per round trip, and a fetcher asks for the
 next chunk only when it has the last one. Between neighbours that is more than we can use, and each
 connection makes requests smaller, which costs; over 80 ms it would be a fraction. A partition
-always goes the same lane, so its order is kept. A topic's partitions are spread evenly, but to one
-more or less, so what each lane asks for at once goes by how many of its partitions are behind.
+always goes the same lane, so its order is kept. A topic's partitions spread over lanes evenly only
+to one more or less (12 over 8 are 2 2 2 2 1 1 1 1). So the size of a lane's fetch goes by how many
+of its partitions are behind.
 
-To a target broker there are two at least: brokers read the next request of a connection when the
-last one is answered, so with one they never read and append at the same time.
+A target broker has two lanes at least. A broker reads the next request of a connection only when
+the last one is answered, so with one connection it never reads and appends at the same time: a
+mirror got one of its processors, while the others idled a third.
 """
 
 import logging

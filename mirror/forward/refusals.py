@@ -1,4 +1,7 @@
-"""In which state a partition stops whose batch the target refuses; by any other code it goes on."""
+"""The states in which a partition stops whose batch the target refuses, by error code.
+
+By any other code the partition goes on.
+"""
 
 from typing import Final
 

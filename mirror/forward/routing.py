@@ -2,8 +2,8 @@
 
 A batch is forwarded as bytes under a new header, taken apart and built again (the slow way, only
 where a broker would refuse the bytes), or left out: markers, aborted batches, and those that a
-mirror wrote, which are known by their producer id. What is left out makes a hole: the offset map
-gets the start of a new piece, to be durable before the data behind it is produced.
+mirror wrote, which are known by their producer id. A batch that is left out makes a hole: the
+offset map gets the start of a new piece, to be durable before the data behind it is produced.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def join_limit(partitions: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Routed:
-    """What one chunk gives."""
+    """The batches and announcements of one chunk."""
 
     forwards: list[Forward] = field(default_factory=list)
     starts: list[PieceStart] = field(default_factory=list)

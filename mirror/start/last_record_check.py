@@ -1,9 +1,9 @@
-"""Does the source still hold the last record that was mirrored?
+"""Check that the source still holds the last record that was mirrored.
 
 A log that was cut and has grown again looks at its ends as if nothing had happened: after an
-unclean election, on a broker that lost its disk, in a backup that was restored. What it holds now
-at offsets that were mirrored would never be read, and the target keeps what the source lost. One
-record on each side tells, and is looked at whenever the source's leader may be another.
+unclean election, on a broker that lost its disk, in a backup that was restored. New records at
+offsets that were mirrored would never be read, and the target keeps records that the source lost.
+One record on each side tells. It is looked at whenever the source's leader may be another.
 
 Targets that others write to as well are not looked at. It could be told there too, but nothing
 would lead on from there: such a target cannot begin anew, as it has records of its own, and a piece
@@ -95,9 +95,9 @@ async def find_rewritten(
 ) -> Mapping[TopicPartition, Stop | RequestRefused]:
     """Return why to stop where the source holds another record; raises NetworkFault.
 
-    ``partitions`` are written by mirrors alone. What cannot be compared, because it was compacted,
-    is not of this producer, or we may not read it, is not wrong. What a broker has refused for now
-    is to be looked at again before the partition goes on.
+    ``partitions`` are written by mirrors alone. A record that cannot be compared is not wrong: it
+    was compacted, is not of this producer, or we may not read it. A record that a broker has
+    refused for now is to be looked at again before the partition goes on.
     """
     found: dict[TopicPartition, Stop | RequestRefused] = {}
     faults: list[NetworkFault] = []

@@ -1,6 +1,7 @@
-"""Whether a topic's copy on the target holds records of the target's own, which nobody brings back.
+"""Find copies on the target that hold records of the target's own, which nobody brings back.
 
-The source has got them, by the other direction's map; from there they are not sent again.
+The source has got these records, by the other direction's map, and they are not sent back from
+there.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from wire.topic_partition import TopicPartition
 
 
 async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPartition]) -> None:
-    """Tell partitions where their source ends, as far as it answers; raises NetworkFault."""
+    """Note the ends of partitions on their source, as far as it answers; raises NetworkFault."""
     if not silent:
         return
     for place, end in (await list_offsets(cluster, silent)).items():
@@ -24,7 +25,7 @@ async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPart
 
 
 async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None:
-    """Return whether it does; None while the source does not say where it ends. NetworkFault."""
+    """Return whether a copy does; None while the source does not tell its end. NetworkFault."""
     places = {place: one for place, one in flow.partitions.items() if place[0] == topic}
     silent = {
         place: one

@@ -72,7 +72,7 @@ class _Tried(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What both sites say of the partitions to be positioned."""
+    """The findings on both sites about the partitions to be positioned."""
 
     source: Ends
     target: Ends
@@ -86,13 +86,12 @@ class Positioning:
     """Takes partitions from discovered or interrupted to flowing."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        """Know what to work on."""
         self._flow = flow
         self._links = links
         self._map_log = map_log
 
     async def run(self) -> None:
-        """Position what is due, those with the same two leaders together, apart from the others.
+        """Position partitions that are due, those with the same two leaders together.
 
         A broker that is away must not hold up the partitions of those that answer.
         """

@@ -1,8 +1,8 @@
 """Decide where a partition goes on: read off both logs' ends and the map, never off a side file.
 
-With a flow in the other direction the target may hold records of its own. They are all right as far
-as the source has got them: behind them the mirror goes on. What the source has not got is the tail
-that was lost with the target when it failed, and nobody but a person may decide about that.
+With a flow in the other direction the target may hold records of its own. The mirror goes on behind
+them as far as the source has got them. Records that the source has not got are the tail that was
+lost with the target when it failed, and only a person may decide about them.
 """
 
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a decision goes by; the map knows the target's end."""
+    """The facts by which a start is decided; the map knows the target's end."""
 
     offset_map: OffsetMap
     source: LogEnds
@@ -70,8 +70,8 @@ class Situation:
     def records_taken_until(self) -> int | None:
         """The target offset behind the last record of its own that the source has.
 
-        The other direction may have passed over more by now than was there when we asked. Where
-        none of them is known any more, that has to do.
+        The other direction may have passed over more offsets by now than were there when we asked,
+        so its last record counts. Where no record is known any more, `taken_until` has to do.
         """
         if self.arrived is None:
             return None
@@ -153,8 +153,8 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
 def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start | Stop:
     """Return the decision, or a stop where it may take what is mirrored for not mirrored.
 
-    ``untold`` says why the log does not tell how far that goes. Of a source that has nothing behind
-    the last place that is known, nothing more can have been mirrored.
+    ``untold`` says why the log does not tell how far it is mirrored. If the source has nothing
+    behind the last place that is known, nothing more can have been mirrored.
     """
     if not untold or isinstance(decision, Stop) or decision.source >= source.end:
         return decision

@@ -1,4 +1,4 @@
-"""What the map is told when a partition begins at a place."""
+"""The map records of a partition that begins at a place."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -14,7 +14,7 @@ ALONG: Final = 1_000
 
 
 def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord]:
-    """Return what goes with the beginning, in one write."""
+    """Return the records that go with the beginning, in one write."""
     records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
     if start.announce:
         records.append(
@@ -33,7 +33,7 @@ def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord
 
 
 def needless_of(decisions: Iterable[Start | Stop]) -> list[MapRecord]:
-    """Return what is to be taken back beforehand, where it is too much to go along.
+    """Return the withdrawals to write beforehand, where they are too many to go along.
 
     A piece beyond the target's end says nothing, so each can go by itself; the rest may not.
     """

@@ -1,5 +1,8 @@
-"""What the last batches of a target say: where a partition goes on that others write to as well,
-and whether others have written to one that is the mirror's alone."""
+"""Reads the last batches of targets.
+
+They tell where a partition goes on that others write to as well, and whether others have written to
+one that is the mirror's alone.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -33,7 +36,7 @@ async def read_tails(
     target: Mapping[TopicPartition, LogEnds | ErrorCode],
     map_log: MapLog,
 ) -> Tails:
-    """Read what lies behind the last place that the map tells; raises NetworkFault.
+    """Read the batches behind the last place that the map tells; raises NetworkFault.
 
     A partition of which nothing was ever announced has no tail yet.
     """
@@ -70,9 +73,9 @@ async def find_strangers(
     target: Mapping[TopicPartition, LogEnds | ErrorCode],
     map_log: MapLog,
 ) -> Tails:
-    """Return of which targets the last batch shows that others write there; raises NetworkFault.
+    """Return the targets whose last batch shows that others write there; raises NetworkFault.
 
-    They are the mirror's alone, so that their end is taken for what is mirrored.
+    These targets are the mirror's alone, so that their ends are taken for mirrored ends.
     """
     found: Tails = {}
     faults: list[NetworkFault] = []
@@ -126,7 +129,7 @@ async def _strangers(
 
 
 def sequence_fault(offset_map: OffsetMap, header: BatchHeader) -> str | None:
-    """Return what the sequence of a batch of ours tells of others, None if nothing."""
+    """Return the fault that a batch of ours shows by its sequence, None if it shows none."""
     at, sequence = header.base_offset, header.base_sequence
     _, begin = _first(offset_map)
     if at < begin or place_if_expected(offset_map, at, sequence) is not None:

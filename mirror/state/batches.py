@@ -1,4 +1,4 @@
-"""Batches on their way, and where a partition stands in the mirrored stream."""
+"""Batches on their way, and the cursor of a partition in the mirrored stream."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -13,10 +13,10 @@ PieceStart: TypeAlias = tuple[int, int]
 
 
 class Cursor(NamedTuple):
-    """Where a partition stands: the next source offset to read and the place it gets.
+    """The position of a partition: the next source offset to read and the place it gets.
 
-    A place is a target offset, less what others have written to the target before it. ``shift`` is
-    source minus target on the piece announced last.
+    A place is a target offset, less the records that others have written to the target before it.
+    ``shift`` is source minus place on the piece announced last.
     """
 
     source: int

@@ -1,4 +1,4 @@
-"""When batches of a partition may go on as one: not for a while after some of them were refused."""
+"""Joining of small batches: forbidden for a while after joined ones were refused."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,13 +11,13 @@ MOST_ALONE_MS: Final = 86_400_000
 
 @dataclass(slots=True)
 class Joins:
-    """Of one partition. A refusal costs it an interruption, so tries become ever rarer."""
+    """The joins of one partition. A refusal costs an interruption, so tries become ever rarer."""
 
     _alone_until_ms: int = 0
     _alone_ms: int = FIRST_ALONE_MS
 
     def refuse(self, now_ms: int) -> None:
-        """The target has refused batches that had been joined."""
+        """Note that the target has refused batches that had been joined."""
         self._alone_until_ms = now_ms + self._alone_ms
         self._alone_ms = min(2 * self._alone_ms, MOST_ALONE_MS)
 

@@ -1,4 +1,4 @@
-"""Which brokers lead a partition on both clusters, and which one it is fetched from. No I/O."""
+"""The leaders of a partition on both clusters, and the broker it is fetched from. No I/O."""
 
 from typing import Final, NamedTuple
 
@@ -15,12 +15,11 @@ class _Replica(NamedTuple):
 
 
 class Leadership:
-    """Of one partition, as discovery has seen it last."""
+    """The leaders of one partition, as discovery has seen them last."""
 
     __slots__ = ("_replica", "source", "source_epoch", "target")
 
     def __init__(self) -> None:
-        """Begin with no leader known."""
         self.source = self.source_epoch = self.target = NO_LEADER
         self._replica: _Replica | None = None
 

@@ -1,4 +1,4 @@
-"""What a flow counts while it works: plain numbers, exported when somebody scrapes.
+"""The measurements of a flow at work: plain numbers, exported when somebody scrapes.
 
 The hot path adds to them for every batch; a counter of prometheus_client takes a lock each time.
 """
@@ -38,7 +38,6 @@ class Latency:
     __slots__ = ("counts", "total_ms")
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.counts = [0] * (len(LATENCY_MS) + 1)
         self.total_ms = 0
 
@@ -59,7 +58,7 @@ class Latency:
 
 @dataclass(slots=True)
 class FlowMeasurements:
-    """Counted since the process began, of one flow."""
+    """The numbers of one flow, counted since the process began."""
 
     flow: str
     records: int = 0

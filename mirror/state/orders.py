@@ -1,4 +1,4 @@
-"""What people have ordered for a flow at run time, as it lies in the witness. Pure.
+"""The orders that people have given for a flow at run time, as they lie in the witness. Pure.
 
     pauses     hold until they are taken back: of the flow, of a topic, of one partition
     restarts   are done once, by the daemon that runs the flow or the next one, and taken out
@@ -28,7 +28,7 @@ class OrderRefused(ValueError):
 
 
 class How(Enum):
-    """How a partition is restarted."""
+    """The ways to restart a partition."""
 
     RETRY = "retry"
     """Look again where it goes on; what stopped it may be over."""
@@ -81,7 +81,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """To be done once; the time tells equal ones apart."""
+    """A restart of a scope, done once; the time tells equal ones apart."""
 
     scope: Scope
     how: How
@@ -99,7 +99,7 @@ class Restart:
 
     @classmethod
     def of(cls, found: Any) -> Self:  # noqa: ANN401 - JSON
-        """Return what was written so; raises ValueError, KeyError, TypeError."""
+        """Return the restart of its JSON; raises ValueError, KeyError, TypeError."""
         return cls(
             scope=_scope(found["scope"]),
             how=How(found["how"]),
@@ -116,12 +116,12 @@ class Orders:
     restarts: tuple[Restart, ...] = ()
 
     def pause_of(self, topic: str | None = None, partition: int | None = None) -> Pause | None:
-        """Return what pauses the partition, or without arguments the flow; None if nothing does."""
+        """Return the pause of the partition, or without arguments of the flow; None without one."""
         found = (one for one in self.pauses if one.scope.covers(topic, partition))
         return next(found, None)
 
     def keeper_of(self, topic: str) -> Pause | None:
-        """Return what pauses a topic or a part of it: its copy is not to be deleted meanwhile."""
+        """Return a pause of a topic or a part of it: its copy is not to be deleted meanwhile."""
         found = (one for one in self.pauses if one.scope.topic in {None, topic})
         return next(found, None)
 

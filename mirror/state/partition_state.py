@@ -7,8 +7,8 @@ discovering ─► positioning ─► catching up ◄─► streaming
                                           ├─► paused          by a command or the witness
                                           └─► one of STOPPED  needs somebody to decide
 
-Who decides is a command, or beforehand the flow's policy for the cause (runtime.flow_section);
-rights that were missing are asked for again by themselves.
+A command decides, or beforehand the flow's policy for the cause (runtime.flow_section). The mirror
+asks for missing rights again by itself.
 """
 
 from dataclasses import dataclass

@@ -33,7 +33,6 @@ class Progress:
     """The samples of the last while."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._samples: deque[Sample] = deque()
 
     def note(self, sample: Sample) -> None:

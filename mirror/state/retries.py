@@ -30,7 +30,6 @@ class Retries:
     )
 
     def __init__(self) -> None:
-        """Begin without any, and due."""
         self.at_ms = 0
         """Before this the partition is not tried again."""
         self.failures = 0

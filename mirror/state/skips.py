@@ -1,13 +1,12 @@
-"""Source offsets that are left out of the copy: what may be skipped, and what was. Pure."""
+"""Skips: source offsets that are, or may be, left out of the copy. Pure."""
 
 
 class Skips:
-    """Of one partition."""
+    """The skips of one partition."""
 
     __slots__ = ("count", "is_allowed_once", "lost", "pass_over", "refused_through")
 
     def __init__(self) -> None:
-        """Begin with nothing left out."""
         self.lost = 0
         """Source offsets that were deleted before they were mirrored, where that has stopped it."""
         self.count = 0
@@ -24,7 +23,7 @@ class Skips:
         self.lost = records
 
     def refuse(self, source_end: int | None) -> None:
-        """Take note of what stops the partition: before this offset, or nothing to skip."""
+        """Note a stop: a skip goes on at this offset; None where nothing can be skipped."""
         self.refused_through = source_end
 
     def allow_once(self, *, is_allowed: bool) -> None:
@@ -32,7 +31,7 @@ class Skips:
         self.is_allowed_once = is_allowed
 
     def pass_behind(self, source_end: int) -> None:
-        """Go on behind what cannot be mirrored; it is counted when the place is known."""
+        """Go on behind records that cannot be mirrored; they are counted with the place."""
         self.pass_over = source_end
         self.is_allowed_once = False
 
@@ -42,7 +41,7 @@ class Skips:
         self.refused_through = None
 
     def settle(self, left_out: int) -> None:
-        """Count what was left out by going on where the partition does now."""
+        """Count the records that were left out by going on where the partition does now."""
         self.pass_over = None
         self.is_allowed_once = False
         self.lost = 0

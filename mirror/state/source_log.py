@@ -1,4 +1,4 @@
-"""What is known of the end of a partition's log on the source, and how far the mirror lags behind.
+"""A partition's log on the source: its end as last heard, and the lag of the mirror behind it.
 
 No clock here: times are arguments, wall clock in milliseconds. ``mirrored`` is the source offset
 before which everything has been mirrored, None while that is unknown.
@@ -28,7 +28,6 @@ class SourceLog:
     __slots__ = ("_goal", "end", "heard_ms", "level_ms", "next_look", "readable_end", "topic_id")
 
     def __init__(self, topic_id: UUID) -> None:
-        """Begin with nothing heard but which topic it is."""
         self.topic_id = topic_id
         """The topic as last seen, where brokers tell."""
         self.end: int | None = None
@@ -44,7 +43,7 @@ class SourceLog:
         self._goal: _Goal | None = None
 
     def meet_topic(self, topic_id: UUID) -> None:
-        """Take note of which topic the source has by that name now."""
+        """Note the id of the topic that the source has by that name now."""
         self.topic_id = topic_id
 
     def hear(self, end: int, readable_end: int, mirrored: int | None, now_ms: int) -> None:
@@ -57,7 +56,7 @@ class SourceLog:
             self._goal = _Goal(readable_end, now_ms)
 
     def reach(self, mirrored: int | None) -> bool | None:
-        """Take note of how far the mirror has come; return whether that is level with the end.
+        """Note how far the mirror has come; return whether that is level with the end.
 
         None while either is unknown.
         """
@@ -80,7 +79,7 @@ class SourceLog:
     def lag_records(self, mirrored: int | None, now_ms: int) -> int | None:
         """Return the source offsets not yet mirrored; None while unknown, which is not zero.
 
-        Unknown is also what a source says that has not been heard of for FRESH_MS.
+        The lag counts as unknown once the source has not been heard of for FRESH_MS.
         """
         is_stale = now_ms - self.heard_ms > FRESH_MS
         if self.end is None or mirrored is None or is_stale:

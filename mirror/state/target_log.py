@@ -1,4 +1,4 @@
-"""What is known of a partition's log on the target, and how far it is trusted. No I/O."""
+"""A partition's log on the target, and how far it is trusted. No I/O."""
 
 from uuid import UUID
 
@@ -20,7 +20,6 @@ class TargetLog:
     )
 
     def __init__(self) -> None:
-        """Begin with nothing known."""
         self.topic_id: UUID | None = None
         """The target topic as last seen, where brokers tell."""
         self.is_new = False

@@ -1,8 +1,9 @@
 """Throttles: how fast a flow and each of its topics may read, in bytes per second. Pure.
 
-A bucket fills at its rate, up to one second's worth, and a fetch may overdraw it: what was fetched
-is known only afterwards. While a bucket is empty nothing more is asked for. Workers that share a
-flow share its rates: each has a portion, and all portions together are no more than the whole.
+A bucket fills at its rate, up to one second's worth. A fetch may overdraw it, because the size of
+an answer is known only afterwards. While a bucket is empty nothing more is asked for. Workers that
+share a flow share its rates: each has a portion, and all portions together are no more than the
+whole.
 """
 
 import re
@@ -20,7 +21,7 @@ LEAST_CHUNK_BYTES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """What part of the rates is one worker's."""
+    """The part of the rates that one worker has."""
 
     flow: float = 1.0
     topics: Mapping[str, float] = field(default_factory=dict)
@@ -35,10 +36,11 @@ WHOLE: Final = Portion()
 
 
 def portion_of(worker: str, holders: Mapping[TopicPartition, str]) -> Portion:
-    """Return what part of the rates a worker has, by who mirrors which partition.
+    """Return the part of the rates that a worker has, by the assignment of partitions.
 
-    Those who mirror something have equal parts of the flow's rate, as they carry about the same
-    (mirror.workers.assignment), and of a topic's as many parts as they have of its partitions.
+    Workers that mirror something have equal parts of the flow's rate, as they carry about the same
+    (mirror.workers.assignment). Of a topic's rate each has as many parts as it has of the topic's
+    partitions.
     """
     workers = set(holders.values())
     if worker not in workers:
@@ -80,7 +82,6 @@ class Throttle:
     """The buckets of one flow."""
 
     def __init__(self, config: ThrottleConfig, now_ms: int, portion: Portion = WHOLE) -> None:
-        """Begin with full buckets."""
         self._config = config
         self._portion = portion
         self._flow = _bucket(config.flow, portion.flow, now_ms)
@@ -115,7 +116,7 @@ class Throttle:
                 bucket.level -= size
 
     def chunk_bytes(self, topic: str | None, most: int) -> int:
-        """Return how much to ask for at once: with a low rate little, lest it goes by jumps."""
+        """Return how many bytes to ask for at once: few at a low rate, to read steadily."""
         bucket = self._flow if topic is None else self._topics.get(topic)
         if bucket is None:
             return most

@@ -1,4 +1,4 @@
-"""Batches of producers of which it is not known yet whether they are mirrors. Pure.
+"""Batches of unknown producers, which may be mirrors. Pure.
 
 While both directions run, the other mirror may begin to write into our source at any moment. Its id
 is in its map before its first batch is in a log, but we have read that map some time before.
@@ -16,16 +16,16 @@ MAGIC_AT: Final = 3
 
 
 class Known(NamedTuple):
-    """The part of a chunk whose writers are all known, and who comes behind it."""
+    """The part of a chunk whose writers are all known, and the unknown producer behind it."""
 
     records: memoryview
     stranger: int | None
 
 
 def before_strangers(records: memoryview, *sets: Container[int]) -> Known:
-    """Return what comes before the first batch of a producer that none of the sets has.
+    """Return the records before the first batch of a producer that none of the sets has.
 
-    What cannot be read as a batch is left to those who check it.
+    Bytes that are no batch are left to the check behind this.
     """
     position = 0
     while len(records) - position >= HEADER_BYTES:

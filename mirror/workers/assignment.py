@@ -1,7 +1,7 @@
-"""Which worker mirrors which partition: sticky, and balanced by what the partitions carry. Pure.
+"""The assignment of partitions to workers: sticky, and balanced by the bytes they carry. Pure.
 
 A partition weighs the bytes per second that it carries and a floor, so that idle ones are spread as
-well. What a worker has it keeps, except where the balance is worth a move:
+well. A worker keeps what it has, except where the balance is worth a move:
 
     partitions without a worker     the heaviest first, each to the worker with the least to do
     then, if the heaviest and the lightest load differ by more than TRIGGER of the mean load:
@@ -10,8 +10,8 @@ well. What a worker has it keeps, except where the balance is worth a move:
 
 The bound that follows: the loads differ by at most TRIGGER of their mean, or by less than a
 partition of the most loaded worker weighs, times 1 / WORTH_IT. Between TRIGGER and SETTLED lies the
-room in which rates may change without any move. When rates are worth a move at all, and what has
-to stay where it is, is for others to say (mirror.workers.balance).
+room in which rates may change without any move. `mirror.workers.balance` says when rates are worth
+a move at all, and which partitions have to stay where they are.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,7 +31,7 @@ FLOOR_BYTES_PER_S: Final = 10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loads:
-    """What partitions carry, and which are to stay where they are, whatever that is."""
+    """The bytes that partitions carry, and the partitions that stay where they are in any case."""
 
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     at_rest: Collection[TopicPartition] = ()

@@ -1,9 +1,9 @@
-"""When what the partitions carry is worth moving one of them from a worker at work. Pure.
+"""Decide when rates are worth moving a partition away from a worker at work. Pure.
 
 Rates go up and down, and a move costs its partition a pause. So rates are smoothed, an imbalance
-counts when it has lasted for PATIENCE looks, and who has been moved rests for REST looks. A worker
-that joins or leaves is another matter: then the shares are made even at once, and so are those of a
-topic that one worker had whole while it was begun anew.
+counts when it has lasted for PATIENCE looks, and a moved partition rests for REST looks. When a
+worker joins or leaves, the shares are made even at once, and so are those of a topic that one
+worker had whole while it was begun anew.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,10 +19,9 @@ REST: Final = 10
 
 
 class Balance:
-    """What the worker that leads has seen of its flow's rates."""
+    """The rates of a flow as the leading worker has seen them."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
         self.bytes_per_s: dict[TopicPartition, float] = {}
         """Smoothed; of partitions that have been told of."""
         self._members: frozenset[str] | None = None

@@ -1,14 +1,14 @@
-"""The assignment as it lies in the witness, and how it changes: in two phases. Pure.
+"""The assignment as it lies in the witness, and its changes in two phases. Pure.
 
     version 7    orders-3 owned by a
     version 8    orders-3 leaves a            a sees it, settles what is under way, lets go, and
                                               confirms version 8 in its own node
     version 9    orders-3 owned by b          b takes it; nobody else is disturbed
 
-Whoever leads the flow writes the node, against the version of it that was read. A worker may write
-a partition from the version that gives it until it has confirmed one that takes it away. A worker
-whose node is gone has let go of nothing: it may be asleep. What it had becomes free once its
-writer, the producer id by which it writes the offset map, is fenced.
+The worker that leads the flow writes the node, against the version of it that was read. A worker
+may write a partition from the version that gives it until it has confirmed one that takes it away.
+A worker whose node is gone has let go of nothing: it may be asleep. Its partitions become free once
+its writer, the producer id by which it writes the offset map, is fenced.
 """
 
 import json
@@ -28,7 +28,7 @@ from wire.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What a worker says of itself in its ephemeral node."""
+    """A worker's report on itself in its ephemeral node."""
 
     info: WorkerInfo
     writer: MirrorProducer
@@ -90,7 +90,7 @@ def _age(restart: Restart) -> int:
 
 
 class Leaving(NamedTuple):
-    """Who has to let go of a partition, since which version, and who is to get it then."""
+    """A move: the worker that has to let go, since which version, and the worker that gets it."""
 
     holder: str
     since: int
@@ -99,7 +99,7 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One version of who has what."""
+    """One version of the assignment."""
 
     version: int = 0
     owners: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -170,7 +170,7 @@ def vouched(
 ) -> frozenset[TopicPartition]:
     """Return the partitions whose owners vouch for their maps.
 
-    For what an owner has not confirmed yet, or does not live to, the last word counts.
+    Where an owner has not confirmed yet, or has died, the last word about the map counts.
     """
     found = set()
     for place, owner in now.owners.items():

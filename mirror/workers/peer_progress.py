@@ -1,4 +1,4 @@
-"""What the other workers of a flow have mirrored, for the one that translates group positions."""
+"""The progress of a flow's other workers, for the worker that translates group positions."""
 
 from typing import Final
 from uuid import UUID
@@ -28,7 +28,6 @@ class Elsewhere:
     """Keeps ``flow.elsewhere`` up to date while this worker leads."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        """Begin with nothing looked at."""
         self.fault = FaultNote(f"{flow.config.name}: other workers' partitions")
         self._flow = flow
         self._links = links
@@ -43,7 +42,7 @@ class Elsewhere:
             await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
 
     async def look(self) -> None:
-        """Read how far the others are, and the source; what cannot be had is told as a fault."""
+        """Read the progress of the others, and the source's ends; a failure is noted as a fault."""
         for step, where in ((self._look_at_target, "target"), (self._look_at_source, "source")):
             try:
                 await step()

@@ -1,4 +1,4 @@
-"""What of a flow this worker mirrors: takes and lets go of partitions while the others go on."""
+"""This worker's share of a flow: takes and lets go of partitions while the others go on."""
 
 import logging
 from collections.abc import Awaitable, Callable
