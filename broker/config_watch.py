@@ -104,7 +104,7 @@ class ConfigWatch:
         """Read one topic's settings. Raises ZooKeeperFault.
 
         A setting that is none here, or cannot be, is left out alone: without the others records
-        would go that are to be kept. Of a garbled node all that was known before stays.
+        would go that are to be kept. A garbled node changes nothing of what was known before.
         """
         try:
             config = await self.store.topic_config(topic)

@@ -2,8 +2,8 @@
 
 A full collection looks at every object, and nobody is served meanwhile. Measured on a broker with
 1,000 partitions that took 250,000 records a second and compacted them: 95,000 objects, looked at
-for 20 to 30 ms. What is there when the broker has started stays until it ends, so it is frozen:
-collections pass over it. After that there was one in 15 seconds, of 1.2 ms.
+for 20 to 30 ms. The objects that a started broker holds stay until it ends, so they are frozen:
+collections pass over them. After that there was one in 15 seconds, of 1.2 ms.
 """
 
 import gc

@@ -1,6 +1,6 @@
 """How many lines a flood of bad requests may write: a burst, then so many a second. Pure.
 
-Whoever can open a connection could otherwise fill the disk that the records need.
+Without it any client that can open a connection could fill the disk that the records need.
 """
 
 from dataclasses import dataclass

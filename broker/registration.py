@@ -89,7 +89,7 @@ class Registration:
 
         A controller hears of a registration before its broker does, and one that was deposed, or a
         request that was long under way, speaks of an earlier life (KIP-380). Waits until there is
-        a registration. Who names none, as before KIP-380, is believed.
+        a registration. A controller that names none, as before KIP-380, is believed.
         """
         if epoch == UNKNOWN_BROKER_EPOCH:
             return True

@@ -86,7 +86,7 @@ def _response_header_is_flexible(message: ApiMessage | type[ApiMessage], version
 def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
     """Return the header of a request without its size, and where the body begins.
 
-    The version may be one that is not served. Of an API unknown here only the part that all
+    The version may be one that is not served. For an API unknown here only the part that all
     headers share is read. Raises MalformedMessage.
     """
     view = memoryview(buffer)

@@ -43,8 +43,8 @@ def settle(
 ) -> PartitionState | None:
     """Return the partition's state without the replicas on `gone`, with a leader if one can be.
 
-    Who is `doubted` leads only where nobody else can: a leader has the others cut what it has not,
-    while of a follower its leader sees what it has.
+    A `doubted` replica leads only where no other can: the others cut what their leader does not
+    have, while a leader sees what its follower has.
 
     When nobody in sync is left the ISR stays as it was: they all have every acknowledged record,
     so any of them may lead when it is back, and nobody else may.

@@ -193,8 +193,8 @@ def _elect(
 def imbalanced(cluster: Cluster, percentage: int) -> frozenset[TopicPartition]:
     """Return the partitions to be given back to their preferred leaders.
 
-    Those of a broker that leads too few of what it should: more than `percentage` percent of them
-    are led by others. Only partitions whose preferred replica can lead now.
+    A broker gets its partitions back when others lead more than `percentage` percent of them. Only
+    partitions whose preferred replica can lead now are named.
     """
     preferred: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition in cluster.states:

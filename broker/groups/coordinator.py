@@ -270,7 +270,8 @@ class GroupCoordinator:
         """Forget what groups have committed for topics that the controller has deleted.
 
         A topic of the same name that is created later has other records: positions in the former
-        one would skip some of them. What is deleted while this broker is down stays, as in Kafka.
+        one would skip some of them. Positions in a topic that is deleted while this broker is down
+        stay, as in Kafka.
         """
         metadata = self._node.metadata
         known = {name: view.topic_id for name, view in metadata.topics().items()}

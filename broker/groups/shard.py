@@ -1,8 +1,8 @@
 """The groups of one partition of `__consumer_offsets`: pure state, one operation at a time.
 
 A caller begins a write operation, asks for one thing, appends the operation's records, replays them
-here with no await in between, and gives the operation's answers once the records are safe. What
-has not been written (who is joining, whose session runs) dies with the coordinator, as in Kafka:
+here with no await in between, and gives the operation's answers once the records are safe. State
+that is in no record (who is joining, whose session runs) dies with the coordinator, as in Kafka:
 members find the next one and join again.
 """
 

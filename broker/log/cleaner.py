@@ -1,7 +1,7 @@
 """The task that compacts logs: the dirtiest first, in slices that leave the loop to everybody else.
 
 Why slices and not a thread: a thread that computes makes this one wait up to 5 ms (CPython's switch
-interval) after each of its system calls; a slice of 3 ms is waited for once. What would be longer
+interval) after each of its system calls; a slice of 3 ms is waited for once. Work that is longer
 than a slice (an fsync, compressing a large batch) lets go of the interpreter and runs in a thread.
 Measured: a step takes 1 ms, at most 5; 150,000 to 250,000 records a second of processor time.
 """

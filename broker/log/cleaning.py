@@ -1,7 +1,7 @@
 """Compacting one log, in steps: keys into a map, segments rewritten by it and swapped in.
 
 Reads through the files it opened at the start and writes files that are not yet part of the log;
-only the swap touches the log. Whoever drives the steps ends them when `PartitionLog.changes` moves.
+only the swap touches the log. The cleaner drives the steps, until `PartitionLog.changes` moves.
 """
 
 from collections.abc import Iterator, Sequence

@@ -281,8 +281,8 @@ class LogManager:
     ) -> Sequence[PendingFlush | PendingRemoval]:
         """Do what is due: retention, closing idle files, checkpoints.
 
-        Call it about once a second. What is due, and how long a producer rests, goes by `now_ms`;
-        the age of records by `wall_ms`, as they are stamped with a time of day. Retention
+        Call it about once a second. `now_ms` decides what is due and how long a producer rests;
+        the age of records is counted by `wall_ms`, since they bear a time of day. Retention
         spares what is at or above the high watermark. A folder that fails on the way is offline
         (see `offline`), the others are not disturbed.
 

@@ -22,8 +22,8 @@ _HINTS: Final = 32
 class SegmentList:
     """At least one segment; the last one is written to. Raises OSError where the disk does.
 
-    Readers mostly go on where they, or the last append, ended. Those places are remembered, and
-    only a reader that jumps pays for a search through the index.
+    Readers mostly go on where they, or the last append, ended. The list remembers those positions,
+    so that only a reader that jumps pays for a search through the index.
     """
 
     __slots__ = ("_folder", "_hints", "_segments")
@@ -97,8 +97,8 @@ class SegmentList:
     def truncate(self, offset: int) -> int:
         """Drop the batches that end at or behind `offset`; return the new end.
 
-        The last segments go first, so that a crash on the way leaves no hole. What remains is at
-        least the first segment, be it empty.
+        The last segments go first, so that a crash on the way leaves no hole. At least the first
+        segment remains, be it empty.
         """
         self._hints.clear()
         while len(self._segments) > 1 and self.active.base_offset >= offset:

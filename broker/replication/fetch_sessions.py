@@ -158,7 +158,7 @@ class FetchSession:
 class FetchSessions:
     """The sessions of one broker, at most `slots` of them. Times are of a monotonic clock.
 
-    Who finds no room gets no session, and names all that it wants in each request.
+    A fetcher that finds no room gets no session, and names all that it wants in each request.
     """
 
     def __init__(self, slots: int = DEFAULT_SLOTS, most_partitions: int = MOST_PARTITIONS) -> None:

@@ -73,7 +73,7 @@ class Fetchers:
         return fetcher
 
     def addresses_changed(self) -> None:
-        """Look up anew where the leaders are. One that is unknown now is sought where it was."""
+        """Look up anew where the leaders are. A leader that is unknown now keeps its address."""
         addresses = self._addresses()
         for leader, fetcher in self._fetchers.items():
             fetcher.address = addresses.get(leader, fetcher.address)

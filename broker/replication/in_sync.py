@@ -58,7 +58,7 @@ class Follower:
     ) -> None:
         """Note a fetch: in this life of its broker the follower has everything below `offset`.
 
-        What an earlier life has sent may come late, and tells nothing any more.
+        A fetch that an earlier life has sent may come late, and tells nothing any more.
 
         It was caught up now if it asks for the leader's end, and when it fetched last if it asks
         for what was the leader's end then: so a busy leader does not make its followers look slow.
@@ -113,7 +113,7 @@ class InSync:
 
     A request without an answer may still be on its way, and be carried out after a later copy of it
     was refused. Then the leader asks for the ISR as it is: once the controller has written that as
-    a newer version, everything asked for before is void. Whoever may join is heeded until then.
+    a newer version, everything asked for before is void. Replicas that may join count until then.
     """
 
     def __init__(self, broker_id: int, rules: IsrRules) -> None:
@@ -208,8 +208,8 @@ class InSync:
     def heard_of(self, broker: int, high_watermark: int) -> PendingIsrChange | None:
         """Return the change to ask for behind a fetch: whom to let in, or whom to leave out.
 
-        Who is in sync and asks for what is committed has lost it, with its disk, while nobody saw
-        that its broker was away.
+        A follower that is in sync and asks for what is committed has lost it, with its disk, while
+        nobody saw that its broker was away.
         """
         if broker not in self.isr:
             return self.expand(broker, high_watermark)

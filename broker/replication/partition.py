@@ -137,8 +137,8 @@ class Partition(Replica):
     def take(self, leadership: Leadership) -> bool:
         """Follow the controller's word; return whether it was a newer one. Raises StorageError.
 
-        What a controller repeats changes nothing, so that a change of the ISR that is under way
-        goes on.
+        A word that the controller repeats changes nothing, so that a change of the ISR that is
+        under way goes on.
         """
         if not self.is_stopped and not self.leadership.is_older_than(leadership):
             return False

@@ -119,9 +119,9 @@ class Partitions:
     def set_strays_aside(self, assigned: Mapping[tuple[str, int], UUID]) -> None:
         """Set aside the logs that the controller, naming all it assigns here, does not mean.
 
-        Those of partitions that it does not name, or of a topic that had the name before. Only what
-        was found at the start and never spoken of since: a delayed word must not take away a newer
-        partition's log. Kafka's findStrayReplicas; the folders stay until somebody removes them.
+        The controller does not name the partition, or the topic had the name before. Only logs that
+        were found at the start and never spoken of since go: a delayed word must not take away a
+        newer partition's log. Kafka's findStrayReplicas; an operator removes the folders.
         """
         strays = [
             log
@@ -254,8 +254,8 @@ class Partitions:
     def folders_failed(self) -> None:
         """Wait no longer for what lies on failed folders, and coordinate nothing by it.
 
-        What a coordinator holds in memory it could go on telling, while others lead: `take` refuses
-        the word that they do.
+        A coordinator could go on telling what it holds in memory while other brokers lead: `take`
+        refuses the word that they do.
         """
         for name, partition in self._held.items():
             if self._logs.may_be_offline(*name):

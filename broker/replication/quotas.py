@@ -4,8 +4,8 @@
     follower.replication.throttled.replicas   of a topic: whose copies arrive slowly, by broker
     leader., follower.replication.throttled.rate     of a broker: bytes a second, for each way
 
-Rules of Kafka's ReplicationQuotaManager. What is in sync is counted and never held back, so that a
-throttle cannot shrink an ISR. Times are milliseconds of one monotonic clock, given as arguments.
+Rules of Kafka's ReplicationQuotaManager. Replicas in sync are counted and never held back, so that
+a throttle cannot shrink an ISR. Times are milliseconds of one monotonic clock, given as arguments.
 """
 
 from collections import deque

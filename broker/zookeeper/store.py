@@ -1,6 +1,6 @@
 """The cluster's tree as typed reads and writes: what any broker may do with it.
 
-What only the controller may write is in `controller_store`, fenced by its epoch.
+`controller_store` has the writes of the controller alone, fenced by its epoch.
 """
 
 import base64

@@ -213,7 +213,7 @@ def decode_broker(
 ) -> BrokerRegistration:
     """Return a registration; `inter_broker` names the listener by which brokers reach it.
 
-    One that has no such listener is reached, if at all, at its first.
+    A broker that has no such listener is reached, if at all, at its first.
     """
     value = _load(broker_path(broker_id), data)
     try:

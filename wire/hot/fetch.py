@@ -1,7 +1,7 @@
 """Fetch as a forwarder speaks it: requests for many partitions, answers as views of their batches.
 
-The layout is that of v12-17. Other versions are left to the schema codec. What an answer tells in
-tagged fields (who leads now, where logs diverge) is stepped over: whoever needs it asks otherwise.
+The layout is that of v12-17. Other versions are left to the schema codec. Tagged fields of an
+answer (who leads now, where logs diverge) are stepped over: callers that need them ask otherwise.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

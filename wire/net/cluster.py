@@ -230,7 +230,7 @@ class Cluster:
     async def coordinators(self, group_ids: Iterable[str]) -> dict[str, Address | ErrorCode]:
         """Return where each group's coordinator is, or why there is none. Raises NetworkFault.
 
-        Who asks again is told by another broker, as in `_look_up`.
+        A caller that asks again is told by another broker, as in `_look_up`.
         """
         asked = list(dict.fromkeys(group_ids))
         # Another task may forget one of them while the others are looked up.

@@ -1,7 +1,7 @@
 """Positions of many consumer groups at once, each coordinator asked without waiting in between.
 
-Nothing is tried again here: who asks for many groups asks for some of them again a moment later.
-What kept a single group from being answered is that group's result.
+Nothing is tried again here: a caller that asks for many groups asks for some of them again a moment
+later. A group that could not be answered has the reason as its result.
 """
 
 from collections import defaultdict, deque

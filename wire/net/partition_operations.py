@@ -367,7 +367,7 @@ class PartitionReader:
     async def _is_tiered(self) -> bool:
         """Say whether the records here are to come from tiered storage (KIP-405).
 
-        Of those a broker answers with none, and without an error, when they come too late.
+        A broker answers with no records, and without an error, when tiered ones come too late.
         """
         local = (await list_offsets(self._cluster, [self._place], EARLIEST_LOCAL))[self._place]
         return not isinstance(local, ErrorCode) and self.position < local

@@ -87,7 +87,7 @@ class ConnectionPool:
     def prepare(self, addresses: Iterable[Address]) -> None:
         """Begin to connect to the first of them that is neither open nor failed lately.
 
-        Nobody waits for it. Who needs that broker after a failure hears why by a try of their own.
+        Nobody waits for it. A caller that needs a failed broker hears why by a try of its own.
         """
         now = trio.current_time()
         for address in addresses:

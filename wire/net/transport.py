@@ -147,7 +147,7 @@ def _may_set_send_bytes() -> bool:
 async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> socket.socket:
     """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s.
 
-    What the other host has not acknowledged after `undelivered_ms` the system takes back, and ends
+    The system takes back what the other host has not acknowledged after `undelivered_ms`, and ends
     the connection, also while this process is stopped (tcp(7), TCP_USER_TIMEOUT).
     """
     host, port = address

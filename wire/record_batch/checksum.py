@@ -27,7 +27,7 @@ def crc32c_with_head(
 
     Both heads have the same length. A long rest is not read again: checksums are linear, so the
     difference between those of the heads, moved on by the length of the rest, is the difference
-    between the results. Whoever checks the result then checks what `crc` was made of.
+    between the results. A reader that checks the result then checks what `crc` was made of.
     """
     size = len(rest)
     if size < SHORT_BYTES:

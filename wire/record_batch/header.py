@@ -163,7 +163,7 @@ def iterate_batches(
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Yield each whole batch with its header, as views; an incomplete tail ends it silently.
 
-    What a tail is only the caller knows: a Fetch answer may end inside a batch, a segment after
+    Only the caller knows what a tail means: a Fetch answer may end inside a batch, a segment after
     a crash too. The bytes consumed are the sum of `batch_bytes`. Raises CorruptBatch where a
     length or a header cannot be. Checksums are not looked at: `crc_is_valid`.
     """

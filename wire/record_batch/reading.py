@@ -85,7 +85,7 @@ def iterate_record_heads(
 ) -> Iterator[RecordHead]:
     """Yield place, time and raw tail of each record of one whole batch; fails as the above does.
 
-    What is inside the tails is not checked.
+    The tails' insides are not checked.
     """
     header = parse_header(batch)
     payload = records_payload(batch, header, limit_bytes=limit_bytes)
