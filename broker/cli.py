@@ -16,7 +16,7 @@ MAX_BROKERS: Final = 100
 def _count(text: str) -> int:
     value = _number(text)
     if not 1 <= value <= MAX_BROKERS:
-        raise ArgumentTypeError(f"{value} is not within 1 and {MAX_BROKERS}")
+        raise ArgumentTypeError(f"{value} is not between 1 and {MAX_BROKERS}")
     return value
 
 

@@ -36,7 +36,7 @@ def run_failover_command(*words: str | Path) -> "CompletedProcess[str]":
 def _run(main: Main, words: list[str]) -> "CompletedProcess[str]":
     output, complaint = StringIO(), StringIO()
     with (
-        _logging_is_its_own(),
+        logging_is_its_own(),
         _ended_in_time(words),
         redirect_stdout(output),
         redirect_stderr(complaint),
@@ -46,7 +46,7 @@ def _run(main: Main, words: list[str]) -> "CompletedProcess[str]":
 
 
 @contextmanager
-def _logging_is_its_own() -> Iterator[None]:
+def logging_is_its_own() -> Iterator[None]:
     """Let a program set up logging, and have afterwards what was before."""
     loggers = [logging.getLogger(), logging.getLogger("kazoo")]
     before = [(one, one.handlers, one.level) for one in loggers]

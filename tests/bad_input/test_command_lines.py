@@ -1,11 +1,20 @@
 """What a hurried person types: options in any order, words for numbers."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import broker.cli
 import failover.cli
+from tests.commands import logging_is_its_own
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Programs that run in this process set up logging, on streams that end with the test."""
+    with logging_is_its_own():
+        yield
 
 
 @pytest.mark.parametrize(
@@ -21,7 +30,7 @@ def test_an_option_may_stand_anywhere(arguments: str) -> None:
     ("arguments", "complaint"),
     [
         ("--brokers x", "argument --brokers: 'x' is not a whole number"),
-        ("--brokers 0", "argument --brokers: 0 is not within 1 and 100"),
+        ("--brokers 0", "argument --brokers: 0 is not between 1 and 100"),
         ("--port x", "argument --port: 'x' is not a whole number"),
         ("--port 70000", "argument --port: there is no port 70000"),
     ],

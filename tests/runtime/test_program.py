@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import trio
 
 from runtime.command import Act, Command, Option, Options, Word
 from runtime.program import BadInput, ExitStatus, Program
+from tests.commands import logging_is_its_own
 
 CHECKOUT = Path(__file__).parents[2]
 FILE = """\
@@ -20,6 +21,13 @@ clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
 flows: [{source: dc1, target: dc2}]
 coordination: {zookeeper: "c:1"}
 """
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Programs that run in this process set up logging, on streams that end with the test."""
+    with logging_is_its_own():
+        yield
 
 
 class Refused(Exception):

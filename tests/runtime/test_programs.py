@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -22,6 +23,7 @@ import spark_audit.cli
 from runtime import command_parser
 from runtime.command import Command
 from runtime.program import Program
+from tests.commands import logging_is_its_own
 
 CHECKOUT: Final = Path(__file__).parents[2]
 MODULES: Final = {
@@ -40,6 +42,13 @@ each_program = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAM
 each_command = pytest.mark.parametrize(("program", "command"), COMMANDS)
 HEAVY: Final = ("confluent_kafka", "kazoo", "numpy", "pandas", "prometheus_client", "pyarrow")
 HEAVIER: Final = (*HEAVY, "pyspark", "shtab", "trio", "yaml", "wire")
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Programs that run in this process set up logging, on streams that end with the test."""
+    with logging_is_its_own():
+        yield
 
 
 @each_command
