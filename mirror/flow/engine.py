@@ -16,9 +16,9 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.clusters.malformed_records import OddRecords
-from mirror.forward.routing import Routed
-from mirror.forward.source import fetch_from
-from mirror.forward.target import TargetWriter
+from mirror.forward.fetchers import SourceFetchers
+from mirror.forward.source import RecordWay
+from mirror.forward.writers import TargetWriters
 from mirror.groups.sync import GroupSync
 from mirror.map.loops import LoopWatch
 from mirror.map.map_log import MapLog
@@ -28,7 +28,6 @@ from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
-from mirror.state.partition import MirroredPartition
 from mirror.topics.acl_sync import AclWatch
 from mirror.topics.discovery import Discovery
 from mirror.workers.peer_progress import Elsewhere
@@ -40,8 +39,6 @@ from runtime.fault_note import FaultNote
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5
-LOOK_S: Final = 1.0
-"""Who moves a partition's leader wakes us before."""
 
 
 class Engine:
@@ -68,29 +65,29 @@ class Engine:
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        self._writers: dict[int, TargetWriter] = {}
-        self._fetched_from: set[int] = set()
-        self._nursery: trio.Nursery | None = None
+        loops = LoopWatch(self.flow, links)
+        self._loops = loops
+        self._writers = TargetWriters(self.flow, links)
+        way = RecordWay(loops, self.map_log, self._writers)
+        self._fetchers = SourceFetchers(self.flow, links, way)
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self._load()
         positioning = Positioning(self.flow, self._links, self.map_log)
-        loops = LoopWatch(self.flow, self._links)
-        self.flow.meet = loops.look
-        await self._retry(loops.look)
+        await self._retry(self._loops.look)
         async with trio.open_nursery() as nursery:
-            self._nursery = nursery
+            await nursery.start(self._writers.run)
             nursery.start_soon(self.discovery.run)
             nursery.start_soon(positioning.run)
-            nursery.start_soon(loops.run)
+            nursery.start_soon(self._loops.run)
             nursery.start_soon(self.share.run)
             of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
             nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
             nursery.start_soon(MapTrimmer(self.flow, self._links, self.map_log).run)
-            nursery.start_soon(self._follow_leaders)
+            nursery.start_soon(self._fetchers.run)
             self.is_started = True
             self._loaded.set()
 
@@ -166,34 +163,3 @@ class Engine:
             else:
                 self.starting_fault.clear()
                 return
-
-    async def _follow_leaders(self) -> None:
-        """Have a fetcher for every broker that a source partition is fetched from."""
-        assert self._nursery is not None, "run has opened it"
-        while True:
-            for partition in self.flow.partitions.values():
-                if partition.leaders.ask_leader_again(now_ms()):
-                    self.flow.fetch_anew()
-                node = partition.leaders.fetched_from
-                if node >= 0 and node not in self._fetched_from:
-                    self._fetched_from.add(node)
-                    self._nursery.start_soon(
-                        fetch_from, node, self.flow, self._links, self.map_log, self._forward
-                    )
-            await self.flow.position_more.wait(LOOK_S)
-
-    def _forward(self, partition: MirroredPartition, routed: Routed) -> None:
-        """Hand routed batches to the writer of the partition's target leader.
-
-        While the flow drains, a fetch that was under way may still bring some: they come again.
-        """
-        if not routed.forwards or not partition.is_flowing or not self.flow.is_fetching:
-            return
-        partition.in_flight.enqueue(routed.forwards)
-        node = partition.leaders.target
-        writer = self._writers.get(node)
-        if writer is None:
-            assert self._nursery is not None, "fetchers run inside it"
-            writer = self._writers[node] = TargetWriter(node, self.flow, self._links)
-            self._nursery.start_soon(writer.run)
-        writer.put(partition)

@@ -1,6 +1,7 @@
 """The record's way, from a fetch on the source to the acknowledgement of the target.
 
-`source` fetches what `fetch_plan` names, over `lanes`; `routing` decides on each batch; `target`
-produces and `acknowledgements` takes over what the target has confirmed. `refusals` and `damage`
-name what stops.
+`fetchers` has a `source` fetcher at each broker, which asks for what `fetch_plan` names over
+`lanes`; `routing` decides on each batch; `writers` hands it to the `target` writer of its leader,
+in a `ready_line`; `produce_answers` acts on what the broker says and `acknowledgements` takes over
+what it holds. `refusals` and `damage` name what stops.
 """

@@ -23,7 +23,7 @@ _ARRIVED_MS: Final = _field("arrived_ms")
 _NEWEST_MS: Final = _field("max_timestamp")
 
 
-class Settling:
+class Acknowledgements:
     """Batches known to be on the target that nobody has been told of yet.
 
     Until they are taken over they count as under way, so a partition is not positioned meanwhile.

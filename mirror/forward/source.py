@@ -2,9 +2,9 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import trio
 
@@ -15,6 +15,8 @@ from mirror.forward.fetch_plan import Asked, Asking, Looked, place_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
 from mirror.forward.routing import Routed, join_limit, route
+from mirror.forward.writers import TargetWriters
+from mirror.map.loops import LoopWatch
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.state.batches import PieceStart
 from mirror.state.flow_state import FlowState
@@ -60,13 +62,18 @@ CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
 
 
-Take: TypeAlias = Callable[[MirroredPartition, Routed], None]
-"""Takes what was routed of a partition."""
+class RecordWay(NamedTuple):
+    """Where a fetched chunk goes on, in this order."""
+
+    loops: LoopWatch
+    """Tells mirrors from other producers, where both directions run."""
+    map_log: MapLog
+    """Takes the holes, before the data behind them."""
+    writers: TargetWriters
+    """Send the batches."""
 
 
-async def fetch_from(
-    node: int, flow: FlowState, links: Links, map_log: MapLog, forward: Take
-) -> None:
+async def fetch_from(node: int, flow: FlowState, links: Links, way: RecordWay) -> None:
     """Fetch what one source broker leads or is named for, for ever.
 
     Over as many connections as its distance wants, which is known once it has been reached.
@@ -79,7 +86,7 @@ async def fetch_from(
         flow.budget.make_room_for_distance()
     async with trio.open_nursery() as nursery:
         for lane in lanes_to_broker(count):
-            fetcher = SourceFetcher(node, flow, links, map_log, forward, lane)
+            fetcher = SourceFetcher(node, flow, links, way, lane)
             nursery.start_soon(fetcher.run)
 
 
@@ -112,8 +119,7 @@ class SourceFetcher:
         node: int,
         flow: FlowState,
         links: Links,
-        map_log: MapLog,
-        forward: Take,
+        way: RecordWay,
         lane: Lane = ONLY_LANE,
     ) -> None:
         """Fetch what ``node`` leads and the lane carries."""
@@ -121,8 +127,7 @@ class SourceFetcher:
         self._lane = lane
         self._flow = flow
         self._links = links
-        self._map_log = map_log
-        self._forward = forward
+        self._loops, self._map_log, self._writers = way
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
         self._asking = Asking(flow, node, lane)
@@ -248,11 +253,11 @@ class SourceFetcher:
                 one.partition.hold_back(one.attempt)
                 waiting.append((one, routed))
             else:
-                self._forward(one.partition, routed)
+                self._writers.forward(one.partition, routed)
         if waiting:
             await self._forward_behind_holes(waiting)
         if self._flow.strangers:
-            await self._flow.meet()
+            await self._loops.look()
         self._note_heard(arrived_ms)
         return size
 
@@ -264,7 +269,7 @@ class SourceFetcher:
         for one, routed in waiting:
             if one.is_current:
                 one.partition.let_through()
-                self._forward(one.partition, routed)
+                self._writers.forward(one.partition, routed)
                 one.partition.note_progress(now_ms())
 
     def _note_heard(self, arrived_ms: int) -> None:

@@ -11,28 +11,22 @@ takes the next, there is a gap that nobody could fill.
 """
 
 import logging
-from collections import deque
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
 from mirror.clusters.links import Links
-from mirror.forward.acknowledgements import Settling
 from mirror.forward.lanes import LEAST_TO_TARGET, count_lanes, lane_of
-from mirror.forward.refusals import STOPPING, TAKEN_APART
-from mirror.state.batches import Forward
+from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
+from mirror.forward.ready_line import ReadyLine
 from mirror.state.flow_state import SETTLE_LOOK_S, FlowState, Request
 from mirror.state.partition import MirroredPartition
-from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
-from wire.errors import ErrorCode
-from wire.hot.produce import Appended, Batch, least_answer_bytes, read_answer, request_parts
+from wire.hot.produce import Batch, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault
 from wire.net.pending import HALF_OF_MANY, Gathering
-from wire.net.retries import code_of
-from wire.primitives import Buffer
 from wire.schema import Piece
 
 _LOG = logging.getLogger(__name__)
@@ -48,36 +42,6 @@ they free would be filled late: 0.93 of the MB/s. Routing a chunk while the rest
 comes showed no gain, nor did no garbage collection (by turns, 1 %)."""
 TIMEOUT_MS: Final = 30_000
 FAULT_PAUSE_S: Final = 0.1
-DIVERGED_AFTER_MS: Final = 30_000
-"""A sequence refused for this long without any progress is not an answer that was lost."""
-
-
-_Item: TypeAlias = tuple[MirroredPartition, int, Forward]
-"""One batch on its way: of this partition, sent in this attempt of it."""
-_Items: TypeAlias = dict[str, dict[int, _Item]]
-"""Those of one request, by the target's topic and partition."""
-
-
-class _Request:
-    """One Produce under way, which the connection gives its answer."""
-
-    __slots__ = ("_items", "_line", "_version", "correlation_id", "deadline", "least_bytes")
-
-    def __init__(self, line: "_Line", items: _Items, version: int) -> None:
-        self._line = line
-        self._items = items
-        self._version = version
-        self.correlation_id = 0
-        self.least_bytes = least_answer_bytes(items, version)
-        self.deadline = 0.0
-
-    def settle(self, frame: Buffer) -> None:
-        """Take the answer; MalformedMessage if it is none."""
-        self._line.settle(self._items, read_answer(frame, self._version))
-
-    def fail(self, fault: NetworkFault) -> None:
-        """Take note that no answer will come."""
-        self._line.lose(self._items, fault)
 
 
 class TargetWriter:
@@ -88,39 +52,39 @@ class TargetWriter:
         self._node = node
         self._flow = flow
         self._links = links
-        self._lines: list[_Line] = []
+        self._lanes: list[TargetLane] = []
         self._early: list[MirroredPartition] = []
         self._has_early = Request()
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into its line."""
-        if self._lines:
-            self._lines[lane_of(partition, len(self._lines))].put(partition)
+        if self._lanes:
+            self._lanes[lane_of(partition, len(self._lanes))].put(partition)
         else:
             self._early.append(partition)
             self._has_early.wake()
 
     async def run(self) -> None:
         """Send and settle for ever."""
-        while (count := await self._count_lines()) is None:
+        while (count := await self._count_lanes()) is None:
             await trio.sleep(FAULT_PAUSE_S)
             while not self._early:
                 await self._has_early.wait(inf)
         is_far = count > 1
         if is_far:
             self._flow.budget.make_room_for_distance()
-        self._lines = [
-            _Line(self._node, lane, self._flow, self._links, is_far=is_far)
+        self._lanes = [
+            TargetLane(self._node, lane, self._flow, self._links, is_far=is_far)
             for lane in range(max(count, LEAST_TO_TARGET))
         ]
         for partition in self._early:
             self.put(partition)
         self._early.clear()
         async with trio.open_nursery() as nursery:
-            for line in self._lines:
-                nursery.start_soon(line.run)
+            for lane in self._lanes:
+                nursery.start_soon(lane.run)
 
-    async def _count_lines(self) -> int | None:
+    async def _count_lanes(self) -> int | None:
         """Return how many are wanted; None if the broker is away, which is said of who waits."""
         try:
             return await count_lanes(await self._links.target_data.connection(self._node))
@@ -135,7 +99,7 @@ class TargetWriter:
             return None
 
 
-class _Line:
+class TargetLane:
     """What goes over one connection."""
 
     def __init__(
@@ -147,24 +111,17 @@ class _Line:
         self._gathering = HALF_OF_MANY if is_far else GATHERED_NEAR
         self._flow = flow
         self._links = links
-        self._ready: deque[MirroredPartition] = deque()
-        self._has_ready = trio.Event()
-        self._under_way = 0
-        """Requests of whose answer nobody has been told yet."""
-        self._answered = 0
-        """Those of them that have got it."""
-        self._settling = Settling(flow)
+        self._ready = ReadyLine(node)
+        self._answers = ProduceAnswers(node, flow, self._ready)
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
-        if partition.in_flight.line_up(self._node):
-            self._ready.append(partition)
-            self._has_ready.set()
+        self._ready.put(partition)
 
     async def run(self) -> None:
         """Send and settle for ever; a fault ends the connection, not this."""
         while True:
-            await self._has_ready.wait()
+            await self._ready.wait()
             try:
                 await self._stream()
             except NetworkFault as fault:
@@ -178,18 +135,16 @@ class _Line:
         connection = await self._links.target_data.connection(self._node, self._lane)
         self._forget_what_was_taken()
         version = connection.version_of(ProduceRequest)
-        connection.when_read = self._take_over
-        connection.gathering = self._gathering
+        connection.listen(self._answers, self._gathering)
         while connection.is_open:
-            if self._under_way >= MAX_IN_FLIGHT_REQUESTS:
+            if self._answers.awaited >= MAX_IN_FLIGHT_REQUESTS:
                 await self._flow.settled.wait(SETTLE_LOOK_S)
                 continue
             requests = self._next_requests(version)
             if not requests:
-                self._has_ready = trio.Event()
-                await self._has_ready.wait()
+                await self._ready.wait_more()
                 continue
-            self._under_way += len(requests)
+            self._answers.expect(len(requests))
             try:
                 await connection.post(ProduceRequest, version, requests)
             except NetworkFault as fault:
@@ -206,28 +161,28 @@ class _Line:
             if partition.leaders.target == self._node:
                 partition.in_flight.forget_taken()
 
-    def _next_requests(self, version: int) -> list[tuple[list[Piece], int, "_Request"]]:
+    def _next_requests(self, version: int) -> list[tuple[list[Piece], int, ProduceAttempt]]:
         """Return what is ready, as a broker takes it: in many requests where batches are small.
 
         What a socket takes at once costs one system call, however many requests it is.
         """
         requests = []
         total = 0
-        while total < AT_ONCE_BYTES and self._ready:
+        while total < AT_ONCE_BYTES and self._ready.partitions:
             items, batches = self._next_request()
             if items:
                 body, size = request_parts(batches, version, acks=-1, timeout_ms=TIMEOUT_MS)
-                requests.append((body, size, _Request(self, items, version)))
+                requests.append((body, size, ProduceAttempt(self._answers, items, version)))
                 total += size
         return requests
 
-    def _next_request(self) -> tuple[_Items, dict[str, list[Batch]]]:
+    def _next_request(self) -> tuple[Sent, dict[str, list[Batch]]]:
         """Take one batch of each partition in line, up to the size of a request."""
-        items: _Items = {}
+        items: Sent = {}
         batches: dict[str, list[Batch]] = {}
         total = 0
         now = now_ms()
-        ready, node = self._ready, self._node
+        ready, node = self._ready.partitions, self._node
         for _ in range(len(ready)):
             if total >= REQUEST_BYTES:
                 break
@@ -252,136 +207,8 @@ class _Line:
                 ready.append(partition)
         return items, batches
 
-    def settle(self, items: _Items, answer: list[tuple[str, list[Appended]]]) -> None:
-        """Take what the broker says of each batch of one request."""
-        taken = self._settling.batches
-        for topic, partitions in answer:
-            of_topic = items.get(topic, {})
-            for appended in partitions:
-                index, error_code, base_offset, _ = appended
-                item = of_topic.pop(index, None)
-                if item is None:
-                    continue
-                partition, attempt, forward = item
-                if (
-                    error_code
-                    or attempt != partition.attempt
-                    or base_offset != forward[0] + partition.target.shift
-                ) and not self._is_displaced(item, appended):
-                    self._release(item)
-                else:
-                    taken[partition].append(forward)
-        for of_topic in items.values():
-            for item in of_topic.values():
-                self._take_over()
-                self._release(item)
-                self._flow.interrupt(item[0], "target: no answer for the partition", now_ms())
-        self._answered += 1
-
-    def _take_over(self) -> None:
-        """Let everybody know what the answers so far have said."""
-        for partition in self._settling.take_over(now_ms()):
-            if partition.in_flight.queue and partition.in_flight.queued_at is None:
-                self.put(partition)
-        if self._answered:
-            self._under_way -= self._answered
-            self._answered = 0
-            if self._flow.budget.has_room:
-                self._flow.fetch_more.wake()
-            self._flow.settled.wake()
-
-    def _is_displaced(self, item: _Item, appended: Appended) -> bool:
-        """Act on an answer that is not what was foretold.
-
-        Return whether the batch is on the target nevertheless, behind records of others.
-        """
-        self._take_over()  # what the answers before it have said
-        now = now_ms()
-        partition, attempt, forward = item
-        if attempt != partition.attempt:
-            self._flow.position_more.wake()
-        elif appended.error_code:
-            self._refuse(partition, forward, appended, now)
-        elif self._displace(partition, forward, appended.base_offset):
-            return True
-        else:
-            self._diverge(partition, forward, appended.base_offset, now)
-        return False
-
-    def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
-        """Take note of where a batch lies behind records of others, where those may be."""
-        may_be = self._flow.config.is_active_active and (
-            base_offset > forward.target_base + partition.target.shift
-        )
-        if may_be:
-            partition.displaced(forward, base_offset)
-        return may_be
-
-    def _release(self, item: _Item) -> None:
-        partition, _, forward = item
-        partition.in_flight.release(forward)
-
-    def _diverge(
-        self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
-    ) -> None:
-        reason = (
-            f"a batch for target offset {forward.target_base + partition.target.shift} was put at "
-            f"{base_offset}: "
-            "somebody else writes there"
-        )
-        _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)
-        self._flow.stop(partition, PartitionState.TARGET_DIVERGED, reason, now)
-
-    def _refuse(
-        self, partition: MirroredPartition, forward: Forward, answer: Appended, now: int
-    ) -> None:
-        error = code_of(answer.error_code)
-        self._flow.measurements.produce_errors[error.name] += 1
-        reason = f"target: {error.name}"
-        if answer.error_message:
-            reason += f": {answer.error_message}"
-        state = STOPPING.get(error)
-        if state in TAKEN_APART and forward.joined > 1:
-            # Alone each may be taken, as a joined batch may be larger than the target's limit
-            # although no part of it is: a skip must leave out no more than what is refused.
-            partition.retries.joins.refuse(now)
-            state = None
-        if (
-            error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            and partition.retries.refuse_sequence(now) > DIVERGED_AFTER_MS
-        ):
-            state = PartitionState.TARGET_DIVERGED
-        if state is None:
-            self._flow.interrupt(partition, reason, now)
-            self._flow.refresh.wake()
-            return
-        offset = forward.target_base + partition.target.shift
-        at = f"target offset {offset}, {forward.size} bytes: {reason}"
-        _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
-        self._flow.stop(partition, state, at, now, source_end=forward.source_end)
-
-    def lose(self, items: _Items, fault: NetworkFault) -> None:
-        """No answer came; what became of the batches the log will tell."""
-        now = now_ms()
-        for of_topic in items.values():
-            for item in of_topic.values():
-                partition, attempt, _ = item
-                self._release(item)
-                if attempt == partition.attempt:
-                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
-                else:
-                    self._flow.position_more.wake()
-        self._answered += 1
-        self._take_over()
-
     def _drop_line(self, fault: NetworkFault) -> None:
         """Interrupt what waits in line: behind a lost batch nothing may be sent."""
         now = now_ms()
-        while self._ready:
-            partition = self._ready.popleft()
-            if partition.in_flight.queued_at != self._node:
-                continue
-            partition.in_flight.leave_line()
-            if partition.in_flight.queue:
-                self._flow.fail(partition, f"target broker {self._node}", fault, now)
-        self._has_ready = trio.Event()
+        for partition in self._ready.clear():
+            self._flow.fail(partition, f"target broker {self._node}", fault, now)

@@ -1,7 +1,7 @@
 """What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -123,8 +123,6 @@ class FlowState:
     """Producer ids of which that is not known yet: nothing behind their batches is routed."""
     arrivals: int = 0
     """Grows with what is learned of the other direction."""
-    meet: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Learns what strangers are; raises NetworkFault."""
 
     def interrupt(
         self, partition: MirroredPartition, reason: str, now_ms: int, *, at_once: bool = False

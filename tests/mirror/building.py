@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from mirror.flow.runner import FlowRunner
+from mirror.forward.routing import Routed
+from mirror.forward.source import RecordWay
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
@@ -15,6 +18,28 @@ from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
 from wire.topic_partition import TopicPartition
+
+
+class Taken:
+    """Takes what was routed, in the stead of the writers."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[MirroredPartition, Routed]] = []
+
+    def forward(self, partition: MirroredPartition, routed: Routed) -> None:
+        """Keep it."""
+        self.all.append((partition, routed))
+
+    @property
+    def places(self) -> list[int]:
+        """The places of all batches, in their order."""
+        return [one.target_base for _, routed in self.all for one in routed.forwards]
+
+
+def way_of(map_log: Any, writers: Any, loops: Any = None) -> RecordWay:
+    """Return where a fetcher's chunks go on."""
+    return RecordWay(loops, map_log, writers)
+
 
 NOTHING = PatternSet(include=(), exclude=())
 CONFIG = FlowConfig(

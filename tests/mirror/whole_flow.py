@@ -8,9 +8,9 @@ from uuid import UUID
 
 import trio
 
-from mirror.forward.routing import Routed
-from mirror.forward.source import SourceFetcher
-from mirror.forward.target import TargetWriter
+from mirror.forward.source import RecordWay, SourceFetcher
+from mirror.forward.writers import TargetWriters
+from mirror.map.loops import LoopWatch
 from mirror.map.map_log import MapLog
 from mirror.start.positioning import Positioning
 from mirror.state.flow_state import FlowState
@@ -96,19 +96,13 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         partition.leaders.follow_source(0, 0)
         partition.leaders.follow_target(0)
         flow.partitions[TopicPartition("t", 0)] = partition
-        writer = TargetWriter(0, flow, links)
-
-        def forward(one: MirroredPartition, routed: Routed) -> None:
-            if routed.forwards and one.is_flowing:
-                one.in_flight.enqueue(routed.forwards)
-                writer.put(one)
-
+        writers = TargetWriters(flow, links)
+        way = RecordWay(LoopWatch(flow, links), map_log, writers)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(writer.run)
+            await nursery.start(writers.run)
             nursery.start_soon(Positioning(flow, links, map_log).run)
             for node in (0, 1):
-                fetcher = SourceFetcher(node, flow, links, map_log, forward)
-                nursery.start_soon(fetcher.run)
+                nursery.start_soon(SourceFetcher(node, flow, links, way).run)
             with trio.fail_after(PATIENCE_S):
                 yield WholeFlow(
                     dc1=dc1,

@@ -25,7 +25,7 @@ from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
-from wire.net.pending import HALF_OF_MANY, Awaiting, Pending
+from wire.net.pending import HALF_OF_MANY, AnswerListener, Awaiting, Gathering, Pending
 from wire.net.transport import Transport
 from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
 from wire.schema import AnyRequest, Piece, Request
@@ -51,8 +51,14 @@ def always() -> bool:
     return True
 
 
-def _nothing() -> None:
-    """Nobody has put anything off."""
+class _Nobody(AnswerListener):
+    """Has put nothing off."""
+
+    def answers_read(self) -> None:
+        pass
+
+
+_NOBODY: Final = _Nobody()
 
 
 class Session(Protocol):
@@ -83,9 +89,8 @@ class Connection:
         self.session: Session | None = None
         """Set once authenticated, if that has to be renewed."""
         self.may_send: MaySend = always
-        self.when_read: Callable[[], None] = _nothing
-        """Called when all answers that had come are given out, before anybody else runs."""
-        self.gathering = HALF_OF_MANY
+        self._listener: AnswerListener = _NOBODY
+        self._gathering = HALF_OF_MANY
         self._transport = transport
         self._frames = FrameReader(transport, buffers or BufferPool(), max_bytes=max_response_bytes)
         self._client_id = client_id
@@ -123,7 +128,7 @@ class Connection:
             return
         self._closed_because = reason
         self._transport.close()
-        self.when_read()
+        self._listener.answers_read()
         now = trio.current_time()
         while self._pending:
             pending = self._pending.popleft()
@@ -133,6 +138,14 @@ class Connection:
         self._ends.clear()
         self._sent_enough.unpark_all()
         self._has_backlog.set()
+
+    def listen(self, listener: AnswerListener, gathering: Gathering = HALF_OF_MANY) -> None:
+        """Tell this listener, and no other, whenever all answers that had come are given out.
+
+        How many of them are waited for at once, ``gathering`` says.
+        """
+        self._listener = listener
+        self._gathering = gathering
 
     def learn_versions(self, versions: Mapping[int, range]) -> None:
         """Take what the broker speaks, by API key."""
@@ -356,8 +369,8 @@ class Connection:
         """Give each frame to the oldest pending request; return why that ended."""
         while True:
             if not self._frames.holds_another:
-                self.when_read()
-                least = self.gathering.least_bytes(self._pending) if self._frames.is_empty else 0
+                self._listener.answers_read()
+                least = self._gathering.least_bytes(self._pending) if self._frames.is_empty else 0
                 if least:
                     await self._frames.gather(least)
             frame = await self._frames.receive()

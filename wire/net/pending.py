@@ -45,6 +45,14 @@ class Awaiting(Protocol):
         ...
 
 
+class AnswerListener(Protocol):
+    """Who takes over at once what many answers have said, by the task that reads them."""
+
+    def answers_read(self) -> None:
+        """Take note that all answers that had come are given out; nobody has run in between."""
+        ...
+
+
 class Gathering(NamedTuple):
     """Many unanswered requests, whose answers are waited for a share at a time.
 

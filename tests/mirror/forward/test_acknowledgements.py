@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.forward.acknowledgements import Settling
+from mirror.forward.acknowledgements import Acknowledgements
 from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import InFlightBudget
@@ -42,7 +42,7 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
     flow, _ = flow_with()
     ends = [sum(count for index, count in counts if index == one) for one in range(2)]
     partitions = [flowing(index, end, flow.budget) for index, end in enumerate(ends)]
-    settling = Settling(flow)
+    acknowledged = Acknowledgements(flow)
     queued: list[tuple[MirroredPartition, Forward]] = []
     places = [0, 0]
     for number, (index, count) in enumerate(counts):
@@ -59,12 +59,12 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
         for partition, forward in queued[:size]:
             sent = partition.in_flight.send_next(NOW_MS)
             if sent is None:
-                begun += [one.index for one in settling.take_over(NOW_MS)]
+                begun += [one.index for one in acknowledged.take_over(NOW_MS)]
                 sent = partition.in_flight.send_next(NOW_MS)
             assert sent is forward
-            settling.batches[partition].append(forward)
+            acknowledged.batches[partition].append(forward)
         del queued[:size]
-        begun += [partition.index for partition in settling.take_over(NOW_MS)]
+        begun += [partition.index for partition in acknowledged.take_over(NOW_MS)]
     assert not queued
     return sorted(begun), told(flow), [told_of(partition) for partition in partitions]
 

@@ -20,7 +20,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from runtime.flow_section import MOST_FETCH_BYTES
-from tests.mirror.building import CONFIG
+from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net.errors import BrokerUnreachable
 from wire.topic_partition import TopicPartition
 
@@ -81,10 +81,7 @@ def record(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]
 
 
 async def fetching(flow: FlowState, links: Any) -> None:
-    def take(*_: object) -> None:
-        pass
-
-    await fetch_from(NODE, flow, links, links, take)
+    await fetch_from(NODE, flow, links, way_of(links, Taken()))
 
 
 async def writing(flow: FlowState, links: Any) -> None:
@@ -101,7 +98,7 @@ async def writing(flow: FlowState, links: Any) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name", "work"),
-    [(source, "SourceFetcher", fetching), (target, "_Line", writing)],
+    [(source, "SourceFetcher", fetching), (target, "TargetLane", writing)],
     ids=["source", "target"],
 )
 async def test_a_far_broker_that_was_away_at_first_gets_all_its_connections(
@@ -134,5 +131,5 @@ def test_however_much_may_be_under_way_a_fetch_asks_for_no_more_than_an_answer_m
     much = replace(CONFIG, in_flight_bytes=1 << 40, partition_in_flight_bytes=1 << 40)
     flow = FlowState(config=much, measurements=FlowMeasurements(CONFIG.name))
     anything: Any = None
-    fetcher = SourceFetcher(NODE, flow, anything, anything, anything, Lane(0, LANES, {}))
+    fetcher = SourceFetcher(NODE, flow, anything, way_of(anything, anything), Lane(0, LANES, {}))
     assert fetcher._chunk_bytes() == (MOST_FETCH_BYTES, MOST_FETCH_BYTES)

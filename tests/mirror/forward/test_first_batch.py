@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import trio
 
-from mirror.forward.target import _Line
+from mirror.forward.target import TargetLane
 from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import REMEMBERED_MS
 from mirror.state.partition import MirroredPartition
@@ -24,7 +24,7 @@ async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[
         log = dc2.create_topic("t", 0).partitions[0]
         seen = answer_first_with(dc2, *codes)
         flow, partition = flow_with()
-        line = _Line(0, 0, flow, links)
+        line = TargetLane(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
@@ -59,7 +59,7 @@ async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_w
         log = dc2.create_topic("t", 0).partitions[0]
         flow, partition = flow_with()
         partition.leaders.follow_target(0)
-        line = _Line(0, 0, flow, links)
+        line = TargetLane(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
@@ -78,7 +78,7 @@ async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_conne
     async with two_fakes() as (_, dc2, links):
         log = dc2.create_topic("t", 0).partitions[0]
         flow, partition = flow_with()
-        line = _Line(0, 0, flow, links)
+        line = TargetLane(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
@@ -92,7 +92,7 @@ async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_conne
 
 
 async def _send(
-    flow: FlowState, partition: MirroredPartition, line: _Line, places: Iterable[int]
+    flow: FlowState, partition: MirroredPartition, line: TargetLane, places: Iterable[int]
 ) -> None:
     """Send batches that are ready at once, and return when all are answered."""
     partition.in_flight.enqueue([forward(place) for place in places])

@@ -4,13 +4,11 @@ from typing import Any
 
 import pytest
 
-from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Forward
 from mirror.state.in_flight import STUCK_MS
-from mirror.state.partition import MirroredPartition
 from runtime.clock import now_ms
-from tests.mirror.building import flow_with
+from tests.mirror.building import Taken, flow_with, way_of
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, FetchedPartition
@@ -21,14 +19,10 @@ from wire.net.buffers import BufferPool, _is_free
 async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: int) -> None:
     flow, partition = flow_with()
     partition.leaders.follow_source(1, -1)
-    kept: list[Routed] = []
-
-    def forward(_: MirroredPartition, routed: Routed) -> None:
-        kept.append(routed)
-
+    taken = Taken()
     anything: Any = None
     map_log: Any = SlowMap()
-    fetcher = SourceFetcher(1, flow, anything, map_log, forward)
+    fetcher = SourceFetcher(1, flow, anything, way_of(map_log, taken))
     fetcher._asking.look()
     partition.in_flight.enqueue([Forward(0, 1, 1, 0, 1, (b"",))])
     partition.in_flight.begin(now_ms() - waits_ms)
@@ -37,5 +31,5 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     frame[:] = batch
     await fetcher._take(Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, 1, 1, 0, (), -1, frame)])]))
     del frame
-    assert len(kept[0].forwards) == 1
+    assert taken.places == [0]
     assert _is_free(pool._buffers[0]) == (waits_ms > 0)

@@ -1,10 +1,9 @@
 """What a partition says of the batch that the target has refused, and stopped it for."""
 
-from typing import Any
-
 import pytest
 
-from mirror.forward.target import _Line
+from mirror.forward.produce_answers import ProduceAnswers
+from mirror.forward.ready_line import ReadyLine
 from mirror.state.batches import Cursor, Forward
 from mirror.state.partition_state import PartitionState
 from tests.mirror.building import flow_with
@@ -26,9 +25,8 @@ def test_the_target_offset_that_is_named_counts_the_records_of_others_before_it(
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(PLACE, PLACE, 0), 0)
     assert partition.target.shift == others
-    links: Any = None
     forward = Forward(PLACE, 1, PLACE + 1, 0, 40, (b"",))
-    _Line(0, 0, flow, links)._refuse(partition, forward, TOO_LARGE, 0)
+    ProduceAnswers(0, flow, ReadyLine(0))._refuse(partition, forward, TOO_LARGE, 0)
     assert partition.status.reason == (
         f"target offset {PLACE + others}, 40 bytes: target: MESSAGE_TOO_LARGE"
     )

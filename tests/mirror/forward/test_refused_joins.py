@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from mirror.forward.target import _Line
+from mirror.forward.target import TargetLane
 from mirror.state.join_policy import FIRST_ALONE_MS, MOST_ALONE_MS, Joins
 from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
@@ -28,7 +28,7 @@ async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
         dc2.create_topic("t", 0)
         answer_first_with(dc2, code)
         flow, partition = flow_with()
-        line = _Line(0, 0, flow, links)
+        line = TargetLane(0, 0, flow, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             partition.in_flight.enqueue([forward(0)._replace(joined=joined)])

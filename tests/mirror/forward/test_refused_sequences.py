@@ -1,10 +1,9 @@
 """A sequence that is refused try after try stops a partition; one refused now and then does not."""
 
-from typing import Any
-
 import pytest
 
-from mirror.forward.target import DIVERGED_AFTER_MS, _Line
+from mirror.forward.produce_answers import DIVERGED_AFTER_MS, ProduceAnswers
+from mirror.forward.ready_line import ReadyLine
 from mirror.state.batches import Cursor, Forward
 from mirror.state.partition_state import PartitionState
 from tests.mirror.building import flow_with
@@ -30,13 +29,12 @@ def test_only_refusals_in_a_row_tell_that_others_write_there(
     times_ms: tuple[int, ...], state: PartitionState
 ) -> None:
     flow, partition = flow_with()
-    links: Any = None
-    line = _Line(0, 0, flow, links)
+    answers = ProduceAnswers(0, flow, ReadyLine(0))
     forward = Forward(0, 1, 1, 0, 1, (b"",))
     for now_ms in times_ms:
         if not partition.is_flowing:
             partition.move(PartitionState.POSITIONING, now_ms)
             partition.go_on(Cursor(0, 0, 0), now_ms)
-        line._refuse(partition, forward, REFUSED, now_ms)
+        answers._refuse(partition, forward, REFUSED, now_ms)
     assert partition.state is state
     assert partition.retries.sequence_refused_since_ms is not None

@@ -6,7 +6,6 @@ from uuid import UUID
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
@@ -14,7 +13,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
-from tests.mirror.building import CONFIG
+from tests.mirror.building import CONFIG, Taken, way_of
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, FetchedPartition
@@ -43,14 +42,10 @@ def flow_of_one() -> tuple[FlowState, MirroredPartition]:
 
 async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_map() -> None:
     flow, partition = flow_of_one()
-    forwarded: list[int] = []
-
-    def forward(_: MirroredPartition, routed: Routed) -> None:
-        forwarded.extend(one.target_base for one in routed.forwards)
-
+    taken = Taken()
     map_log: Any = SlowMap()
     links: Any = None
-    before, after = (SourceFetcher(node, flow, links, map_log, forward) for node in (1, 2))
+    before, after = (SourceFetcher(node, flow, links, way_of(map_log, taken)) for node in (1, 2))
     before._asking.look()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(before._take, answer(0, 5))
@@ -63,12 +58,12 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
         after._asking.asked = before._asking.asked
         after._asking._keys = before._asking._keys
         await after._take(answer(0, 5, 6))
-        assert forwarded == []
+        assert taken.places == []
         map_log.may_write.set()
     after._asking.look()
     assert [one.offset for one in after._asking.asked.values()] == [6]
     await after._take(answer(6))
-    assert forwarded == [0, 1, 2]
+    assert taken.places == [0, 1, 2]
 
 
 async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
@@ -77,7 +72,7 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     map_log: Any = SlowMap()
     map_log.may_write.set()
     links: Any = None
-    fetcher = SourceFetcher(1, flow, links, map_log, lambda *_: None)
+    fetcher = SourceFetcher(1, flow, links, way_of(map_log, Taken()))
     mirrored = bytearray(
         build_batch([Record(0, 0, None, b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
     )

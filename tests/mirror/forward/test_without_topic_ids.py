@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from mirror.clusters.links import Links
-from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher
 from mirror.map.map_log import MapLog
 from mirror.state.batches import Cursor
@@ -14,7 +13,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.building import CONFIG
+from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
@@ -51,12 +50,9 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 partition.leaders.follow_source(0, -1)
                 partition.move(PartitionState.POSITIONING, 0)
                 partition.go_on(Cursor(0, 0, 0), 0)
-            came: list[str] = []
-
-            def forward(partition: MirroredPartition, routed: Routed) -> None:
-                came.extend(partition.topic for _ in routed.forwards)
-
-            fetcher = SourceFetcher(0, flow, links, map_log, forward)
+            taken = Taken()
+            fetcher = SourceFetcher(0, flow, links, way_of(map_log, taken))
             answer = await fetcher._fetch(fetcher._asking.look())
             await fetcher._take(answer)
+    came = [partition.topic for partition, routed in taken.all for _ in routed.forwards]
     assert sorted(came) == ["a", "b"]

@@ -23,7 +23,7 @@ from offset_translation.map_records import MirrorProducer, Reached, mirror_produ
 from offset_translation.tail import Tail
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.building import CONFIG
+from tests.mirror.building import CONFIG, Taken, way_of
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.produce import (
@@ -104,18 +104,12 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
     async with staged(LONGEST_NAME) as stage:
         partition, cursor = stage.partition, Cursor(2 * MANY, MANY, MANY)
         partition.go_on(Cursor(0, 0, 0), 0)
-        forwarded: list[Routed] = []
-        fetcher = SourceFetcher(
-            0,
-            stage.flow,
-            stage.links,
-            stage.map_log,
-            lambda _, routed: forwarded.append(routed),
-        )
+        taken = Taken()
+        fetcher = SourceFetcher(0, stage.flow, stage.links, way_of(stage.map_log, taken))
         routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes([(asked, routed)])
-    assert forwarded == [routed]
+    assert taken.all == [(partition, routed)]
     partition.offset_map.advance(MANY)
     assert partition.offset_map.mirrored_source_end == 2 * MANY - 1
 

@@ -11,7 +11,7 @@ from wire.headers import encode_response
 from wire.messages.list_groups import ListGroupsRequest
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed
-from wire.net.pending import HALF_OF_MANY, Gathering
+from wire.net.pending import HALF_OF_MANY, AnswerListener, Gathering
 from wire.primitives import Buffer
 from wire.schema import pieces
 
@@ -40,10 +40,20 @@ async def post(connection: Connection, *heard: Heard) -> None:
     await connection.post(ListGroupsRequest, version, [(body, size, one) for one in heard])
 
 
+class Listener(AnswerListener):
+    """Notes when all that came has been given out."""
+
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+
+    def answers_read(self) -> None:
+        self._events.append("done")
+
+
 async def test_what_is_put_off_is_done_once_all_answers_that_came_are_given_out() -> None:
     async with connected_in_memory() as (broker, connection, _):
         events: list[str] = []
-        connection.when_read = lambda: events.append("done")
+        connection.listen(Listener(events))
         found = await connection.request(ListGroupsRequest())
         answer = encode_response(0, found, connection.version_of(ListGroupsRequest))
         size = sum(map(len, answer))
@@ -56,7 +66,7 @@ async def test_what_is_put_off_is_done_once_all_answers_that_came_are_given_out(
         assert sum(runs_of(events)) == 64
         assert len(runs_of(events)) <= 10
         events.clear()
-        connection.gathering = Gathering(2, 0.75)
+        connection.listen(Listener(events), Gathering(2, 0.75))
         await post(connection, *(Heard(events, size) for _ in range(64)))
         await wait_all_tasks_blocked()
         assert sum(runs_of(events)) == 64
@@ -88,7 +98,7 @@ def test_a_share_of_the_answers_is_waited_for_where_there_are_many(
 async def test_what_is_put_off_is_done_before_faults_are_told() -> None:
     async with connected_in_memory() as (_, connection, transport):
         events: list[str] = []
-        connection.when_read = lambda: events.append("done")
+        connection.listen(Listener(events))
         transport.room = 0
         await post(connection, Heard(events))
         connection.close("over")

@@ -1,0 +1,201 @@
+"""What a target broker answers to the batches sent to it over one connection.
+
+    the connection reads ─► ProduceAttempt.settle ─► what is as foretold gathers in Acknowledgements
+                        ─► answers_read, once all that had come is given out ─► taken over
+
+The first error of a partition stops it: what was sent behind is refused or lies at other offsets,
+and where to go on is read off the log once all is answered.
+"""
+
+import logging
+from typing import Final, TypeAlias
+
+from mirror.forward.acknowledgements import Acknowledgements
+from mirror.forward.ready_line import ReadyLine
+from mirror.forward.refusals import STOPPING, TAKEN_APART
+from mirror.state.batches import Forward
+from mirror.state.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import PartitionState
+from runtime.clock import now_ms
+from wire.errors import ErrorCode
+from wire.hot.produce import Appended, least_answer_bytes, read_answer
+from wire.net.errors import NetworkFault
+from wire.net.pending import AnswerListener
+from wire.net.retries import code_of
+from wire.primitives import Buffer
+
+_LOG = logging.getLogger(__name__)
+
+DIVERGED_AFTER_MS: Final = 30_000
+"""A sequence refused for this long without any progress is not an answer that was lost."""
+
+
+SentBatch: TypeAlias = tuple[MirroredPartition, int, Forward]
+"""One batch on its way: of this partition, sent in this attempt of it."""
+Sent: TypeAlias = dict[str, dict[int, SentBatch]]
+"""Those of one request, by the target's topic and partition."""
+
+
+class ProduceAttempt:
+    """One Produce under way, which the connection gives its answer."""
+
+    __slots__ = ("_answers", "_sent", "_version", "correlation_id", "deadline", "least_bytes")
+
+    def __init__(self, answers: "ProduceAnswers", sent: Sent, version: int) -> None:
+        """Have the answer to these batches taken."""
+        self._answers = answers
+        self._sent = sent
+        self._version = version
+        self.correlation_id = 0
+        self.least_bytes = least_answer_bytes(sent, version)
+        self.deadline = 0.0
+
+    def settle(self, frame: Buffer) -> None:
+        """Take the answer; MalformedMessage if it is none."""
+        self._answers.settle(self._sent, read_answer(frame, self._version))
+
+    def fail(self, fault: NetworkFault) -> None:
+        """Take note that no answer will come."""
+        self._answers.lose(self._sent, fault)
+
+
+class ProduceAnswers(AnswerListener):
+    """Acts on the answers of one connection; partitions with more to send go back in line."""
+
+    def __init__(self, node: int, flow: FlowState, ready: ReadyLine) -> None:
+        """Begin with no request under way to this broker."""
+        self._node = node
+        self._flow = flow
+        self._ready = ready
+        self._acknowledged = Acknowledgements(flow)
+        self.awaited = 0
+        """Requests of whose answer nobody has been told yet."""
+        self._answered = 0
+        """Those of them that have got it."""
+
+    def expect(self, requests: int) -> None:
+        """Await the answers of so many more requests."""
+        self.awaited += requests
+
+    def settle(self, items: Sent, answer: list[tuple[str, list[Appended]]]) -> None:
+        """Take what the broker says of each batch of one request."""
+        taken = self._acknowledged.batches
+        for topic, partitions in answer:
+            of_topic = items.get(topic, {})
+            for appended in partitions:
+                index, error_code, base_offset, _ = appended
+                item = of_topic.pop(index, None)
+                if item is None:
+                    continue
+                partition, attempt, forward = item
+                if (
+                    error_code
+                    or attempt != partition.attempt
+                    or base_offset != forward[0] + partition.target.shift
+                ) and not self._is_displaced(item, appended):
+                    self._release(item)
+                else:
+                    taken[partition].append(forward)
+        for of_topic in items.values():
+            for item in of_topic.values():
+                self.answers_read()
+                self._release(item)
+                self._flow.interrupt(item[0], "target: no answer for the partition", now_ms())
+        self._answered += 1
+
+    def answers_read(self) -> None:
+        """Let everybody know what the answers so far have said."""
+        for partition in self._acknowledged.take_over(now_ms()):
+            if partition.in_flight.queue and partition.in_flight.queued_at is None:
+                self._ready.put(partition)
+        if self._answered:
+            self.awaited -= self._answered
+            self._answered = 0
+            if self._flow.budget.has_room:
+                self._flow.fetch_more.wake()
+            self._flow.settled.wake()
+
+    def _is_displaced(self, item: SentBatch, appended: Appended) -> bool:
+        """Act on an answer that is not what was foretold.
+
+        Return whether the batch is on the target nevertheless, behind records of others.
+        """
+        self.answers_read()  # what the answers before it have said
+        now = now_ms()
+        partition, attempt, forward = item
+        if attempt != partition.attempt:
+            self._flow.position_more.wake()
+        elif appended.error_code:
+            self._refuse(partition, forward, appended, now)
+        elif self._displace(partition, forward, appended.base_offset):
+            return True
+        else:
+            self._diverge(partition, forward, appended.base_offset, now)
+        return False
+
+    def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
+        """Take note of where a batch lies behind records of others, where those may be."""
+        may_be = self._flow.config.is_active_active and (
+            base_offset > forward.target_base + partition.target.shift
+        )
+        if may_be:
+            partition.displaced(forward, base_offset)
+        return may_be
+
+    def _release(self, item: SentBatch) -> None:
+        partition, _, forward = item
+        partition.in_flight.release(forward)
+
+    def _diverge(
+        self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
+    ) -> None:
+        reason = (
+            f"a batch for target offset {forward.target_base + partition.target.shift} was put at "
+            f"{base_offset}: "
+            "somebody else writes there"
+        )
+        _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)
+        self._flow.stop(partition, PartitionState.TARGET_DIVERGED, reason, now)
+
+    def _refuse(
+        self, partition: MirroredPartition, forward: Forward, answer: Appended, now: int
+    ) -> None:
+        error = code_of(answer.error_code)
+        self._flow.measurements.produce_errors[error.name] += 1
+        reason = f"target: {error.name}"
+        if answer.error_message:
+            reason += f": {answer.error_message}"
+        state = STOPPING.get(error)
+        if state in TAKEN_APART and forward.joined > 1:
+            # Alone each may be taken, as a joined batch may be larger than the target's limit
+            # although no part of it is: a skip must leave out no more than what is refused.
+            partition.retries.joins.refuse(now)
+            state = None
+        if (
+            error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and partition.retries.refuse_sequence(now) > DIVERGED_AFTER_MS
+        ):
+            state = PartitionState.TARGET_DIVERGED
+        if state is None:
+            self._flow.interrupt(partition, reason, now)
+            self._flow.refresh.wake()
+            return
+        offset = forward.target_base + partition.target.shift
+        at = f"target offset {offset}, {forward.size} bytes: {reason}"
+        _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
+        self._flow.stop(partition, state, at, now, source_end=forward.source_end)
+
+    def lose(self, items: Sent, fault: NetworkFault) -> None:
+        """No answer came; what became of the batches the log will tell."""
+        now = now_ms()
+        for of_topic in items.values():
+            for item in of_topic.values():
+                partition, attempt, _ = item
+                self._release(item)
+                if attempt == partition.attempt:
+                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
+                else:
+                    self._flow.position_more.wake()
+        self._answered += 1
+        self.answers_read()
