@@ -21,7 +21,7 @@ from typing import Final
 
 import trio
 
-from tests.bench.measure.ledger import Ledger, RunFailed, is_expected, reason_of, say
+from tests.bench.measure.ledger import Ledger, RunFailed, expected_faults, reason_of, say
 from tests.bench.measure.machine import ROOT
 from tests.bench.measure.processes import user_and_kernel
 from tests.bench.measure.results import OURS
@@ -120,12 +120,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     picture = ROOT / "build" / f"profile-{options.what}.svg"
     picture.parent.mkdir(exist_ok=True)
     workload = replace(BASE, data_bytes=options.megabytes * MIB)
-    try:
-        with tempfile.TemporaryDirectory(prefix="profile-", dir=picture.parent) as folder:
-            PROFILES[options.what](Path(folder), workload, picture)
-    except Exception as fault:
-        if not is_expected(fault):
-            raise
+    faults: list[Exception] = []
+    with (
+        expected_faults(faults.append),
+        tempfile.TemporaryDirectory(prefix="profile-", dir=picture.parent) as folder,
+    ):
+        PROFILES[options.what](Path(folder), workload, picture)
+    for fault in faults:
         sys.stderr.write(f"profile: {reason_of(fault)}\n")
         return NO_PICTURE
     lines = table(costs(frames_of(picture.read_text())))

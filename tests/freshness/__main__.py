@@ -2,17 +2,18 @@
 
 `lags`: groups at every lag over planned switches; `maps`: what maps cost.
 
-Exit status: 0 the figures are reached, 1 they are not.
+Exit status: 0 the figures are reached, 1 they are not, 2 the run came to no figure.
 """
 
 import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from tests.bench.measure.ledger import say
-from tests.bench.stage.clusters import Stage, run_apache, run_bundled, run_witness
+from tests.bench.measure.ledger import run_reported, say
+from tests.bench.stage.clusters import cold_stage, run_apache, run_bundled
 from tests.freshness.figures import CPU_LIMIT, told
 from tests.freshness.lags import SCENES, Scene
 from tests.freshness.load import Load, measure
@@ -25,7 +26,8 @@ from tests.interop.sites import BUNDLED, Pair, run_sites
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line asks for."""
     options = _parser().parse_args(arguments)
-    return {"maps": _maps, "lags": _lags, "groups": _groups}[options.what](options)
+    measure = {"maps": _maps, "lags": _lags, "groups": _groups}[options.what]
+    return run_reported(options.what, partial(measure, options))
 
 
 def _maps(_: argparse.Namespace) -> int:
@@ -61,15 +63,11 @@ def _groups(options: argparse.Namespace) -> int:
         measured_s=options.seconds,
     )
     run_site = run_apache if options.apache else run_bundled
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with (
-            run_site(folder, "dc1") as source,
-            run_site(folder, "dc2") as target,
-            run_witness(folder) as witness,
-        ):
-            stage = Stage(folder=folder / "runs", source=source, target=target, witness=witness)
-            run = measure(stage, load)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        cold_stage(Path(name), run_site, run_site) as stage,
+    ):
+        run = measure(stage, load)
     sys.stdout.write(told(run.freshness, run.usage, wrong=run.wrong))
     return 0 if run.freshness.is_reached and run.usage.mirror < CPU_LIMIT and not run.wrong else 1
 

@@ -77,6 +77,8 @@ def machine() -> str:
         java = told.stderr.splitlines()[0].replace('"', "")
     except JavaMissing:
         java = "no Java"
+    except (OSError, subprocess.SubprocessError):
+        java = "Java does not say which"
     return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {java}"
 
 

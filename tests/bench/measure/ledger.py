@@ -115,16 +115,13 @@ class Ledger:
 
         False means that this system cannot be had on this machine: no use in trying it again.
         """
-        try:
+        faults: list[Exception] = []
+        with expected_faults(faults.append):
             self.require_time()
-            values = measure()
-        except Exception as fault:
-            if not is_expected(fault):
-                raise
+            self.add(system, run, measure())
+        for fault in faults:
             self.miss(system, cells, fault)
-            return not is_unavailable(fault)
-        self.add(system, run, values)
-        return True
+        return not any(map(is_unavailable, faults))
 
     def require_time(self) -> None:
         """Raise RunFailed when no run may begin any more."""
@@ -134,29 +131,28 @@ class Ledger:
     @contextmanager
     def guard(self, systems: Iterable[str], cells: Sequence[Cell]) -> Iterator[None]:
         """Let the rest go on when what several systems need fails: none of them has a figure."""
-        try:
-            yield
-        except Exception as fault:
-            if not is_expected(fault):
-                raise
+
+        def miss_all(fault: Exception) -> None:
             for system in systems:
                 self.miss(system, cells, fault)
+
+        with expected_faults(miss_all):
+            yield
 
     @contextmanager
     def part(self, name: str, rows: Mapping[str, Sequence[Cell]], limit_s: float) -> Iterator[None]:
         """Run a part for so long; rows that a fault of all of it left unsaid get it as reason."""
         self.ends_at = monotonic() + limit_s
         missed_before = len(self.missed)
-        with self.timed(f"part {name}"):
-            try:
-                yield
-            except Exception as fault:
-                if not is_expected(fault):
-                    raise
-                said = {each.row for each in self.measured} | {each.row for each in self.missed}
-                for system, of_system in rows.items():
-                    unsaid = [cell for cell in of_system if _row_id(system, cell) not in said]
-                    self.miss(system, unsaid, fault)
+
+        def miss_the_rest(fault: Exception) -> None:
+            said = {each.row for each in self.measured} | {each.row for each in self.missed}
+            for system, of_system in rows.items():
+                unsaid = [cell for cell in of_system if _row_id(system, cell) not in said]
+                self.miss(system, unsaid, fault)
+
+        with self.timed(f"part {name}"), expected_faults(miss_the_rest):
+            yield
         missed = len(self.missed) - missed_before
         status = INCOMPLETE if missed else COMPLETE
         say(f"part {name}: status {status}, figures missing: {missed}")
@@ -187,13 +183,9 @@ class Ledger:
         """
         with ExitStack() as stack:
             value: T | None = None
-            try:
+            with expected_faults(tell):
                 self.require_time()
                 value = stack.enter_context(running)
-            except Exception as fault:
-                if not is_expected(fault):
-                    raise
-                tell(fault)
             yield value
 
     @contextmanager
@@ -225,6 +217,25 @@ def is_expected(fault: BaseException) -> bool:
     if isinstance(fault, BaseExceptionGroup):
         return all(is_expected(each) for each in fault.exceptions)
     return isinstance(fault, FAULTS)
+
+
+@contextmanager
+def expected_faults(tell: Callable[[Exception], None]) -> Iterator[None]:
+    """End the block at a fault that a run may end by, and tell it; a bug of the harness passes."""
+    try:
+        yield
+    except Exception as fault:
+        if not is_expected(fault):
+            raise
+        tell(fault)
+
+
+def run_reported(what: str, measure: Callable[[], int]) -> int:
+    """Return the status that a measurement comes to, or INCOMPLETE after saying why to none."""
+    statuses: list[int] = []
+    with expected_faults(lambda fault: say(f"{what}: {NO_FIGURE}{reason_of(fault)}")):
+        statuses.append(measure())
+    return statuses[0] if statuses else INCOMPLETE
 
 
 def is_unavailable(fault: BaseException) -> bool:

@@ -68,6 +68,6 @@ def _java() -> str:
 def _first_line(command: list[str]) -> str:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return UNKNOWN
     return next(iter(ended.stdout.splitlines()), UNKNOWN)

@@ -16,6 +16,7 @@ from tests.bench.measure.ledger import (
     cells,
     is_expected,
     reason_of,
+    run_reported,
 )
 from tests.bench.measure.machine import ROOT
 from tests.bench.measure.results import MIRROR_CPU, MIRROR_RATE, MM2_TUNED, OURS
@@ -128,6 +129,20 @@ def test_what_does_not_start_is_told_and_what_fails_later_is_raised() -> None:
     assert [reason_of(fault) for fault in faults] == ["no Java"]
     with pytest.raises(RunFailed), Ledger().started(starting(None), faults.append):
         raise RunFailed("later")
+
+
+def test_a_measurement_without_a_figure_has_a_status_and_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(fault: Exception) -> int:
+        raise fault
+
+    assert run_reported("lags", lambda: 1) == 1
+    assert capsys.readouterr().out == ""
+    assert run_reported("lags", lambda: fail(PeerFailed("broker 0 ended"))) == INCOMPLETE
+    assert capsys.readouterr().out.endswith("lags: no figure: broker 0 ended\n")
+    with pytest.raises(KeyError):
+        run_reported("lags", lambda: fail(KeyError("oops")))
 
 
 def test_a_group_of_faults_is_expected_only_if_all_are() -> None:

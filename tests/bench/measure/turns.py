@@ -23,7 +23,7 @@ from typing import Final
 import trio
 
 from tests.bench.measure.figures import Sample
-from tests.bench.measure.ledger import RunFailed, is_expected
+from tests.bench.measure.ledger import RunFailed, expected_faults
 from tests.bench.measure.processes import ProcessGone, cpu_and_memory
 from tests.bench.measure.racers import Racer
 from tests.bench.measure.rounds import rotated
@@ -105,6 +105,10 @@ class Entrant:
         finally:
             self.halt()
 
+    def fail(self, fault: Exception) -> None:
+        """Leave, for one of `ledger.FAULTS`."""
+        self.fault, self.log = fault, self.racer.log
+
     def failure(self, when: str) -> RunFailed:
         """Return that it had not moved everything by then."""
         return RunFailed(f"{self.come_to} of {self.records} records {when}")
@@ -134,8 +138,7 @@ async def take_turns(
             await _until_all_are_done(entrants, shift)
         for entrant in entrants:
             if entrant.is_going_on:
-                entrant.fault = entrant.failure("when the time of this part was over")
-                entrant.log = entrant.racer.log
+                entrant.fail(entrant.failure("when the time of this part was over"))
     finally:
         for entrant in entrants:
             entrant.racer.kill()
@@ -174,12 +177,8 @@ async def _keep_alive(entrant: Entrant) -> None:
 
 
 async def _unless_it_fails(entrant: Entrant, do: Callable[[], Awaitable[None]]) -> None:
-    try:
+    with expected_faults(entrant.fail):
         await do()
-    except Exception as fault:
-        if not is_expected(fault):
-            raise
-        entrant.fault, entrant.log = fault, entrant.racer.log
 
 
 async def _leave(entrant: Entrant, waiting: Sequence[Entrant]) -> None:

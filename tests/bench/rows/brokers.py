@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from tests.bench.measure.figures import MEGABYTE
-from tests.bench.measure.ledger import Cell, Ledger, cells, is_expected
+from tests.bench.measure.ledger import Cell, Ledger, cells, expected_faults
 from tests.bench.measure.processes import cpu_and_memory
 from tests.bench.measure.results import (
     APACHE,
@@ -162,12 +162,11 @@ def _passes(
     found: dict[str, list[T]] = {system: [] for system in systems}
     for number in range(count):
         for system in rotated(list(found), number):
-            try:
+            faults: list[Exception] = []
+            with expected_faults(faults.append):
                 ledger.require_time()
                 found[system].append(once(system))
-            except Exception as fault:
-                if not is_expected(fault):
-                    raise
+            for fault in faults:
                 ledger.miss(system, missing, fault)
                 del found[system]
     return found

@@ -16,7 +16,7 @@ from tests.bench.measure.ledger import (
     Ledger,
     RunFailed,
     cells,
-    is_expected,
+    expected_faults,
     is_unavailable,
     reason_of,
     say,
@@ -77,12 +77,12 @@ def _take(
     ledger: Ledger,
 ) -> list[str]:
     """Take what each system gave; return those that can be had on this machine."""
-    try:
+    faults: list[Exception] = []
+    found: Mapping[str, Outcome] = {}
+    with expected_faults(faults.append):
         ledger.require_time()
         found = race()
-    except Exception as fault:
-        if not is_expected(fault):
-            raise
+    for fault in faults:
         found = dict.fromkeys(systems, fault)
     for system, outcome in found.items():
         if isinstance(outcome, Exception):
@@ -98,14 +98,13 @@ def _take(
 
 def warm_up_mirrored(stage: Stage, copies: Iterable[Sequence[str]], ledger: Ledger) -> None:
     """Let both clusters serve copies that do not count: Java's brokers become twice as fast."""
-    try:
-        with _filled(stage, BASE, ledger):
-            for systems in copies:
-                _catch_up(stage, systems, BASE, 0, ledger)
-    except Exception as fault:
-        if not is_expected(fault):
-            raise
+
+    def tell(fault: Exception) -> None:
         say(f"not warmed up: {reason_of(fault)}")  # whoever cannot run will say so in its row
+
+    with expected_faults(tell), _filled(stage, BASE, ledger):
+        for systems in copies:
+            _catch_up(stage, systems, BASE, 0, ledger)
 
 
 @contextmanager

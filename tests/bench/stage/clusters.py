@@ -172,13 +172,20 @@ def _stage_of(
 ) -> Iterator[Stage]:
     folder.mkdir(parents=True, exist_ok=True)
     require_disk(folder, data_mb)
+    with cold_stage(folder, run_source, run_target) as stage:
+        for cluster in (stage.source, stage.target):
+            warm_up(cluster)
+        yield stage
+
+
+@contextmanager
+def cold_stage(folder: Path, run_source: RunCluster, run_target: RunCluster) -> Iterator[Stage]:
+    """Run two clusters that have not worked yet, and a witness."""
     with (
         run_source(folder, "dc1") as source,
         run_target(folder, "dc2") as target,
         run_witness(folder) as witness,
     ):
-        for cluster in (source, target):
-            warm_up(cluster)
         yield Stage(folder=folder / "runs", source=source, target=target, witness=witness)
 
 
