@@ -161,7 +161,7 @@ class Bench:
         running = apache_stage(folder, stored_mb(plan.catching_up))
         with ledger.started(running, partial(self._tell, Part.MIRROR)) as stage:
             if stage is not None:
-                warm_up_mirrored(stage, plan.warm_up, ledger)
+                warm_up_mirrored(stage, plan.catching_up[0], plan.warm_up, ledger)
                 with ledger.timed("latency"):
                     run_latency(stage, plan.rates, plan.steady_systems, plan.runs, ledger)
                 with ledger.timed("kills"):

@@ -25,7 +25,7 @@ from tests.bench.measure.processes import cpu_and_memory
 from tests.bench.measure.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS, MIRROR_WARM_CPU, RELAY
 from tests.bench.measure.rounds import repeat
 from tests.bench.measure.turns import LIMIT_S, LOOK_S, Entrant, take_turns
-from tests.bench.measure.workloads import BASE, Workload
+from tests.bench.measure.workloads import Workload
 from tests.bench.stage.clusters import Stage
 from tests.bench.stage.filling import fill
 from tests.bench.stage.relay import relaying
@@ -96,15 +96,17 @@ def _take(
     ]
 
 
-def warm_up_mirrored(stage: Stage, copies: Iterable[Sequence[str]], ledger: Ledger) -> None:
+def warm_up_mirrored(
+    stage: Stage, workload: Workload, copies: Iterable[Sequence[str]], ledger: Ledger
+) -> None:
     """Let both clusters serve copies that do not count: Java's brokers become twice as fast."""
 
     def tell(fault: Exception) -> None:
         say(f"not warmed up: {reason_of(fault)}")  # whoever cannot run will say so in its row
 
-    with expected_faults(tell), _filled(stage, BASE, ledger):
+    with expected_faults(tell), _filled(stage, workload, ledger):
         for systems in copies:
-            _catch_up(stage, systems, BASE, 0, ledger)
+            _catch_up(stage, systems, workload, 0, ledger)
 
 
 @contextmanager

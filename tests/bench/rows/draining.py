@@ -56,7 +56,7 @@ def run_draining(folder: Path, plan: DrainPlan, ledger: Ledger) -> None:
         with ledger.started(running, tell) as stage:
             if stage is None:
                 continue
-            warm_up_mirrored(stage, plan.warm_up, ledger)
+            warm_up_mirrored(stage, plan.workloads[0], plan.warm_up, ledger)
             for row, workload in zip(rows, plan.workloads, strict=True):
                 run_catching_up(stage, workload, SYSTEMS, plan.runs, ledger, row)
 
