@@ -52,7 +52,7 @@ Step: TypeAlias = Callable[[Journal], Awaitable[Outcome]]
 Undo: TypeAlias = Callable[[Journal], Awaitable[Facts]]
 
 LOST_SOURCE_TIMEOUT_S: Final = 3.0
-"""How long a source that was given up is asked to close itself."""
+"""A source that was given up is asked for so long to close itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class PromotionEffects:
     target: Site
     follower: MapFollower
     backward: MapFollower
-    """What the other direction has brought into the source."""
+    """The map of records that the other direction has brought into the source."""
 
     async def run(self, step: StepName, journal: Journal) -> Outcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""

@@ -35,7 +35,7 @@ SET: Final = 0
 DELETE: Final = 1
 ALL_BROKERS: Final = ""
 CLOSED: Final = ErrorCode.NOT_ENOUGH_REPLICAS
-"""What a bundled broker answers at a partition that is closed."""
+"""The answer of a bundled broker at a partition that is closed."""
 
 VERIFY_TIMEOUT_S: Final = 10.0
 VERIFY_AGAIN_S: Final = 0.05

@@ -36,13 +36,13 @@ POSITIONS_LISTED: Final = 5_000
 GROUPS_AT_ONCE: Final = 500
 """Nobody may write meanwhile, so groups are not asked for one after the other."""
 MAX_METADATA_BYTES: Final = 32_767
-"""What a request has room for, where the target takes only older versions of it."""
+"""The metadata that fits a request, where the target takes only older versions of it."""
 HAS_MEMBERS: Final = (
     f"{Leave.GROUP_IS_ACTIVE.value}: stop them there, then have its positions committed by"
     " `mirror offsets export` and `import`"
 )
 GROUPS_BYTES: Final = 100_000
-"""What the facts of both steps take in a journal together, unless more is known to be free."""
+"""The room for the facts of both steps in a journal, unless more is known to be free."""
 
 
 def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:

@@ -13,11 +13,11 @@ JOURNAL_BYTES: Final = 900_000
 """For partitions. ZooKeeper's default limit for a node is 1 MiB; what it does not take it does not
 answer, and a promotion must not find out in the middle."""
 PARTITION_BYTES: Final = 200
-"""What a partition takes in a journal at most, besides its topic's name."""
+"""The bytes of a partition in a journal at most, besides its topic's name."""
 TOPIC_NAMED: Final = 6
 """So often a topic is named beside its partitions: what moves (twice), two fences, two log ends."""
 TOPIC_BYTES: Final = 20
-"""What is around its name."""
+"""The bytes around its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the operator asked for; `force` insists on source-lost though the source answers."""
+    """The operator's request; `force` insists on source-lost though the source answers."""
 
     site: str
     kind: PromotionKind

@@ -152,7 +152,7 @@ async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored:
-    """How far each partition is mirrored, and the partitions whose map speaks of another log."""
+    """The mirrored end of each partition, and the partitions whose map speaks of another log."""
 
     ends: Mapping[TopicPartition, int]
     other_log: str | None

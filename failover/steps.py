@@ -30,7 +30,7 @@ class PromotionState(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way an unfinished promotion is going."""
+    """The direction of an unfinished promotion."""
 
     FORWARD = "forward"
     BACK = "back"
@@ -54,7 +54,7 @@ class StepName(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far one step is. A step without a record has not been touched."""
+    """The progress of one step. A step without a record has not been touched."""
 
     STARTED = "started"
     DONE = "done"

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what may stand in the file
 STOP_S: Final = 6.5
-"""How long flows may take to settle; closing takes up to three more, ten are promised."""
+"""Flows may take so long to settle; closing takes up to three more, ten are promised."""
 GARBAGE_THRESHOLDS: Final = (50_000, 20, 20)
 """Batches under way are ten thousands of small objects, none of them in a cycle: with Python's 700
 for the first of these, looking through them takes a tenth of all processor time."""

@@ -28,7 +28,7 @@ STOP_S: Final = 9.5
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
 STEADY_S: Final = 60.0
-"""Who has run for so long and dies is started again after the first pause."""
+"""A child that has run for so long before it died is started again after the first pause."""
 BAD_INPUT: Final = ExitStatus.BAD_INPUT
 """A daemon's exit status for what does not pass by trying again.
 

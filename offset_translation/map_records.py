@@ -67,7 +67,7 @@ class PieceStartKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealKey:
-    """From this target offset on, the target's log grows by its own writers."""
+    """A seal: from this target offset on, the target's log grows by its own writers."""
 
     topic: str
     partition: int
@@ -76,7 +76,7 @@ class SealKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStartKey:
-    """From this place on, records lie behind more records of the target's own."""
+    """A run: from this place on, records lie behind more records of the target's own."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class RunStartKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedKey:
-    """How far a partition that others write to was mirrored at the least."""
+    """The least mirrored end of a partition that others write to."""
 
     topic: str
     partition: int
@@ -289,16 +289,16 @@ class MapState:
         self.seals: dict[TopicPartition, Seal] = {}
         """The furthest seal of each partition; mirroring may have gone on behind it."""
         self.reached: dict[TopicPartition, Reached] = {}
-        """Of partitions that others write to."""
+        """The mirrored ends of partitions that others write to."""
         self.topic_ids: dict[str, UUID] = {}
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
         self.producer_ids: set[int] = set()
         """Every producer id a mirror has used on this cluster; what carries one is mirrored."""
         self.rejected: list[str] = []
-        """What was wrong with the records that could not be understood; they are left out."""
+        """The faults of records that could not be understood; such records are left out."""
         self.contradictions: list[str] = []
-        """Of those, the ones that are a map's records, but cannot be true together with others."""
+        """The faults of map records that cannot be true together with others."""
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
         """Apply one record; one that makes no sense is noted in ``rejected`` and left out."""

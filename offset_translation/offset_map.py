@@ -136,7 +136,10 @@ class OffsetMap:
             del self._place[index]
 
     def begin_run(self, place: int, target_start: int) -> None:
-        """From this place on, records lie from this target offset on. Raises InconsistentPiece."""
+        """Begin a run: records from this place on lie from this target offset on.
+
+        Raises InconsistentPiece.
+        """
         self._runs.put(place, target_start)
 
     def withdraw_run(self, place: int) -> None:

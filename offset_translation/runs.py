@@ -36,7 +36,7 @@ class Runs:
         return twin
 
     def put(self, place: int, target: int) -> None:
-        """From this place on records lie from this offset on; replaces what began at the place.
+        """Begin a run: records from this place on lie from this offset on; replaces a run there.
 
         Raises InconsistentPiece.
         """

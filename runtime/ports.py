@@ -10,7 +10,7 @@ UNASSIGNED_PORTS: Final = range(15_000, 32_000)
 """Below the range from which the system picks outgoing ports, so that none is lost to those."""
 
 _LUCK: Final = random.SystemRandom()
-"""Not the common one: processes that seed that alike would be given the same ports."""
+"""A generator of its own: processes that seed the common one alike would get the same ports."""
 
 
 class NoFreePort(Exception):

@@ -15,7 +15,7 @@ from typing import Final
 HEARTBEATS: Final = "heartbeats"
 DEFAULT_SEPARATOR: Final = "."
 SEPARATOR: Final = re.compile(r"[A-Za-z0-9._-]+")
-"""What a topic's name may be made of."""
+"""The characters of a topic's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

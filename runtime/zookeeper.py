@@ -64,7 +64,7 @@ RECONNECT_DELAY_S: Final = 1.0  # kazoo's own default backs off up to an hour
 
 
 class SessionState(Enum):
-    """What the session allows: SUSPENDED means stop acting, LOST means all ephemerals are gone."""
+    """The session's state: SUSPENDED means stop acting, LOST means all ephemerals are gone."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"

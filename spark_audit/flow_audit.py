@@ -100,7 +100,7 @@ def audit_flow(
 
 
 WAITING: Final = "topic string, partition int, records bigint"
-"""How many records at a source's end are in flight without having been looked at."""
+"""The number of records at a source's end that are in flight without having been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,10 +65,10 @@ RebalanceCallback: TypeAlias = Callable[["SiteConsumer", list[PartitionOffset]],
 
 FOREVER: Final = float("inf")
 SLICE_S: Final = 0.1
-"""How long a change in the witness may go unnoticed while records are waited for."""
+"""A change in the witness may go unnoticed for so long while records are waited for."""
 RETRY_S: Final = 0.5
 HAND_OVER_TIMEOUT_S: Final = 3.0
-"""How long to wait for members that were there and do not say how far they got."""
+"""The longest wait for members that were there and do not say how far they got."""
 HAND_OVER_LOOK_S: Final = 0.02
 
 

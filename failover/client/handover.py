@@ -24,7 +24,7 @@ class HandoverGarbled(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """How far one member got on `site` when the site of `epoch` became active."""
+    """The progress of one member on `site` when the site of `epoch` became active."""
 
     epoch: int
     carried: Carried

@@ -38,7 +38,7 @@ RESET: Final = "auto.offset.reset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a membership behaves, at every site the same.
+    """The behaviour of a membership, the same at every site.
 
     `settings` go to confluent-kafka as they are, without addresses. `commits_itself` is
     `enable.auto.commit`; librdkafka's own automatism is always off, since nobody could tell what

@@ -63,7 +63,7 @@ FOREVER: Final = float("inf")
 SLICE_S: Final = 0.05
 RETRY_S: Final = 0.5
 SERVE_EVERY_S: Final = 0.005
-"""How often a stream of produce() looks for acknowledgements and at the witness."""
+"""The interval at which a stream of produce() looks for acknowledgements and at the witness."""
 
 
 class SiteProducer:
@@ -95,7 +95,7 @@ class SiteProducer:
         self._site = self._seen.site
         self._acknowledged: dict[TopicPartition, Acknowledged] = {}
         self._to_tell: deque[Settlement] = deque()
-        """What is settled already, and the application has not been told yet."""
+        """Settled records of which the application has not been told yet."""
         self._opened_at = 0
         """When sending began, as the witness numbers writes of who is active."""
         self._sending: Sending | None = self._open_sending(self._site)

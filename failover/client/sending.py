@@ -31,7 +31,7 @@ METADATA_TIMEOUT_S: Final = 2.0
 """Short, because nothing else is served meanwhile, not even a change of the site."""
 METADATA_AGE_S: Final = 60.0
 NO_RIGHT: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
-"""What Apache Kafka answers where a promotion has closed a topic, and where there is no right."""
+"""Apache Kafka's answers where a promotion has closed a topic, and where a right is missing."""
 
 
 class Sending:
@@ -48,9 +48,9 @@ class Sending:
         self._is_stopped = False
         self._refused_with: int | None = None
         self.without_right: list[tuple[Pending, KafkaError, Message]] = []
-        """What was refused for want of a right, which a fence takes from everybody for a while."""
+        """Records refused for want of a right, which a fence takes from everybody for a while."""
         self.fault: KafkaException | None = None
-        """What keeps librdkafka from sending anything, unless it is a record that was refused."""
+        """The fault that keeps librdkafka from sending anything, unless a record was refused."""
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self.acknowledged: dict[TopicPartition, Acknowledged] = {}
         """Per partition, the record that was acknowledged last here."""

@@ -9,7 +9,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class OddRecords:
-    """Of one topic. The metric `mirror_malformed_records` says how many there were."""
+    """The malformed records of one topic; `mirror_malformed_records` is their number."""
 
     def __init__(self, measurements: FlowMeasurements, topic: str) -> None:
         self._measurements = measurements

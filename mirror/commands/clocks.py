@@ -35,7 +35,7 @@ MAX_TIMESTAMP: Final = -3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a clock showed between two moments of this machine's, all in milliseconds."""
+    """The time of a clock between two moments of this machine's, all in milliseconds."""
 
     clock: str
     shown_ms: int

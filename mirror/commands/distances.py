@@ -20,7 +20,7 @@ BROKER_RESOURCE: Final = 4
 SEND: Final = "socket.send.buffer.bytes"
 RECEIVE: Final = "socket.receive.buffer.bytes"
 UNDER_WAY: Final[Mapping[str, int]] = {SEND: 2, RECEIVE: 1}
-"""How much of a buffer's size may be under way."""
+"""The multiple of a buffer's size that may be under way."""
 ENOUGH_MB_S: Final = 100.0
 MEGABYTE: Final = 1_000_000
 

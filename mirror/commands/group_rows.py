@@ -12,7 +12,7 @@ from wire.topic_partition import TopicPartition
 
 
 class Exactness(Enum):
-    """How the group's position on the source relates to what is on the target."""
+    """The relation of a group's position on the source to the records on the target."""
 
     EXACT = "exact"
     AMONG_READ = "written to at both sites: it has read some records behind it"
@@ -30,7 +30,7 @@ class Sight:
     source_ends: Mapping[TopicPartition, int]
     target_starts: Mapping[TopicPartition, int]
     backward: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
-    """What came into the source from the target, where that is known to its end."""
+    """The map of records that came into the source from the target, if known to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,13 +66,13 @@ class Written:
 
 @dataclass(slots=True, kw_only=True)
 class Found:
-    """What the logs of all partitions say."""
+    """The findings in the logs of all partitions."""
 
     records: list[MapRecord]
     producers: "Counter[MirrorProducer]"
     flow: FlowConfig
     arrived: MapState
-    """What the other direction has brought into the source."""
+    """The map of records that the other direction has brought into the source."""
     readable: Mapping[TopicPartition, int | ErrorCode]
     """Where the source ends for the mirror: before transactions that are under way."""
 

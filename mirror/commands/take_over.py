@@ -46,7 +46,7 @@ AHEAD: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is known of all partitions."""
+    """The findings about all partitions."""
 
     offsets: Mapping[TopicPartition, int]
     syncs: Sequence[OffsetSync]

@@ -49,7 +49,7 @@ LOOK_S: Final = 1.0
 GATHER_S: Final = 0.02
 """Between writes of our node: partitions come into place one by one."""
 HANDING_OVER_S: Final = 0.05
-"""How often the leader looks while somebody is to let go of something."""
+"""The leader looks at this interval while a worker is to let go of partitions."""
 RETRY_S: Final = 0.2
 
 _incarnations = count(1)
@@ -125,7 +125,7 @@ class Membership:
         self._looked_s = 0.0
         self._seen_zxid = -1
         self._decided: tuple[object, ...] = ()
-        """What was known when the present version was found good."""
+        """The facts by which the present version was found good."""
         self._balance = Balance()
         self._has_left = False
 
@@ -353,5 +353,5 @@ class Membership:
 
     @property
     def _look_after_s(self) -> float:
-        """How often rates are told, and the balance is looked at."""
+        """The interval at which rates are told and the balance is looked at."""
         return self._engine.flow.config.balance_interval_ms / 1_000

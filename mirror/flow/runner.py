@@ -88,7 +88,7 @@ class FlowRunner:
         self._command: FlowCommand | None = None
         self._acknowledged: FlowCommand | None = None
         self._garbled: dict[See, str] = {}
-        """What is wrong with nodes that could not be understood, by who takes them over."""
+        """The faults of nodes that could not be understood, by the part that takes them over."""
 
     @property
     def is_at_work(self) -> bool:

@@ -65,7 +65,7 @@ class GroupReader:
         self._first_ends: dict[int, int] = {}
         """The end that each partition had when reading it began."""
         self._held: dict[int, Held] = {}
-        """What partitions have said that have not been read to that end."""
+        """The commits of partitions that have not been read to that end."""
         self._nodes: set[int] = set()
         self._damaged: dict[int, int] = {}
         """By partition the offset of the damaged batch that was counted last."""

@@ -24,7 +24,7 @@ class SourcePosition(NamedTuple):
 
 
 Held: TypeAlias = dict[tuple[str, TopicPartition], SourcePosition | None]
-"""What is not to be known yet of a group's position on a partition; None: it is gone."""
+"""Positions of groups on partitions that are held back; None: the position is gone."""
 
 
 class SourceGroups:
@@ -41,7 +41,7 @@ class SourceGroups:
         self.odd = OddRecords(flow.measurements, OFFSETS_TOPIC)
         self._chosen = flow.config.groups
         self._keys: dict[bytes, tuple[str, TopicPartition]] = {}
-        """What the keys of stored positions say: the same few come again and again."""
+        """The decoded keys of stored positions: the same few come again and again."""
 
     def replay(self, record: Record, held: Held | None = None) -> None:
         """Take one record of the topic over; a record that makes no sense is counted and left out.

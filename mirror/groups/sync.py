@@ -44,7 +44,7 @@ PLACES_AT_ONCE: Final = 4_000
 """Decided without letting others run: some 20 ms."""
 LOAD_RETRY_S: Final = 1.0
 MAX_METADATA_BYTES: Final = 32_767
-"""What a checkpoint has room for."""
+"""The room for metadata in a checkpoint."""
 WAITS: Final = "waiting for data"
 SETTLED: Final = "settled"
 
@@ -92,7 +92,7 @@ class GroupSync:
         self._refused_metadata = MAX_METADATA_BYTES + 1
         """Metadata of this many bytes is more than the target takes."""
         self._arrivals = 0
-        """What was known of the other direction when positions were held against it last."""
+        """The state of the other direction when positions were compared with it last."""
         self._look_at_arrivals_ms = 0
         self._applying = trio.Lock()
         self._is_loaded = False
@@ -346,7 +346,7 @@ class GroupSync:
         self._log.note((group, topic, partition), one)
 
     def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
-        """From now on positions with as much metadata are committed without it."""
+        """Commit positions with as much metadata without it from now on."""
         size = len(metadata.encode())
         if size < self._refused_metadata:
             self._refused_metadata = size

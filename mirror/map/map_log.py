@@ -46,7 +46,7 @@ FENCED: Final = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
-"""What a broker answers to the first sequence of an epoch that it takes, or has seen."""
+"""A broker's answers to the first sequence of an epoch that it takes, or has seen."""
 
 
 class MapUnwritable(NetworkFault):

@@ -287,7 +287,7 @@ class _Import:
         return words if seconds is None else words | {"interval_ms": seconds * 1_000}
 
     def _isolation(self, source: str, flow: str) -> Words:
-        """What MirrorMaker does unasked is not what it should: it copies aborted transactions."""
+        """MirrorMaker does by default what it should not: it copies aborted transactions."""
         one = self._find("consumer.isolation.level", flow, source, f"{flow}.source", "source")
         if one is None:
             self._result.notes.append(

@@ -67,7 +67,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
         },
     }
 )
-"""Of each gauge here what it says, and its labels."""
+"""The help text of each gauge here, and its labels."""
 
 
 Lines: TypeAlias = dict[str, list[str]]

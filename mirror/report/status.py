@@ -39,7 +39,7 @@ class PartitionReport(TypedDict):
     lost_records: int
     skipped_records: int
     worker: NotRequired[str]
-    """Who mirrors it, where several workers share the flow."""
+    """The worker that mirrors it, where several workers share the flow."""
 
 
 class WorkerReport(TypedDict):
@@ -76,7 +76,7 @@ class RefusedSettingReport(TypedDict):
 
 
 class SpeedReport(TypedDict):
-    """How fast a flow gets on; ``done_in_seconds`` is None when the lag does not shrink."""
+    """The speed of a flow; ``done_in_seconds`` is None when the lag does not shrink."""
 
     records_per_second: float
     bytes_per_second: float
@@ -94,7 +94,7 @@ class FlowHead(TypedDict):
     faults: list[str]
     refused_settings: list[RefusedSettingReport]
     groups_by: str
-    """How the source's group positions are learned; empty if nobody does."""
+    """The origin of the source's group positions; empty if nobody reads them."""
     speed: SpeedReport | None
     """None while there is no daemon, or not for long enough."""
 

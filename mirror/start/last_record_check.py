@@ -53,7 +53,7 @@ class Anchor(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a log holds at an offset: a record, or None for a marker."""
+    """The content of a log at an offset: a record, or None for a marker."""
 
     header: BatchHeader
     record: Record | None

@@ -77,7 +77,7 @@ class Found(NamedTuple):
     source: Ends
     target: Ends
     tails: Tails
-    """Of targets that others write to as well."""
+    """The tails of targets that others write to as well."""
     rewritten: Mapping[TopicPartition, Stop | RequestRefused]
     """Where one site's log is not what was mirrored from it or to it, or would not be read."""
 

@@ -55,11 +55,11 @@ class Situation:
     source: LogEnds
     target: LogEnds
     arrived: OffsetMap | None = None
-    """What the other direction has brought into the source, bounded; None: nothing is known."""
+    """The bounded map of records that came back into the source; None: nothing is known."""
     is_shared: bool = False
     """Both directions run at once: that others write to the target is as it should be."""
     tail: Reached | None = None
-    """How far a target that is or was shared is mirrored; None where the log's end tells."""
+    """The mirrored end of a target that is or was shared; None where the log's end tells."""
 
     @property
     def taken_until(self) -> int | None:

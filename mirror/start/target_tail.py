@@ -27,7 +27,7 @@ BATCHES_AT_ONCE: Final = 64
 """A single one each, of thousands of partitions when a broker has gone."""
 
 Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled | RequestRefused]
-"""What was read; that a broker has refused to send concerns its partition alone."""
+"""The tails that were read; a broker's refusal concerns its partition alone."""
 
 
 async def read_tails(

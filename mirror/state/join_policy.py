@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 FIRST_ALONE_MS: Final = 600_000
-"""What was refused for one record is behind by then, as a rule."""
+"""A batch that was refused for one record is behind by then, as a rule."""
 MOST_ALONE_MS: Final = 86_400_000
 """A limit of the target's topic that joined batches pass is met again each time."""
 

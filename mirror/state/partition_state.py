@@ -17,7 +17,7 @@ from typing import Final
 
 
 class PartitionState(Enum):
-    """What a partition is doing; the values are what people and JSON see."""
+    """The state of a partition; people and JSON see the values."""
 
     DISCOVERING = "discovering"
     POSITIONING = "positioning"
@@ -55,7 +55,7 @@ STOPPED: Final = frozenset(
 is granted."""
 
 UNAUTHORISED_RETRY_MS: Final = 15_000
-"""How often a right that was missing is asked for again."""
+"""The interval at which a missing right is asked for again."""
 
 FLOWING: Final = frozenset({_S.CATCHING_UP, _S.STREAMING})
 """States in which records are fetched."""

@@ -1,4 +1,4 @@
-"""How fast a flow gets on, and when it will have caught up. Pure."""
+"""The speed of a flow, and the time until it has caught up. Pure."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Progress:
 
     @property
     def speed(self) -> Speed | None:
-        """How fast it goes; None before enough time has passed."""
+        """The present speed; None before enough time has passed."""
         if not self._samples:
             return None
         first, last = self._samples[0], self._samples[-1]

@@ -9,9 +9,9 @@ from typing import Final
 from uuid import UUID
 
 FRESH_MS: Final = 10_000
-"""What was heard of the source longer ago is not known any more."""
+"""News of the source that are older count as unknown."""
 FALLEN_BEHIND_MS: Final = 3_000
-"""Not at the source's end for this long: no longer called streaming."""
+"""A partition that is not at the source's end for so long is not called streaming."""
 
 
 @dataclass(slots=True)

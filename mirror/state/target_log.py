@@ -25,7 +25,7 @@ class TargetLog:
         self.is_new = False
         """It is another topic than before: what is in it may be anybody's."""
         self.copied_id: UUID | None = None
-        """Of the source topic whose copy the target has, where that stops another one."""
+        """The id of the source topic whose copy the target has, where that stops another one."""
         self.is_positioned = False
         """Whether the map has been told the log's end since the start, or a doubt of it."""
         self.is_anchored = False

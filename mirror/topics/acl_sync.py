@@ -27,7 +27,7 @@ class AclWatch:
         self._links = links
         self._told_off: str | None = None
         self.fault = FaultNote(f"{flow.config.name}: rights")
-        """What keeps rights from being copied."""
+        """The faults that keep rights from being copied."""
 
     async def run(self) -> None:
         """Compare every interval."""

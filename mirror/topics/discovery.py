@@ -76,7 +76,7 @@ class Discovery:
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{flow.config.name}: discovery")
-        """What keeps discovery from working at present."""
+        """The faults that keep discovery from working at present."""
 
     async def run(self) -> None:
         """Look again every interval, and sooner when somebody met a moved leader."""

@@ -27,9 +27,9 @@ DELETED: Final = "the topic was deleted on both sides"
 LEAST_GRACE_MS: Final = 6_000
 """Before, the partitions are not even called gone (mirror.topics.missing)."""
 UNSEEN_MS: Final = 10_000
-"""Who has not looked for longer, intervals apart, begins to wait anew: the source was away."""
+"""After a longer gap than this, intervals apart, the wait begins anew: the source was away."""
 AGAIN_MS: Final = 5_000
-"""How often a topic is looked at again that was not to be deleted."""
+"""A topic that was not to be deleted is looked at again at this interval."""
 
 
 class GoneTopics:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 ASK_AGAIN_MS: Final = 600_000
-"""How long a refusal holds: the target may be upgraded or reconfigured."""
+"""A refusal holds for so long: the target may be upgraded or reconfigured."""
 
 Setting: TypeAlias = tuple[str, str]
 """Name and value."""

@@ -26,7 +26,7 @@ SETTLED: Final = 0.10
 WORTH_IT: Final = 0.9
 """A partition moves if it weighs at most so much of the difference; else hardly anything is won."""
 FLOOR_BYTES_PER_S: Final = 10_000.0
-"""What a partition weighs that carries nothing: its share of fetches, look-ups and memory."""
+"""The weight of a partition that carries nothing: its part of fetches, look-ups and memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

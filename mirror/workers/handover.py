@@ -37,9 +37,9 @@ class Member:
     """The last version whose partitions it has, and no others."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     gone: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Of its partitions that the source has no more: the target offset behind its last record."""
+    """The written end on the target of each of its partitions that the source has no more."""
     doubted: frozenset[TopicPartition] = frozenset()
-    """Of its partitions those whose map may not speak of the log that is on the target."""
+    """Its partitions whose map may not speak of the log that is on the target."""
     obeyed: frozenset[Restart] = frozenset()
     """Restarts in force that it has done to all of its partitions that they concern."""
 
@@ -105,15 +105,15 @@ class Assignment:
     owners: Mapping[TopicPartition, str] = field(default_factory=dict)
     leaving: Mapping[TopicPartition, Leaving] = field(default_factory=dict)
     writers: Mapping[str, MirrorProducer] = field(default_factory=dict)
-    """Of every worker that owns something or has to let go of it."""
+    """The map writers of workers that own something or have to let go of it."""
 
     def of(self, member: str) -> frozenset[TopicPartition]:
-        """Return what a worker has."""
+        """Return the partitions that a worker owns."""
         return frozenset(place for place, owner in self.owners.items() if owner == member)
 
     @property
     def mirrored_by(self) -> dict[TopicPartition, str]:
-        """Return who mirrors each partition now; who has to let go does so until it has."""
+        """Return the worker that mirrors each partition now, until it has let go of it."""
         return {**self.owners, **{place: one.holder for place, one in self.leaving.items()}}
 
     @property

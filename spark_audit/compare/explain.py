@@ -23,7 +23,7 @@ JUDGED: Final = (
     "topic string, partition int, kind string, source_offset bigint, target_offset bigint, "
     "records bigint, timestamp_ms bigint, key string, reason string"
 )
-"""What the audit says, a row a record (`records` 1) or a row a hole (the offsets it covers)."""
+"""The audit's judgements, a row a record (`records` 1) or a hole (the offsets it covers)."""
 
 _EXPLAINS: Final = (HoleReason.RETENTION, HoleReason.GAP)
 _NAMED_ONLY: Final = (HoleReason.CORRUPT, HoleReason.ABORTED)

@@ -99,7 +99,7 @@ class WindowRecords:
 
 @dataclass(slots=True, kw_only=True)
 class _Gap:
-    """What is unmatched between two neighbours that are in their place on both sides."""
+    """The unmatched records between two neighbours that are in their place on both sides."""
 
     bracket: Bracket
     is_last: bool

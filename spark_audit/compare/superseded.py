@@ -1,4 +1,4 @@
-"""Which records a log cleaner may have taken: those that a later one of their key supersedes.
+"""Find records that a log cleaner may have taken: a later one of their key supersedes them.
 
     source  |--a--......--K:v2--b--|       ..  a gap in the offsets, as cleaners leave it
     target  |--a--K:v1--........--b|

@@ -9,7 +9,7 @@ from typing import Any, Final
 from spark_audit.compare.outcomes import FINDINGS, Kind
 
 FORMAT_VERSION: Final = 1
-"""Of verdict.json; grows when a key changes its meaning."""
+"""The version of verdict.json; it grows when a key changes its meaning."""
 
 
 class Answer(Enum):

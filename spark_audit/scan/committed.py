@@ -55,7 +55,7 @@ class CommittedBatch(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """From a Fetch answer: data of this producer from this offset to its next abort marker."""
+    """Data of a Fetch answer: of this producer, from this offset to its next abort marker."""
 
     producer_id: int
     first_offset: int
@@ -69,7 +69,7 @@ class CommittedLog:
         """The next offset to fetch."""
         self._stop = stop
         self._part = part
-        """Of the log, if not all of it: other batches count neither as records nor as holes."""
+        """The part of the log, if not all: other batches count neither as records nor as holes."""
 
     def extend(self, stop: int) -> None:
         """Go on up to `stop`, if that is further."""
@@ -147,7 +147,7 @@ def _in_place(heads: list[RecordHead], base_offset: int) -> list[RecordHead]:
 
 
 class _Transactions:
-    """Which batches are control batches or belong to an aborted transaction (KIP-98)."""
+    """Finds control batches and those that belong to an aborted transaction (KIP-98)."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)

@@ -46,7 +46,7 @@ class ScanTask:
     to_end: bool = False
     configuration: str = ""
     part: Part | None = None
-    """Of what lies there, if not all of it."""
+    """The part of the batches there, if not all of them."""
 
 
 def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:

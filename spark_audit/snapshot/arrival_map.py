@@ -36,7 +36,7 @@ async def read_arrivals(cluster: Cluster, source: str, *, name: str) -> Arrivals
 
 
 class _Unreadable(Exception):
-    """What the cluster says of the topic."""
+    """The topic cannot be read; the message is the cluster's reason."""
 
 
 async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:

@@ -30,7 +30,7 @@ from wire.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """How what came from the other site is known in one partition's log."""
+    """The marks of records that came from the other site, in one partition's log."""
 
     producer_ids: frozenset[int] = frozenset()
     start: int = 0

@@ -9,6 +9,6 @@ class Side(Enum):
     SOURCE = "source"
     TARGET = "target"
     NATIVE = "native"
-    """What applications wrote to the target: behind the seal of a promotion, or among the rest."""
+    """Records of the target's applications: behind the seal of a promotion, or among the rest."""
     RETURNED = "returned"
-    """What the other direction brought to the source."""
+    """Records that the other direction brought to the source."""

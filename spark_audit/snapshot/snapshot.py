@@ -74,7 +74,7 @@ class _Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What one cluster says of the wanted topics."""
+    """The answers of one cluster about the wanted topics."""
 
     topics: frozenset[str]
     logs: _Logs
