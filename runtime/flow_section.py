@@ -67,7 +67,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "one.",
         "groups.exclude": "Patterns of groups that are left out.",
         "replication_factor": "The replication factor of topics that the mirror creates. Without "
-        "it the source's counts.",
+        "it the mirror takes the source's.",
         "fetch_max_bytes": "The size of one fetch.",
         "partition_fetch_bytes": "The part of one fetch that one partition may take.",
         "in_flight_bytes": "Bytes that are fetched and not yet acknowledged. Without it 32 MiB, or "

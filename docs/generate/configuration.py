@@ -49,6 +49,8 @@ A secret need not stand in the file: `${NAME}` takes it from the environment, an
 `_file` behind it names a file that holds it. Certificates and keys are PEM files.
 """
 
+_LARGE: Final = re.compile(r"`?\b(?P<digits>\d{7,})\b`?")
+
 PLACES: Final = (
     (re.compile(r"\[\d+\]"), "[]"),
     (re.compile(r"^clusters\.\w+\."), "clusters.<name>."),
@@ -86,10 +88,21 @@ def _table(keys: Mapping[str, Key], group: str) -> str:
 def _rows(keys: Mapping[str, Key], group: str) -> Iterator[tuple[str, str, str, str]]:
     for name, how in keys.items():
         if name.partition(".")[0] == group:
-            yield literal(name), how.kind, _default(how.default), MEANINGS[name]
+            row = literal(name), how.kind, _default(how.default), MEANINGS[name]
+            yield _with_mebibytes(row) if name.endswith("_bytes") else row
 
 
 def _default(default: str) -> str:
     if default.startswith(REQUIRED) or default == NO_DEFAULT:
         return default
     return ", ".join(literal(part) for part in default.split(" "))
+
+
+def _with_mebibytes(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+    """Return a row that also says what its large numbers are in MiB."""
+    key, kind, default, meaning = row
+    return key, _LARGE.sub(_mebibytes, kind), _LARGE.sub(_mebibytes, default), meaning
+
+
+def _mebibytes(number: re.Match[str]) -> str:
+    return f"{number[0]} ({int(number['digits']) >> 20} MiB)"
