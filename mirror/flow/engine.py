@@ -100,7 +100,7 @@ class Engine:
         await self._leading.wait()
 
     def lead(self) -> None:
-        """Do from now on what one worker does for all."""
+        """Do from now on the work that one worker does for all."""
         self.flow.leads = True
         self._leading.set()
         self.flow.refresh.wake()

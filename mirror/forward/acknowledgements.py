@@ -1,4 +1,4 @@
-"""What the target has acknowledged, taken over many answers at a time.
+"""Acknowledgements of the target, taken over many answers at a time.
 
 One wake-up brings the answers of dozens of requests, each with a batch of the same partitions. How
 far a partition has come shows in its last batch, so each is looked at once, not once a batch.
@@ -24,7 +24,7 @@ _NEWEST_MS: Final = _field("max_timestamp")
 
 
 class Acknowledgements:
-    """Batches known to be on the target that nobody has been told of yet.
+    """Batches known to be on the target, of which no partition has been told yet.
 
     Until they are taken over they count as under way, so a partition is not positioned meanwhile.
     """

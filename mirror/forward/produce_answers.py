@@ -1,10 +1,10 @@
-"""What a target broker answers to the batches sent to it over one connection.
+"""The answers of a target broker to the batches sent to it over one connection.
 
     the connection reads ─► ProduceAttempt.settle ─► what is as foretold gathers in Acknowledgements
                         ─► answers_read, once all that had come is given out ─► taken over
 
-The first error of a partition stops it: what was sent behind is refused or lies at other offsets,
-and where to go on is read off the log once all is answered.
+The first error of a partition stops it: batches sent behind it are refused or lie at other offsets.
+The position to go on at is read off the log once all is answered.
 """
 
 import logging
@@ -79,7 +79,7 @@ class ProduceAnswers(AnswerListener):
         self.awaited += requests
 
     def settle(self, items: Sent, answer: list[tuple[str, list[Appended]]]) -> None:
-        """Take what the broker says of each batch of one request."""
+        """Act on the broker's answer for each batch of one request."""
         taken = self._acknowledged.batches
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
@@ -105,7 +105,7 @@ class ProduceAnswers(AnswerListener):
         self._answered += 1
 
     def answers_read(self) -> None:
-        """Let everybody know what the answers so far have said."""
+        """Pass on the outcome of the answers so far."""
         for partition in self._acknowledged.take_over(now_ms()):
             if partition.in_flight.queue and partition.in_flight.queued_at is None:
                 self._ready.put(partition)
@@ -187,7 +187,7 @@ class ProduceAnswers(AnswerListener):
         self._flow.stop(partition, state, at, now, source_end=forward.source_end)
 
     def lose(self, items: Sent, fault: NetworkFault) -> None:
-        """No answer came; what became of the batches the log will tell."""
+        """Interrupt the partitions of an unanswered request: the log will tell their fate."""
         now = now_ms()
         for of_topic in items.values():
             for item in of_topic.values():

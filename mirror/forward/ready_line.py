@@ -30,7 +30,7 @@ class ReadyLine:
         await self._event.wait()
 
     async def wait_more(self) -> None:
-        """Return when another partition comes; whoever calls has sent what was there."""
+        """Return when another partition comes; the caller has sent those that were there."""
         self._event = trio.Event()
         await self._event.wait()
 

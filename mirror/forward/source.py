@@ -63,7 +63,7 @@ CORRUPT_TRIES: Final = 3
 
 
 class RecordWay(NamedTuple):
-    """Where a fetched chunk goes on, in this order."""
+    """The parts that a fetched chunk passes, in this order."""
 
     loops: LoopWatch
     """Tells mirrors from other producers, where both directions run."""
@@ -74,9 +74,9 @@ class RecordWay(NamedTuple):
 
 
 async def fetch_from(node: int, flow: FlowState, links: Links, way: RecordWay) -> None:
-    """Fetch what one source broker leads or is named for, for ever.
+    """Fetch for ever the partitions that one source broker leads, or is named as a replica of.
 
-    Over as many connections as its distance wants, which is known once it has been reached.
+    The broker's distance decides how many connections are used; it is known once it was reached.
     """
     while (count := await _lanes_to(node, flow, links)) is None:
         await trio.sleep(FAULT_PAUSE_S)

@@ -1,8 +1,8 @@
 """Produce to one target broker: many requests in flight on a connection, never waiting for each.
 
-A request holds at most one batch of a partition (brokers refuse more) and as many partitions as
-are ready. Answers come in order. The first error of a partition stops it: what was sent behind is
-refused or lies at other offsets, and where to go on is read off the log once all is answered.
+A request holds at most one batch of a partition (brokers refuse more) and as many partitions as are
+ready. Answers come in order. The first error of a partition stops it: batches sent behind it are
+refused or lie at other offsets. The position to go on at is read off the log once all is answered.
 
 The first batch of a partition goes alone, each time anew, over each new connection and behind a
 long rest. A broker that has forgotten our producer id, as it does of old records when it restarts
@@ -45,7 +45,7 @@ FAULT_PAUSE_S: Final = 0.1
 
 
 class TargetWriter:
-    """All that goes to one target broker, over two connections or as many as its distance wants."""
+    """The writer of one target broker, over two connections or as many as its distance wants."""
 
     def __init__(self, node: int, flow: FlowState, links: Links) -> None:
         """Begin with nothing to send, and not knowing how far it is."""
@@ -100,7 +100,7 @@ class TargetWriter:
 
 
 class TargetLane:
-    """What goes over one connection."""
+    """The batches that go over one connection."""
 
     def __init__(
         self, node: int, lane: int, flow: FlowState, links: Links, *, is_far: bool = False

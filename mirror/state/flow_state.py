@@ -1,4 +1,4 @@
-"""What the tasks of one running flow share: its partitions, what is under way, and wake-ups."""
+"""The state that the tasks of one running flow share: partitions, bytes under way, wake-ups."""
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ NO_PRODUCER_ID: Final = -1
 
 
 class Wakeup:
-    """Wakes whoever waits at this moment; nobody waiting, nothing kept."""
+    """Wakes the tasks that wait at this moment; without one nothing is kept."""
 
     __slots__ = ("_event",)
 
@@ -71,7 +71,7 @@ class Request:
 
 @dataclass(slots=True, kw_only=True)
 class FlowState:
-    """Of one flow while it runs."""
+    """The state of one flow while it runs."""
 
     config: FlowConfig
     measurements: FlowMeasurements
@@ -152,7 +152,7 @@ class FlowState:
     ) -> None:
         """Stop a partition in a named state, and do what the flow's policy says of the cause.
 
-        ``source_end`` is the offset behind what cannot be mirrored, where skipping is possible.
+        ``source_end`` is the offset behind the records to skip, where skipping is possible.
         """
         partition.stop(state, reason, now_ms)
         partition.skips.refuse(source_end)
@@ -164,13 +164,13 @@ class FlowState:
             self.skip(partition, source_end, now_ms)
 
     def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
-        """Go on behind what cannot be mirrored; it is counted when the place is known."""
+        """Go on behind records that cannot be mirrored; they are counted with the place."""
         partition.skips.pass_behind(source_end)
         partition.retry(f"left out: {partition.status.reason}", now_ms)
         self.position_more.wake()
 
     def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:
-        """Return what is to be done about a partition that stops in this state."""
+        """Return the flow's policy for a partition that stops in this state."""
         cause = state.name.lower()
         if partition.skips.is_allowed_once and Policy.SKIP in POLICIES.get(cause, ()):
             return Policy.SKIP
@@ -209,14 +209,14 @@ class FlowState:
         self.throttle.take(portion, now_ms())
 
     def known_part(self, records: memoryview) -> memoryview:
-        """Return what comes before the first batch of a stranger, who is to be met."""
+        """Return the records before the first batch of an unknown producer."""
         known, stranger = before_strangers(records, self.natives, self.loop_ids)
         if stranger is not None:
             self.strangers.add(stranger)
         return known
 
     def backward(self, place: TopicPartition) -> OffsetMap | None:
-        """Return what came into a partition of the source from the target, if that is known."""
+        """Return the map of records that came back into a source partition, if it is known."""
         if place not in self.arrived.maps:
             return None
         partition = self.placed.get(place)
@@ -288,7 +288,7 @@ class FlowState:
         return all(partition.in_flight.is_settled for partition in self.partitions.values())
 
     async def wait_settled(self) -> None:
-        """Wait until nothing is under way; whoever calls has stopped the fetching."""
+        """Wait until nothing is under way; the caller has stopped the fetching."""
         while not self.is_settled:
             await self.settled.wait(SETTLE_LOOK_S)
 

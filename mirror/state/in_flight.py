@@ -26,7 +26,7 @@ SIZE_OF: Final[Callable[[Forward], int]] = itemgetter(Forward._fields.index("siz
 
 
 class Room(NamedTuple):
-    """What may be under way, of all partitions and of one, unless the configuration says."""
+    """The bytes that may be under way, of all partitions and of one, without a setting."""
 
     in_flight_bytes: int
     partition_in_flight_bytes: int
@@ -41,7 +41,7 @@ FAR: Final = Room(64 << 20, 8 << 20)
 
 
 class InFlightBudget:
-    """How many bytes of a flow are under way, and how many may be."""
+    """The bytes of a flow that are under way, and the limits for them."""
 
     __slots__ = ("_all_bytes", "_each_bytes", "is_far", "most_bytes", "most_bytes_each", "total")
 
@@ -55,7 +55,7 @@ class InFlightBudget:
         self.limit_to(all_bytes, each_bytes)
 
     def limit_to(self, all_bytes: int | None, each_bytes: int | None) -> None:
-        """Take other limits; what is under way already stays so."""
+        """Take other limits; batches that are under way stay so."""
         self._all_bytes, self._each_bytes = all_bytes, each_bytes
         room = FAR if self.is_far else NEAR
         self.most_bytes = all_bytes or room.in_flight_bytes
@@ -174,7 +174,7 @@ class InFlight:
         self._budget.total -= forward.size
 
     def abandon(self) -> None:
-        """Drop what has not been sent; what was sent is still answered."""
+        """Drop batches that have not been sent; those that were sent are still answered."""
         size = sum(map(SIZE_OF, self.queue))
         self.queue.clear()
         self.bytes -= size

@@ -213,20 +213,20 @@ class MirroredPartition:
         self.in_flight.abandon()
 
     def advance(self, cursor: Cursor) -> None:
-        """Fetch on from behind what has come."""
+        """Fetch on from this cursor, behind the chunk that has come."""
         self.cursor = cursor
 
     def hold_back(self, attempt: int) -> None:
-        """Let nothing behind what this attempt has fetched go before the map is told of it."""
+        """Hold back later chunks of this attempt until the map has the pieces of this one."""
         if attempt == self.attempt:
             self.is_announcing = True
 
     def let_through(self) -> None:
-        """Go on: the map has been told of what was held back."""
+        """Go on: the map has the pieces for which this attempt was held back."""
         self.is_announcing = False
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
-        """Others have written before this batch, which lies further behind than was foretold."""
+        """Note a batch that lies further behind than foretold: others have written before it."""
         self.offset_map.begin_run(forward.target_base, base_offset)
         self.offset_map.advance(base_offset)
         self.target.displace(forward, base_offset)
@@ -246,12 +246,12 @@ class MirroredPartition:
         return size
 
     def heard(self, *, source_end: int, readable_end: int, now_ms: int) -> None:
-        """The source has told its end."""
+        """Note the end that the source has told."""
         self.source.hear(source_end, readable_end, self.offset_map.mirrored_source_end, now_ms)
         self.note_progress(now_ms)
 
     def heard_nothing_new(self, now_ms: int) -> None:
-        """The source has said, by leaving it out, that its end is where it was."""
+        """Note that the source's end is where it was: the answer left the partition out."""
         end, readable_end = self.source.end, self.source.readable_end
         if end is not None and readable_end is not None and now_ms > self.source.heard_ms:
             self.heard(source_end=end, readable_end=readable_end, now_ms=now_ms)

@@ -1,4 +1,4 @@
-"""When a partition that could not go on is tried again: back-off, and what was refused. Pure."""
+"""The retries of a partition that could not go on: back-off and refusals. Pure."""
 
 from typing import Final
 

@@ -1,9 +1,12 @@
 """ARCHITECTURE.md stays short, and speaks of what is there."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "ARCHITECTURE.md").read_text()
@@ -81,3 +84,15 @@ def test_every_room_is_described() -> None:
 def test_each_folder_of_many_modules_has_its_reason() -> None:
     given = paths_in(section(f"Folders of more than {MANY_MODULES} modules"))
     assert {folder for folder in folders() if count_modules(folder) > MANY_MODULES} == given
+
+
+@pytest.mark.parametrize("package", ["mirror", "spark_audit"])
+def test_the_floors_are_those_of_the_import_contract(package: str) -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    [floors] = [one["layers"] for one in contracts if one.get("containers") == [package]]
+    [told] = re.findall(
+        rf"^- `{package}` has floors[^:]*: (.*?)\.$", PAGE, re.MULTILINE | re.DOTALL
+    )
+    assert re.findall(r"`([^`]+)`", told) == floors
