@@ -27,9 +27,9 @@ _TEMPLATE: Final = re.compile(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}")
 """What Prometheus fills in."""
 
 INTRODUCTION: Final = """
-Every program serves `/metrics`, `/health/live` and `/health/ready` over HTTP. What a program does
-not know is absent, not zero. [Monitoring](../operate/monitoring.md) says where each program
-listens.
+Every program serves `/metrics`, `/health/live` and `/health/ready` over HTTP. A value that a
+program does not know is absent, not zero. [Monitoring](../operate/monitoring.md) says where each
+program listens.
 """
 
 Row = tuple[str, str, str, str]
