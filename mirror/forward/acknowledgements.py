@@ -32,7 +32,6 @@ class Acknowledgements:
     __slots__ = ("_flow", "batches")
 
     def __init__(self, flow: FlowState) -> None:
-        """Begin with none."""
         self._flow = flow
         self.batches: defaultdict[MirroredPartition, list[Forward]] = defaultdict(list)
         """Of each partition those of its present attempt, in the order of its log."""

@@ -43,7 +43,6 @@ class FetchSession:
     __slots__ = ("_asked", "_epoch", "_session_id")
 
     def __init__(self) -> None:
-        """Begin without a session."""
         self._session_id = NO_SESSION
         self._epoch = FIRST_EPOCH
         self._asked: dict[Place, Wanted | None] = {}

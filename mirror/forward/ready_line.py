@@ -14,7 +14,6 @@ class ReadyLine:
     __slots__ = ("_event", "_node", "partitions")
 
     def __init__(self, node: int) -> None:
-        """Begin with nobody in line for this broker."""
         self._node = node
         self._event = trio.Event()
         self.partitions: deque[MirroredPartition] = deque()
