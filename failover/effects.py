@@ -1,9 +1,7 @@
 """The effects of a promotion's steps on the two sites, the flow and the witness.
 
-Every method may be repeated at any time. A cluster that does not answer fails the step. Facts that
-later steps rely on: `preflight.topics` and, of a planned promotion, `fence.topics` (name →
-partition count: what moves), `preflight.fence` (the target's fence before), `drain.starts` and
-`drain.ends` (the source's logs behind the fence).
+Every method may be repeated at any time. A cluster that does not answer fails the step. The facts
+that later steps rely on are typed (`failover.facts`).
 """
 
 import logging
@@ -11,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 
@@ -23,6 +21,7 @@ from failover.drain import (
     wait_drained,
 )
 from failover.execute import Outcome, StepFailed
+from failover.facts import DrainFacts, Facts, FenceFacts, PreflightFacts
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
@@ -33,12 +32,12 @@ from failover.fence import (
 )
 from failover.flow import FlowControl
 from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_left
-from failover.journal import Facts, Journal, PartitionEnds
+from failover.journal import Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_shorter_logs, require_none
 from failover.plan import JOURNAL_BYTES, journal_bytes
-from failover.site import Site, brief, by_topic, client_let_through
+from failover.site import Site, brief, client_let_through
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
@@ -120,9 +119,9 @@ class PromotionEffects:
                 " `mirror topics` says why"
             )
         # A promotion that this one replaces may have opened the target already.
-        known = _listed(journal.facts(StepName.PREFLIGHT), "fence")
+        known = journal.preflight.target_fence
         fence = known or (await read_fence(self.target.cluster)).topics
-        facts: Facts = {"topics": _counted(partitions), "fence": list(map(str, fence))}
+        facts = PreflightFacts(topics=_counted(partitions), target_fence=tuple(fence)).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
         return Outcome(facts=facts)
@@ -160,7 +159,7 @@ class PromotionEffects:
         )
 
     async def _groups_move(self, journal: Journal) -> Outcome:
-        partitions = frozenset(_partitions(journal))
+        partitions = frozenset(journal.moving)
         await self.follower.refresh(partitions)
         await self.backward.refresh(partitions)
         # Of what does not move nobody has asked how far it is mirrored.
@@ -187,8 +186,8 @@ class PromotionEffects:
         if journal.kind is PromotionKind.PLANNED:
             closed = await self._close_source(journal)
             await self._require_way_back(closed)
-            topics = _counted(closed)
-            return Outcome(facts={"fenced": True, "partitions": len(closed), "topics": topics})
+            topics = FenceFacts(topics=_counted(closed)).encode()
+            return Outcome(facts={"fenced": True, "partitions": len(closed), **topics})
         why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
         with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
             try:
@@ -206,7 +205,7 @@ class PromotionEffects:
 
         What is made there meanwhile is closed too.
         """
-        moved = {topic for topic, _ in _partitions(journal)}
+        moved = {topic for topic, _ in journal.moving}
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
         found = await self.source.partitions(self.flow)
         while True:
@@ -255,7 +254,7 @@ class PromotionEffects:
         it that a broker held back since an earlier promotion may have come late. Transactions that
         were open may end meanwhile, which is no record.
         """
-        drained = _source_logs(journal).ends
+        drained = _drained_logs(journal).ends
         ends = await self.source.ends(await self._close_source(journal, drained))
         for partition, end in sorted(ends.items()):
             expected = drained.get(partition, 0)
@@ -267,7 +266,7 @@ class PromotionEffects:
         return Outcome(facts={"partitions": len(ends)})
 
     async def _open_target(self, journal: Journal) -> Outcome:
-        moved = {topic for topic, _ in _partitions(journal)}
+        moved = {topic for topic, _ in journal.moving}
         fence = await read_fence(self.target.cluster)
         if moved & set(fence.topics):
             await set_fence(self.target.cluster, Fence())
@@ -275,7 +274,7 @@ class PromotionEffects:
 
     async def _close_target(self, journal: Journal) -> Facts:
         """Close the target as it was before; one that does not answer now may stay open."""
-        before = tuple(map(str, _listed(journal.facts(StepName.PREFLIGHT), "fence")))
+        before = journal.preflight.target_fence
         if not before:
             return {"fenced": 0}
         fence = Fence(topics=before, allowed_clients=(self.flow.client_id,))
@@ -289,13 +288,13 @@ class PromotionEffects:
 
     async def _drain(self, journal: Journal) -> Outcome:
         timeout_ms = self.limits.drain_timeout_ms
-        logs = await read_source_logs(self.source, _partitions(journal), timeout_ms=timeout_ms)
+        logs = await read_source_logs(self.source, journal.moving, timeout_ms=timeout_ms)
         try:
             records = await wait_drained(self.source, logs, self.follower, timeout_ms=timeout_ms)
         except StepFailed as late:
             raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
-        starts, ends = by_topic(logs.starts), by_topic(logs.ends)
-        return Outcome(facts={"records": records, "starts": starts, "ends": ends})
+        facts = DrainFacts(starts=logs.starts, ends=logs.ends).encode()
+        return Outcome(facts={"records": records, **facts})
 
     async def _stop_flow(self, journal: Journal) -> Outcome:
         timeout_ms, claim = self.limits.stop_timeout_ms, self.store.claim
@@ -311,9 +310,9 @@ class PromotionEffects:
         return {}
 
     async def _seal(self, journal: Journal) -> Outcome:
-        partitions = _partitions(journal)
+        partitions = journal.moving
         await self.follower.refresh(partitions)
-        logs = None if journal.kind is PromotionKind.SOURCE_LOST else _source_logs(journal)
+        logs = None if journal.kind is PromotionKind.SOURCE_LOST else _drained_logs(journal)
         if logs is not None:
             require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
         ends = [
@@ -361,25 +360,10 @@ class PromotionEffects:
         What it does when it goes on, and the source must not stay closed until then.
         """
         try:
-            await self.follower.unseal(_partitions(journal))
+            await self.follower.unseal(journal.moving)
         except NetworkFault as fault:
             return {"left": brief(fault)}
         return {}
-
-
-def _partitions(journal: Journal) -> tuple[TopicPartition, ...]:
-    """Return the partitions that move: what the preflight found, or was there when the fence was.
-
-    Nothing but what the target has moves when the source is lost.
-    """
-    topics: Any = journal.facts(StepName.PREFLIGHT)["topics"]
-    if journal.kind is PromotionKind.PLANNED:
-        topics = journal.facts(StepName.FENCE).get("topics", topics)
-    return tuple(
-        TopicPartition(topic, partition)
-        for topic, count in sorted(topics.items())
-        for partition in range(count)
-    )
 
 
 def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
@@ -389,22 +373,11 @@ def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
 
 def _room_for_groups(journal: Journal) -> int:
     """Return how many bytes the journal has left beside what it says of partitions."""
-    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(_partitions(journal))
+    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(journal.moving)
 
 
-def _source_logs(journal: Journal) -> SourceLogs:
-    facts = journal.facts(StepName.DRAIN)
-    return SourceLogs(starts=_offsets(facts["starts"]), ends=_offsets(facts["ends"]))
-
-
-def _offsets(document: Any) -> dict[TopicPartition, int]:  # noqa: ANN401 - JSON that we have written
-    return {
-        TopicPartition(topic, int(partition)): int(offset)
-        for topic, offsets in document.items()
-        for partition, offset in offsets.items()
-    }
-
-
-def _listed(facts: Facts, key: str) -> tuple[object, ...]:
-    found = facts.get(key)
-    return tuple(found) if isinstance(found, list) else ()
+def _drained_logs(journal: Journal) -> SourceLogs:
+    drained = journal.drain
+    if drained.starts is None or drained.ends is None:
+        raise StepFailed("the journal does not say where the drained logs begin and end")
+    return SourceLogs(starts=drained.starts, ends=drained.ends)

@@ -10,14 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
-from failover.journal import (
-    Facts,
-    Journal,
-    PartitionEnds,
-    begin_step,
-    end_step,
-    turn_back,
-)
+from failover.facts import Facts
+from failover.journal import Journal, PartitionEnds, begin_step, end_step, turn_back
 from failover.steps import (
     Finish,
     PromotionState,

@@ -6,7 +6,7 @@ from functools import partial
 import trio
 
 from failover.execute import StepFailed
-from failover.journal import Facts
+from failover.facts import Facts
 from failover.store import Superseded
 from runtime.config import FlowConfig
 from runtime.witness import (

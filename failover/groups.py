@@ -7,8 +7,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import trio
 
-from failover.journal import Facts, JsonValue
-from failover.site import Site, by_topic
+from failover.facts import Facts, JsonValue, by_topic
+from failover.site import Site
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet

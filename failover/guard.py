@@ -12,7 +12,7 @@ file was changed for that, and the idle site is closed again.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
 from failover.journal import Journal
@@ -20,7 +20,7 @@ from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
 from failover.status import Status, read_status
-from failover.steps import StepName, is_switched
+from failover.steps import is_switched
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
 from runtime.witness import WitnessPaths
@@ -150,7 +150,5 @@ async def _partitions(cluster: Cluster, topics: Sequence[str]) -> list[TopicPart
     )
 
 
-def _moved_topics(journal: Journal) -> tuple[str, ...]:
-    found: Any = journal.facts(StepName.PREFLIGHT).get("topics", {})
-    closed: Any = journal.facts(StepName.FENCE).get("topics", {})
-    return tuple(sorted({*found, *closed}))
+def _moved_topics(journal: Journal) -> set[str]:
+    return {*(journal.preflight.topics or ()), *(journal.fence.topics or ())}

@@ -25,15 +25,16 @@ any more are deleted (`failover.journals`).
       ]
     }
 
-`facts` differ by step and are for people (offsets, groups, counts); nothing is decided from them
-except where a step's own docstring says so.
+`facts` differ by step. Those of `preflight`, `fence` and `drain` decide later steps
+(`failover.facts`); all others are for people: offsets, groups, counts.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final
 
+from failover.facts import DrainFacts, Facts, FactsMalformed, FenceFacts, PreflightFacts
 from failover.steps import (
     ORDER,
     UNDOABLE,
@@ -44,11 +45,14 @@ from failover.steps import (
     StepState,
     may_move,
 )
+from wire.topic_partition import TopicPartition
 
-JsonValue: TypeAlias = (
-    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-)
-Facts: TypeAlias = Mapping[str, JsonValue]
+DECISIVE: Final[Mapping[StepName, Callable[[Facts], object]]] = {
+    StepName.PREFLIGHT: PreflightFacts.decode,
+    StepName.FENCE: FenceFacts.decode,
+    StepName.DRAIN: DrainFacts.decode,
+}
+"""The steps whose facts decide later steps, and what reads those facts."""
 
 
 class JournalUnreadable(ValueError):
@@ -112,6 +116,39 @@ class Journal:
         record = self.record(step)
         return {} if record is None else record.facts
 
+    @property
+    def preflight(self) -> PreflightFacts:
+        """What the preflight has found out; raises FactsMalformed."""
+        return PreflightFacts.decode(self.facts(StepName.PREFLIGHT))
+
+    @property
+    def fence(self) -> FenceFacts:
+        """What the fence has closed; raises FactsMalformed."""
+        return FenceFacts.decode(self.facts(StepName.FENCE))
+
+    @property
+    def drain(self) -> DrainFacts:
+        """Where the source's logs were when the drain began; raises FactsMalformed."""
+        return DrainFacts.decode(self.facts(StepName.DRAIN))
+
+    @property
+    def moving(self) -> tuple[TopicPartition, ...]:
+        """The partitions that move, in order; raises JournalUnreadable before the preflight.
+
+        A planned promotion moves what the fence has closed, and before the fence what the preflight
+        has found on the source. When the source is lost, only what the target has moves.
+        """
+        topics = self.preflight.topics
+        if self.kind is PromotionKind.PLANNED and self.fence.topics is not None:
+            topics = self.fence.topics
+        if topics is None:
+            raise JournalUnreadable(f"step {StepName.PREFLIGHT} does not say which topics move")
+        return tuple(
+            TopicPartition(topic, partition)
+            for topic, count in sorted(topics.items())
+            for partition in range(count)
+        )
+
 
 def begin_step(journal: Journal, step: StepName, now_ms: int) -> Journal:
     """Record that a step is about to act; a step found started keeps its first start and facts.
@@ -138,13 +175,6 @@ def end_step(
     return _put(
         journal, replace(found, state=state, ended_ms=now_ms, facts={**found.facts, **facts})
     )
-
-
-def note_facts(journal: Journal, step: StepName, facts: Facts) -> Journal:
-    """Add facts to a step that is going on, for a successor to find."""
-    found = journal.record(step)
-    assert found is not None, f"step {step} notes facts but has not begun"
-    return _put(journal, replace(found, facts={**found.facts, **facts}))
 
 
 def turn_back(journal: Journal, reason: str) -> Journal:
@@ -222,14 +252,26 @@ def encode_journal(journal: Journal) -> bytes:
 def decode_journal(data: bytes) -> Journal:
     """Return the journal a document holds.
 
-    Raises JournalUnreadable when it is no JSON, lacks a key, or names a step or state that this
-    version does not know: going on without understanding it could do harm.
+    Raises JournalUnreadable when it is no JSON, lacks a key, names a step or state that this
+    version does not know, or when a fact that decides something is malformed: going on without
+    understanding it could do harm.
     """
     try:
         document = json.loads(data)
-        return _from_document(document)
+        journal = _from_document(document)
+        _check_facts(journal)
     except (ValueError, KeyError, TypeError) as error:
         raise JournalUnreadable(f"{type(error).__name__}: {error}") from error
+    return journal
+
+
+def _check_facts(journal: Journal) -> None:
+    """Raise FactsMalformed, naming step and key, for facts that decide something."""
+    for step, decode in DECISIVE.items():
+        try:
+            decode(journal.facts(step))
+        except FactsMalformed as error:
+            raise FactsMalformed(f"step {step}: {error}") from error
 
 
 def _from_document(document: Mapping[str, Any]) -> Journal:

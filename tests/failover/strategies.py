@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from failover.journal import Facts, Journal, PartitionEnds, StepRecord
+from failover.facts import Facts
+from failover.journal import Journal, PartitionEnds, StepRecord
 from failover.steps import ORDER, Direction, PromotionKind, PromotionState, StepName, StepState
 
 offsets = st.integers(0, 2**63 - 1)

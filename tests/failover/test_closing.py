@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from failover.effects import PromotionEffects, _partitions
+from failover.effects import PromotionEffects
 from failover.execute import StepFailed
 from failover.fence import wait_holds
 from failover.journal import Journal, begin_step
@@ -55,7 +55,7 @@ async def test_a_topic_made_since_the_preflight_is_closed_and_moves(tmp_path: Pa
         there.make("another")
         journal = await there.run(begun(), StepName.FENCE)
         assert there.source.topics == ("o-new", "orders")
-        assert _partitions(journal) == (("o-new", 0), ("orders", 0))
+        assert journal.moving == (("o-new", 0), ("orders", 0))
 
 
 async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: P
             journal = await there.run(replace(begun(), steps=()), StepName.PREFLIGHT)
             journal = await there.run(journal, StepName.FENCE)
             assert fenced.topics == ("orders",)
-            assert _partitions(journal) == (("orders", 0),)
+            assert journal.moving == (("orders", 0),)
 
 
 async def test_a_topic_made_while_the_fence_is_tried_is_closed_and_moves(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_a_topic_made_while_the_fence_is_tried_is_closed_and_moves(tmp_pat
         there.source.on_probe = make
         journal = await there.run(begun(), StepName.FENCE)
         assert there.source.topics == ("o-new", "orders")
-        assert _partitions(journal) == (("o-new", 0), ("orders", 0))
+        assert journal.moving == (("o-new", 0), ("orders", 0))
 
 
 async def test_an_answer_with_a_code_of_a_later_kafka_is_no_fence_and_ends_nothing(

@@ -17,7 +17,8 @@ import trio
 import failover.commands
 from failover.cli import PROGRAM
 from failover.commands import promote, stop_at_signals
-from failover.journal import Facts, Journal
+from failover.facts import Facts
+from failover.journal import Journal
 from failover.steps import PromotionKind, StepName
 from runtime.command import Options
 from runtime.config import Configuration, load

@@ -1,12 +1,13 @@
 """The journal's JSON: what is written is what is read, by us and by whoever reads the witness."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
+from failover.facts import Facts
 from failover.journal import (
-    Facts,
     Journal,
     JournalUnreadable,
     PartitionEnds,
@@ -111,3 +112,62 @@ def test_the_step_begun_last_is_the_last_one() -> None:
         (StepName.FENCE, 2),
         (StepName.PREFLIGHT, 1),
     ]
+
+
+def test_a_journal_of_an_earlier_version_says_what_moves() -> None:
+    """These bytes were written before the facts of a step were typed."""
+    journal = decode_journal(
+        b'{"epoch":3,"site":"dc2","source":"dc1","kind":"planned","state":"running",'
+        b'"direction":"forward","reason":null,"started_ms":1000,"switched_ms":null,'
+        b'"partitions":[],"steps":['
+        b'{"name":"preflight","state":"done","started_ms":1,"ended_ms":2,'
+        b'"facts":{"topics":{"orders":2},"fence":["orders"]}},'
+        b'{"name":"fence","state":"done","started_ms":3,"ended_ms":4,'
+        b'"facts":{"fenced":true,"partitions":3,"topics":{"new":1,"orders":2}}},'
+        b'{"name":"drain","state":"done","started_ms":5,"ended_ms":6,'
+        b'"facts":{"records":7,"starts":{"orders":{"0":0,"1":2}},"ends":{"orders":{"0":7,"1":2}}}}'
+        b"]}"
+    )
+    assert list(map(str, journal.moving)) == ["new-0", "orders-0", "orders-1"]
+    assert journal.preflight.target_fence == ("orders",)
+    assert journal.drain.starts == {("orders", 0): 0, ("orders", 1): 2}
+    assert journal.drain.ends == {("orders", 0): 7, ("orders", 1): 2}
+
+
+def test_of_a_lost_source_only_what_the_target_has_moves() -> None:
+    journal = EMPTY
+    for step, topics in ((StepName.PREFLIGHT, {"orders": 1}), (StepName.FENCE, {"new": 1})):
+        journal = begin_step(journal, step, 0)
+        facts: Facts = {"topics": topics}
+        journal = end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=0)
+    assert journal.moving == (("new", 0),)
+    assert replace(journal, kind=PromotionKind.SOURCE_LOST).moving == (("orders", 0),)
+
+
+def test_a_journal_without_a_preflight_does_not_say_what_moves() -> None:
+    with pytest.raises(JournalUnreadable, match="preflight does not say which topics move"):
+        EMPTY.moving  # noqa: B018 - reading it is what fails
+
+
+@pytest.mark.parametrize(
+    ("step", "facts", "why"),
+    [
+        (StepName.PREFLIGHT, {"topics": ["orders"]}, "step preflight: topics is not an object"),
+        (StepName.PREFLIGHT, {"topics": {"orders": "2"}}, "topics.orders is not a whole number"),
+        (StepName.PREFLIGHT, {"topics": {"orders": True}}, "topics.orders is not a whole number"),
+        (StepName.PREFLIGHT, {"topics": {"orders": -1}}, "topics.orders is not a whole number"),
+        (StepName.PREFLIGHT, {"fence": "orders"}, "step preflight: fence is not a list"),
+        (StepName.PREFLIGHT, {"fence": [7]}, "step preflight: fence holds more than names"),
+        (StepName.FENCE, {"topics": None}, "step fence: topics is not an object"),
+        (StepName.DRAIN, {"ends": {"orders": 7}}, "step drain: ends.orders is not an object"),
+        (StepName.DRAIN, {"ends": {"orders": {"x": 7}}}, "ends.orders names no partition"),
+        (StepName.DRAIN, {"starts": {"orders": {"0": 1.5}}}, "starts.orders.0 is not a whole"),
+    ],
+)
+def test_a_fact_that_decides_and_makes_no_sense_is_refused_by_name(
+    step: StepName, facts: Facts, why: str
+) -> None:
+    journal = begin_step(EMPTY, step, 0)
+    journal = end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=0)
+    with pytest.raises(JournalUnreadable, match=why):
+        decode_journal(encode_journal(journal))

@@ -2,16 +2,9 @@
 
 import pytest
 
+from failover.facts import Facts, JsonValue
 from failover.groups import GROUPS_BYTES
-from failover.journal import (
-    Facts,
-    Journal,
-    JsonValue,
-    PartitionEnds,
-    begin_step,
-    encode_journal,
-    end_step,
-)
+from failover.journal import Journal, PartitionEnds, begin_step, encode_journal, end_step
 from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.steps import ORDER, PromotionKind, StepName, StepState
 from wire.topic_partition import TopicPartition

@@ -15,7 +15,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from failover.execute import Executor, Outcome, RollbackStuck, StepFailed, StepReport
-from failover.journal import Facts, Journal, decode_journal, encode_journal, taken_on
+from failover.facts import Facts
+from failover.journal import Journal, decode_journal, encode_journal, taken_on
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
 
 

@@ -1,7 +1,7 @@
 """The lines a promotion prints."""
 
 from failover.execute import StepReport
-from failover.journal import Facts
+from failover.facts import Facts
 from failover.report import step_line, summary
 from failover.steps import PromotionKind, StepName, StepState
 from tests.failover.journals import ended_promotion

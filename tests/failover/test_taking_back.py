@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from failover.effects import PromotionEffects
-from failover.journal import Facts, Journal, begin_step, end_step
+from failover.facts import Facts
+from failover.journal import Journal, begin_step, end_step
 from failover.map_follower import MapFollower
 from failover.steps import StepName, StepState
 from offset_translation.map_records import map_topic_name, piece_start

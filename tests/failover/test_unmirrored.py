@@ -7,7 +7,8 @@ from typing import cast
 import pytest
 import trio
 
-from failover.journal import Facts, Journal, begin_step
+from failover.facts import Facts
+from failover.journal import Journal, begin_step
 from failover.promote import Controller
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore

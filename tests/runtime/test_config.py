@@ -47,8 +47,6 @@ def test_a_short_file_is_filled_with_defaults(tmp_path: Path) -> None:
     assert configuration.coordination.path == "/kafka-dr"
     assert configuration.failover.initial_active == "dc1"
     assert configuration.audit.output == tmp_path / "audit"
-    assert configuration.flow_to("dc2") is flow
-    assert configuration.flow_to("dc1") is None
 
 
 def test_addresses_of_version_6_keep_their_brackets_for_other_clients(tmp_path: Path) -> None:

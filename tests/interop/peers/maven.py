@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from runtime.java import JavaMissing, java_home
+from runtime.java import JavaMissing, java_command
 from tests.interop.peers.faults import PeerUnavailable
 from tests.interop.peers.resources import require_disk
 
@@ -52,7 +52,7 @@ def run_maven(
     Raises PeerUnavailable without Java or Maven, and subprocess.TimeoutExpired.
     """
     try:
-        home = java_home()
+        home = java_command().parent.parent
     except JavaMissing as error:
         raise PeerUnavailable(str(error)) from error
     return subprocess.run(
