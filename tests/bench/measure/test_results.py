@@ -1,4 +1,4 @@
-"""build/bench.json: its schema, its ratios, what was not run."""
+"""build/bench.json: its schema, its ratios, what has no figure."""
 
 from tests.bench.measure.results import (
     BROKER_RSS,

@@ -1,6 +1,6 @@
 """One broker under load: ours beside Apache Kafka, by turns, with the same clients.
 
-Both run, and one serves at a time: the machine's neighbours are the same for both.
+Both run, and one serves at a time: what else runs on the machine is the same for both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
