@@ -24,7 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn, TypeAlias
 
-PROGRAMS: Final = ("broker.cli", "mirror.cli", "runtime.zookeeper_server")
+PROGRAMS: Final = {
+    "broker.cli": ("up", "run"),
+    "mirror.cli": ("run",),
+    "runtime.zookeeper_server": (),
+}
+"""What the stem loads: programs and, as those load each only when it is asked for, commands."""
 _LIMIT: Final = 1_000_000
 """Bytes of a request: arguments and an environment."""
 _STEERING: Final = ("PYTHON", "LD_", "MALLOC_")
@@ -151,9 +156,7 @@ _STEM: Final = _Stem()
 
 def serve(requests: socket.socket) -> None:
     """Fork a program for each request until the tests are gone."""
-    mains: dict[str, Callable[[], int | None]] = {
-        module: importlib.import_module(module).main for module in PROGRAMS
-    }
+    mains = {module: _load(module, commands) for module, commands in PROGRAMS.items()}
     running: dict[int, socket.socket] = {}
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: it is for the tests
     woken, wake = socket.socketpair()
@@ -180,6 +183,15 @@ def serve(requests: socket.socket) -> None:
                 os.close(descriptor)
             running[pid] = telling
             telling.send(_STATUS.pack(pid))
+
+
+def _load(module: str, commands: Sequence[str]) -> Callable[[], int | None]:
+    program = importlib.import_module(module)
+    for command in program.PROGRAM.commands if commands else ():
+        if command.name in commands:
+            command.load()
+    main: Callable[[], int | None] = program.main
+    return main
 
 
 def _tell_who_ended(running: dict[int, socket.socket]) -> None:

@@ -8,7 +8,7 @@ from subprocess import Popen, TimeoutExpired
 
 import pytest
 
-from tests.forked import ForkedProgram, start_program
+from tests.forked import _STEM, ForkedProgram, start_program
 
 
 def test_a_program_ends_with_its_own_status_and_words(tmp_path: Path) -> None:
@@ -45,10 +45,19 @@ def test_a_program_has_the_files_it_was_given_and_no_others(
             files = {one.name: str(one.readlink()) for one in (process / "fd").iterdir()}
             assert files.pop("1") == files.pop("2") == str(tmp_path / "said")
             assert files.pop("0").startswith("pipe:")
-            assert not any(name.startswith("socket:") for name in files.values())
+            assert sockets_of_the_stem()
+            assert not sockets_of_the_stem() & set(files.values())
         programs[0].kill()
         programs[1].terminate()
         assert [program.wait(60) for program in programs] == [-signal.SIGKILL, -signal.SIGTERM]
+
+
+def sockets_of_the_stem() -> set[str]:
+    """Return the sockets by which the stem hears requests and tells how programs ended."""
+    assert _STEM._process is not None
+    opened = Path(f"/proc/{_STEM._process.pid}/fd").iterdir()
+    found = {str(one.readlink()) for one in opened}
+    return {name for name in found if name.startswith("socket:")}
 
 
 def test_what_steers_the_interpreter_gets_one_of_its_own(
