@@ -74,10 +74,8 @@ def open_session(
             with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}):
                 session = _start(Path(folder), cores, driver_memory)
             try:
-                yield session
-            except PySparkException as fault:
-                # Not later: what such an exception says is asked of the JVM.
-                raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
+                with spark_failures():
+                    yield session
             finally:
                 # Not for signals: one may have cut a call to the JVM in two. Nor when the JVM
                 # fails: it may be gone, killed by the kernel for its memory.
@@ -89,6 +87,18 @@ def open_session(
             raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
         finally:
             _kill_java(home)
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Raise SparkFailed, which says it in one line, for what Spark raises in the block.
+
+    The JVM must still run: what such an exception says is asked of it.
+    """
+    try:
+        yield
+    except PySparkException as fault:
+        raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
 
 
 @contextmanager

@@ -8,10 +8,13 @@ and the test waits for real, so each such test names `autojump_clock` itself.
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler.loadfile import LoadFileScheduling
 
+from tests.scheduling import rank, unit
 from tests.zookeeper import make_empty, run_witness
 
 settings.register_profile(
@@ -25,12 +28,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that start clusters first: the many small ones then fill up the end.
-
-    Test processes take whole files in this order, and one of those can take a minute.
-    """
+    """Put the files that take long first; test processes take whole files in this order."""
     slow = {item.path for item in items if item.get_closest_marker("integration") is not None}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: rank(item.nodeid, is_in_slow_file=item.path in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    """Distribute files, but all that share a Spark session to one process."""
+    return _ByUnit(config, log)
+
+
+class _ByUnit(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
+    """Asked by xdist which tests belong together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
 
 
 @pytest.fixture(scope="session")

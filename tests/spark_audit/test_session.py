@@ -9,8 +9,9 @@ from threading import Event
 from time import monotonic
 
 import pytest
+from pyspark.sql import SparkSession
 
-from spark_audit.session import wrap_java
+from spark_audit.session import SparkFailed, spark_failures, wrap_java
 from tests.clusters import is_alive
 
 START_TIMEOUT_S = 120
@@ -43,14 +44,6 @@ def fail(batches):
 try:
     with open_session() as spark:
         spark.range(1).mapInArrow(fail, "id bigint").collect()
-except SparkFailed as failed:
-    print(failed)
-"""
-WRONG = """
-from spark_audit.session import SparkFailed, open_session
-try:
-    with open_session() as spark:
-        spark.sql("SELECT nothing").collect()
 except SparkFailed as failed:
     print(failed)
 """
@@ -106,7 +99,6 @@ def _wait_for_jvm(folder: Path) -> int:
     [
         pytest.param(KILLED, "Spark: ", id="a JVM that was killed, as when memory runs out"),
         pytest.param(RAISED, "Spark: a worker raised ValueError: no such thing\n", id="a worker"),
-        pytest.param(WRONG, "Spark: [UNRESOLVED_COLUMN", id="a query"),
     ],
 )
 def test_what_fails_in_spark_is_a_failure_of_spark(tmp_path: Path, program: str, said: str) -> None:
@@ -120,3 +112,11 @@ def test_what_fails_in_spark_is_a_failure_of_spark(tmp_path: Path, program: str,
     )
     assert done.stdout.startswith(said)
     assert list(tmp_path.glob("spark-audit*")) == []
+
+
+@pytest.mark.integration
+def test_a_query_that_is_wrong_is_a_failure_of_spark_in_one_line(spark: SparkSession) -> None:
+    with pytest.raises(SparkFailed) as failed, spark_failures():
+        spark.sql("SELECT nothing").collect()
+    assert str(failed.value).startswith("Spark: [UNRESOLVED_COLUMN")
+    assert "\n" not in str(failed.value)
