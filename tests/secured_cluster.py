@@ -73,20 +73,19 @@ class Secured:
         named = {key.replace("_", "."): value for key, value in settings.items()}
         return dict(cluster.client_settings({"log_level": 0, **named}))
 
-    def section(self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN) -> str:
-        """Return the cluster's section of our programs' YAML file, in one line."""
+    def section(self, protocol: str, mechanism: Mechanism = Mechanism.PLAIN) -> dict[str, object]:
+        """Return the cluster's section of our programs' YAML file."""
         host, port = self.address(protocol)
-        parts = [f'bootstrap: "{host}:{port}"', f"security_protocol: {protocol}"]
         made = self.certificates
+        found: dict[str, object] = {"bootstrap": f"{host}:{port}", "security_protocol": protocol}
+        if protocol.endswith("SSL"):
+            found["ssl"] = {"ca": str(made.ca)}
         if protocol == "SSL":
-            own = f'certificate: "{made.client}", key: "{made.key(made.client)}"'
-            parts.append(f'ssl: {{ca: "{made.ca}", {own}}}')
-        elif protocol == "SASL_SSL":
-            parts.append(f'ssl: {{ca: "{made.ca}"}}')
+            own = {"certificate": str(made.client), "key": str(made.key(made.client))}
+            found["ssl"] = {"ca": str(made.ca), **own}
         if protocol.startswith("SASL"):
-            who = f"mechanism: {mechanism.value}, username: {USER}, password: {RIGHT}"
-            parts.append(f"sasl: {{{who}}}")
-        return "{" + ", ".join(parts) + "}"
+            found["sasl"] = {"mechanism": mechanism.value, "username": USER, "password": RIGHT}
+        return found
 
     def java_properties(self, protocol: str, mechanism: Mechanism, folder: Path) -> Path:
         """Write a client.properties for Kafka's tools."""

@@ -6,18 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-CONFIGURATION = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2: {{bootstrap: "{dc2}"}}
-flows:
-  - source: dc1
-    target: dc2
-coordination: {{zookeeper: "{witness}", path: "{path}"}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
-NOWHERE = "127.0.0.1:1"
-"""An address where nobody listens."""
+from tests.dc_yaml import NOWHERE, dc_yaml
 
 
 def write_configuration(
@@ -25,8 +14,7 @@ def write_configuration(
 ) -> Path:
     """Write a good file and return it."""
     file = folder / "dc.yaml"
-    path = f"/{folder.name}"
-    file.write_text(CONFIGURATION.format(dc1=dc1, dc2=dc2, witness=witness, path=path))
+    file.write_text(dc_yaml(dc1=dc1, dc2=dc2, witness=witness, path=f"/{folder.name}"))
     return file
 
 

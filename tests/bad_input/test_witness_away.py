@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.programs import NOWHERE, complaint, start, write_configuration
+from tests.bad_input.programs import complaint, start, write_configuration
+from tests.dc_yaml import NOWHERE
 
 pytestmark = pytest.mark.integration
 

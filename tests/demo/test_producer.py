@@ -10,7 +10,7 @@ import pytest
 from demo import producer
 from demo.data_set import Departure
 from demo.producer import RecordRefused, replay
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 
 class Forgetful:
@@ -49,7 +49,7 @@ def test_a_record_of_which_nothing_was_heard_is_not_passed_over(
     monkeypatch.setattr(producer, "departures", lambda: iter(three))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="c:1", path="/p", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="c:1", path="/p", topics=".*"))
     asked = argparse.Namespace(config=file, ledger=tmp_path / "a.csv", rate=0, forever=False)
     with pytest.raises(RecordRefused, match="1 of 3 records were neither acknowledged nor refused"):
         replay(asked)

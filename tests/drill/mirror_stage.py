@@ -15,6 +15,7 @@ from typing import Final
 
 import trio
 
+from tests.dc_yaml import dc_yaml, flow
 from tests.drill.apache import run_apache
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster, wait_ready
 from tests.drill.links import Links
@@ -32,20 +33,6 @@ CLEANED: Final = {
     "min.cleanable.dirty.ratio": "0.01",
 }
 QUICK: Final = {"zookeeper.session.timeout.ms": "4000", "log.cleaner.backoff.ms": "500"}
-CONFIGURATION: Final = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2: {{bootstrap: "{dc2}"}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: [{topics}]}}
-    topic_settings: {{exclude: [cleanup.policy, unclean.leader.election.enable]}}
-    replication_factor: {copies}
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/drill", session_timeout_ms: 3000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +63,20 @@ async def run_stage(folder: Path) -> AsyncIterator[Stage]:
         )
         configuration = folder / "dc.yaml"
         configuration.write_text(
-            CONFIGURATION.format(
+            dc_yaml(
+                flow(
+                    topics=topics,
+                    topic_settings={
+                        "exclude": ["cleanup.policy", "unclean.leader.election.enable"]
+                    },
+                    replication_factor=BROKERS,
+                    discovery_interval_ms=300,
+                ),
                 dc1=source.bootstrap,
                 dc2=target.bootstrap,
-                topics=", ".join(topics),
-                copies=BROKERS,
                 witness=f"127.0.0.1:{witness.ports[witness.zookeeper]}",
+                path="/drill",
+                coordination={"session_timeout_ms": 3_000},
             )
         )
         for name, workers in MIRRORS.items():

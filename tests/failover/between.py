@@ -10,19 +10,20 @@ from failover.promote import Controller
 from failover.store import WitnessStore
 from runtime.config import load
 from runtime.zookeeper import ZooKeeper
+from tests.dc_yaml import Topics
 from tests.doubles.fake_cluster import FakeCluster
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 
 
 @asynccontextmanager
 async def effects_between(
-    folder: Path, source: FakeCluster, target: FakeCluster, topics: str
+    folder: Path, source: FakeCluster, target: FakeCluster, topics: Topics
 ) -> AsyncIterator[PromotionEffects]:
     """Give what each step does to the two; nothing is noted anywhere."""
     file = folder / "dc.yaml"
     dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
-    file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics=topics))
+    file.write_text(promotable(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics=topics))
     witness, configuration = SleepyWitness(), load(file)
     controller = Controller(
         configuration=configuration,

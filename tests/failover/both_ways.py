@@ -19,20 +19,10 @@ from tests.failover.sites import (
     values_of,
 )
 
-BACK = """\
-  - source: dc2
-    target: dc1
-    topics: {{include: ["{topic}"]}}
-    discovery_interval_ms: 200
-coordination:"""
-
 
 def configure_both_ways(sites: Sites, folder: Path, path: str, topic: str) -> Path:
     """Both directions, with the same names of topics."""
-    file = sites.configure(folder, path, topic)
-    text = file.read_text().replace("coordination:", BACK.format(topic=topic))
-    file.write_text(text.replace("failover: {", "failover: {initial_active: dc1, "))
-    return file
+    return sites.configure(folder, path, topic, is_both_ways=True)
 
 
 def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -> list[int]:

@@ -27,23 +27,33 @@ from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.dc_yaml import Topics, dc_yaml, flow
 
 READ_TIMEOUT_S = 60
 QUIET: dict[str, Any] = {"log_level": 0}
 
-CONFIG = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2: {{bootstrap: "{dc2}"}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["{topics}"]}}
-    discovery_interval_ms: 200
-coordination: {{zookeeper: "{witness}", path: "{path}", session_timeout_ms: 4000}}
-failover: {{drain_timeout_ms: 20000, group_drain_timeout_ms: 5000, stop_timeout_ms: 15000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
+TIMEOUTS = {
+    "drain_timeout_ms": 20_000,
+    "group_drain_timeout_ms": 5_000,
+    "stop_timeout_ms": 15_000,
+}
+
+
+def promotable(
+    dc1: str, dc2: str, witness: str, path: str, topics: Topics, *, is_both_ways: bool = False
+) -> str:
+    """Return a configuration in which promotions do not take long, with a way back or without."""
+    ways = [("dc1", "dc2"), ("dc2", "dc1")] if is_both_ways else [("dc1", "dc2")]
+    initial = {"initial_active": "dc1"} if is_both_ways else {}
+    return dc_yaml(
+        *(flow(*way, topics, discovery_interval_ms=200) for way in ways),
+        dc1=dc1,
+        dc2=dc2,
+        witness=witness,
+        path=path,
+        coordination={"session_timeout_ms": 4_000},
+        failover={**initial, **TIMEOUTS},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +64,13 @@ class Sites:
     dc2: RunningCluster
     witness: str
 
-    def configure(self, folder: Path, path: str, topics: str = ".*") -> Path:
+    def configure(
+        self, folder: Path, path: str, topics: str = ".*", *, is_both_ways: bool = False
+    ) -> Path:
         """Write a configuration file and return it."""
         file = folder / "dc.yaml"
-        file.write_text(
-            CONFIG.format(
-                dc1=self.dc1.bootstrap,
-                dc2=self.dc2.bootstrap,
-                witness=self.witness,
-                path=path,
-                topics=topics,
-            )
-        )
+        sites = (self.dc1.bootstrap, self.dc2.bootstrap)
+        file.write_text(promotable(*sites, self.witness, path, topics, is_both_ways=is_both_ways))
         return file
 
     @contextmanager

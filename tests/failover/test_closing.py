@@ -66,7 +66,7 @@ async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: P
         fenced = FencedCluster(source)
         for cluster in (fenced, FencedCluster(target)):
             cluster.serve()
-        own = '.*"], exclude: [".*-scratch'
+        own = {"include": [".*"], "exclude": [".*-scratch"]}
         async with effects_between(tmp_path, source, target, own) as effects:
             there = Stage(fenced, effects)
             journal = await there.run(replace(begun(), steps=()), StepName.PREFLIGHT)

@@ -23,7 +23,7 @@ from failover.steps import PromotionKind, StepName
 from runtime.command import Options
 from runtime.config import Configuration, load
 from tests.failover.journals import ended_promotion
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 FACTS: Final[dict[StepName, Facts]] = {
     StepName.DRAIN: {"records": 0},
@@ -34,7 +34,7 @@ FACTS: Final[dict[StepName, Facts]] = {
 def config_file(folder: Path) -> Path:
     """Write a file of sites that nobody asks."""
     file = folder / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     return file
 
 

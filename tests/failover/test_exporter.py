@@ -15,7 +15,7 @@ from runtime.config import load
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths, WorkerInfo
 from runtime.zookeeper import open_zookeeper
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +40,7 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
     file = tmp_path / "dc.yaml"
     async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
-        text = CONFIG.format(
+        text = promotable(
             dc1=down, dc2=down, witness=empty_zookeeper, path="/kafka-dr", topics=".*"
         )
         file.write_text(text)
@@ -84,14 +84,9 @@ async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon
     file = tmp_path / "dc.yaml"
     async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
-        one_way = CONFIG.format(
-            dc1=down, dc2=down, witness=empty_zookeeper, path="/kafka-dr", topics=".*"
+        file.write_text(
+            promotable(down, down, empty_zookeeper, "/kafka-dr", ".*", is_both_ways=True)
         )
-        back = "  - {source: dc2, target: dc1}\ncoordination:"
-        both_ways = one_way.replace("coordination:", back).replace(
-            "failover: {", "failover: {initial_active: dc1, "
-        )
-        file.write_text(both_ways)
         daemon = WorkerInfo(host="here", pid=7, metrics_url="", started_ms=0)
         for flow in (("dc1", "dc2"), ("dc2", "dc1")):
             await zookeeper.create(PATHS.worker(*flow), daemon.encode(), make_parents=True)

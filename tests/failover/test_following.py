@@ -18,7 +18,7 @@ from runtime.config import load
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import NoNode, ZooKeeperUnreachable
 from tests.failover.plans import BACK
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
     monkeypatch.setattr(exporter, "read_status", read_status)
     monkeypatch.setattr(exporter, "find_wrong", lambda *_, **__: None)
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     with trio.move_on_after(5):
         await exporter._follow(load(file), collector)
     assert seen[:3] == [BACK, None, BACK]

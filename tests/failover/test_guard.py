@@ -18,10 +18,11 @@ from failover.steps import PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
 from runtime.zookeeper import ZooKeeper
+from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.fencing import FencedCluster
 from tests.failover.plans import BACK, last_promotion, site
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 
 
@@ -92,12 +93,6 @@ def test_a_promotion_since_the_configuration_was_read_tells_that_it_is_old() -> 
     assert find_wrong(replace(BACK, sites=(closed, site("dc2"))), read_in=0) is None
 
 
-FLOWS = """\
-  - {{source: dc1, target: dc2, active_active: {both}}}
-  - {{source: dc2, target: dc1, active_active: {both}}}
-"""
-
-
 @pytest.mark.parametrize("both", [True, False])
 async def test_an_idle_site_is_written_to_while_its_flow_to_the_active_one_says_so(
     tmp_path: Path, both: bool
@@ -106,11 +101,10 @@ async def test_an_idle_site_is_written_to_while_its_flow_to_the_active_one_says_
         FencedCluster(cluster).serve()
         [(host, port)] = cluster.bootstrap
         address = f"{host}:{port}"
-        text = CONFIG.format(dc1=address, dc2=address, witness="w:1", path="/r", topics=".*")
-        before, behind = text.index("  - source"), text.index("coordination:")
-        text = text[:before] + FLOWS.format(both=str(both).lower()) + text[behind:]
         file = tmp_path / "dc.yaml"
-        file.write_text(text.replace("failover: {", "failover: {initial_active: dc1, "))
+        ways = [flow(*way, active_active=both) for way in (("dc1", "dc2"), ("dc2", "dc1"))]
+        initial = {"initial_active": "dc1"}
+        file.write_text(dc_yaml(*ways, dc1=address, dc2=address, failover=initial))
         sites = await _read_sites(load(file), "dc2")
         assert {one.name: one.is_written_to for one in sites} == {"dc1": both, "dc2": False}
 
@@ -122,9 +116,7 @@ async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.Monke
         file = tmp_path / "dc.yaml"
         [(host, port)] = cluster.bootstrap
         address = f"{host}:{port}"
-        file.write_text(
-            CONFIG.format(dc1="a:1", dc2=address, witness="w:1", path="/r", topics=".*")
-        )
+        file.write_text(promotable(dc1="a:1", dc2=address, witness="w:1", path="/r", topics=".*"))
         late = replace(site("dc2", "a"), allowed_clients=("mirror-dc1-dc2",))
         witness = SleepyWitness()
 

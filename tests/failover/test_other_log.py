@@ -29,7 +29,7 @@ from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_clus
 from tests.failover.between import effects_between
 from tests.failover.journals import begun, done, drained
 from tests.failover.plans import ALL_WELL, PLANNED
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
@@ -181,7 +181,7 @@ async def test_a_plan_refuses_by_a_map_of_another_log(
     tmp_path: Path, end: int, topic_id: UUID
 ) -> None:
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     [flow] = load(file).flows
     async with stage(end, topic_id=topic_id) as there:
         view = SiteView(name="dc1", fault=None, ends={ORDERS: end}, groups={})

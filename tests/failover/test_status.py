@@ -10,7 +10,7 @@ from failover.fence import Fence
 from failover.status import _read_sites
 from runtime.config import load
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 
 async def test_the_open_topics_of_an_idle_site_are_those_that_a_flow_takes_from_it(
@@ -26,7 +26,7 @@ async def test_the_open_topics_of_an_idle_site_are_those_that_a_flow_takes_from_
         [(host, port)] = cluster.bootstrap
         address, file = f"{host}:{port}", tmp_path / "dc.yaml"
         file.write_text(
-            CONFIG.format(dc1=address, dc2=address, witness="w:1", path="/r", topics="o-.*")
+            promotable(dc1=address, dc2=address, witness="w:1", path="/r", topics="o-.*")
         )
         for active, found in (("dc2", ("o-new",)), ("dc1", ())):
             dc1, _ = await _read_sites(load(file), active)

@@ -21,7 +21,7 @@ from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.failover.journals import begun
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 from wire.headers import RequestHeader
 from wire.messages import APIS
@@ -78,7 +78,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         source.offsets[GROUP][PLACE] = COMMITTED
         file = folder / "dc.yaml"
         dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
-        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="orders"))
+        file.write_text(promotable(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics="orders"))
         witness = SleepyWitness()
         yield Stage(source, target, witness, witness.lease(), load(file))
 

@@ -17,7 +17,7 @@ from runtime.config import load
 from runtime.witness import WitnessGarbled, WitnessPaths, assigned_partitions
 from runtime.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 from wire.topic_partition import TopicPartition
 
@@ -68,7 +68,7 @@ async def preflight(folder: Path, witness: SleepyWitness) -> Facts:
         [(host, port)] = target.bootstrap
         file = folder / "dc.yaml"
         file.write_text(
-            CONFIG.format(dc1="a:1", dc2=f"{host}:{port}", witness="w:1", path="/r", topics="o.*")
+            promotable(dc1="a:1", dc2=f"{host}:{port}", witness="w:1", path="/r", topics="o.*")
         )
         configuration = load(file)
         controller = Controller(

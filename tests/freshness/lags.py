@@ -24,8 +24,8 @@ from tests.failover.promoting import failover, finish
 from tests.freshness.switched import Group, Switched, compare
 from tests.interop.sites import (
     QUIET,
+    RunningPair,
     Site,
-    Sites,
     commit,
     committed,
     create_topic,
@@ -71,7 +71,7 @@ FLOW: Final = """\
 class Scene:
     """Two sites, one topic of one partition that exists on both, and a folder for what is said."""
 
-    sites: Sites
+    sites: RunningPair
     folder: Path
     topic: str
     lags: Sequence[int] = LAGS

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from tests.dc_yaml import dc_yaml, flow
 from tests.interop.peers import Kind
 from tests.interop.peers.kinds import Mode
 from tests.interop.programs import run_program
@@ -31,18 +32,7 @@ TOPIC: Final = "moving"
 GROUP: Final = "movers"
 TIMEOUT_S: Final = 60
 SESSION_MS: Final = 4_000
-CONFIG: Final = """\
-clusters:
-  dc1: {dc1}
-  dc2: {dc2}
-flows:
-  - {{source: dc1, target: dc2, topics: {{include: ["{topic}"]}}, {often}}}
-  - {{source: dc2, target: dc1, topics: {{include: ["{topic}"]}}, {often}}}
-coordination: {{zookeeper: "{witness}", path: "/closing", session_timeout_ms: {session_ms}}}
-failover: {{initial_active: dc1, drain_timeout_ms: 8000, group_drain_timeout_ms: 2000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
-OFTEN: Final = "discovery_interval_ms: 300, group_offsets_interval_ms: 300"
+OFTEN: Final[dict[str, Any]] = {"discovery_interval_ms": 300, "group_offsets_interval_ms": 300}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +63,27 @@ def stage(
         run_witness(folder / "witness") as witness,
     ):
         user = [site.section("SASL_PLAINTEXT") for site in (dc1, dc2)]
-        own = [f'{{bootstrap: "{site.cluster.bootstrap}"}}' for site in (dc1, dc2)]
+        own: list[dict[str, object]] = [
+            {"bootstrap": site.cluster.bootstrap} for site in (dc1, dc2)
+        ]
         files = folder / "dc.yaml", folder / "applications.yaml"
         for file, sections in zip(
             files, ([user[0], own[1]] if as_user else own, user), strict=True
         ):
             file.write_text(
-                CONFIG.format(
+                dc_yaml(
+                    flow("dc1", "dc2", TOPIC, **OFTEN),
+                    flow("dc2", "dc1", TOPIC, **OFTEN),
                     dc1=sections[0],
                     dc2=sections[1],
-                    topic=TOPIC,
-                    often=OFTEN,
                     witness=witness,
-                    session_ms=session_ms,
+                    path="/closing",
+                    coordination={"session_timeout_ms": session_ms},
+                    failover={
+                        "initial_active": "dc1",
+                        "drain_timeout_ms": 8_000,
+                        "group_drain_timeout_ms": 2_000,
+                    },
                 )
             )
         create_topic(dc1.cluster, TOPIC, 2)

@@ -34,7 +34,7 @@ from tests.interop.peers import (
     why_not_run,
 )
 from tests.interop.selection import is_quick
-from tests.interop.sites import PAIRS, Pair, Sites, run_sites
+from tests.interop.sites import PAIRS, Pair, RunningPair, run_sites
 
 HERE: Final = Path(__file__).parent
 ROWS: Final = pytest.StashKey[list[Row]]()
@@ -128,7 +128,7 @@ def kafka(
 @pytest.fixture(scope="module", params=PAIRS, ids=str)
 def sites(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sites]:
+) -> Iterator[RunningPair]:
     """Two clusters of each pair of kinds, and a witness, shared by the tests of a module."""
     pair: Pair = request.param
     with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clusters import RunningCluster, run_cluster
+from tests.dc_yaml import dc_yaml, flow
 from tests.interop.client_calls import wait_leaders
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
@@ -34,23 +35,12 @@ T = TypeVar("T")
 BUNDLED: Final = Peer(name="bundled", version="broker")
 TIMEOUT_S: Final = 90
 QUIET: Final[dict[str, Any]] = {"log_level": 0}
-
-CONFIG: Final = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2: {{bootstrap: "{dc2}"}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["{topics}"]}}
-    discovery_interval_ms: 300
-    group_offsets_interval_ms: 300
-    {more}
-coordination: {{zookeeper: "{witness}", path: "/{path}", session_timeout_ms: 4000}}
-failover: {{drain_timeout_ms: 20000, group_drain_timeout_ms: 5000, stop_timeout_ms: 15000}}
-audit: {{output: "{audit}"}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
+OFTEN: Final[dict[str, Any]] = {"discovery_interval_ms": 300, "group_offsets_interval_ms": 300}
+TIMEOUTS: Final = {
+    "drain_timeout_ms": 20_000,
+    "group_drain_timeout_ms": 5_000,
+    "stop_timeout_ms": 15_000,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +67,7 @@ PAIRS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sites:
+class RunningPair:
     """What runs; tests of a module share it, each with its own topics, groups and witness path."""
 
     pair: Pair
@@ -89,27 +79,28 @@ class Sites:
         """Write a configuration for these topics with a witness tree of its own."""
         file = folder / "dc.yaml"
         file.write_text(
-            CONFIG.format(
+            dc_yaml(
+                flow("dc1", "dc2", topics, more, **OFTEN),
                 dc1=self.dc1.bootstrap,
                 dc2=self.dc2.bootstrap,
                 witness=self.witness,
-                path=folder.name,
-                topics=topics,
-                audit=folder / "audit",
-                more=more,
+                path=f"/{folder.name}",
+                coordination={"session_timeout_ms": 4_000},
+                failover=TIMEOUTS,
+                audit={"output": str(folder / "audit")},
             )
         )
         return file
 
 
 @contextmanager
-def run_sites(folder: Path, pair: Pair) -> Iterator[Sites]:
+def run_sites(folder: Path, pair: Pair) -> Iterator[RunningPair]:
     """Run both sites and the witness until the block ends."""
     with ExitStack() as stack:
         dc1 = stack.enter_context(_run_site(folder, pair.source, "dc1"))
         dc2 = stack.enter_context(_run_site(folder, pair.target, "dc2"))
         witness = stack.enter_context(run_witness(folder / "witness"))
-        yield Sites(pair=pair, dc1=dc1, dc2=dc2, witness=witness)
+        yield RunningPair(pair=pair, dc1=dc1, dc2=dc2, witness=witness)
 
 
 @contextmanager

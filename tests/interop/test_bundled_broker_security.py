@@ -6,6 +6,7 @@ from typing import Final, cast
 
 import pytest
 
+from tests.dc_yaml import dc_yaml, flow
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
     KAFKA_3_ZOOKEEPER,
@@ -36,18 +37,6 @@ CONSOLE_PRODUCER: Final = {
     NEWEST_4: "org.apache.kafka.tools.ConsoleProducer",
 }
 COUNT: Final = 3_000
-CONFIG: Final = """\
-clusters:
-  dc1: {dc1}
-  dc2: {dc2}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["{topic}"]}}
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/{topic}", session_timeout_ms: 4000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +87,17 @@ def test_the_mirror_runs_over(
         sites.reverse()
     (source, plain_source), (target, plain_target) = sites
     topic = f"{protocol}-{direction[:2]}-{kafka.cluster.kind.label}".replace(" ", "-")
-    dc1, dc2 = source.section(protocol, mechanism), target.section(protocol, mechanism)
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, topic=topic, witness=witness))
+    file.write_text(
+        dc_yaml(
+            flow(topics=topic, discovery_interval_ms=300),
+            dc1=source.section(protocol, mechanism),
+            dc2=target.section(protocol, mechanism),
+            witness=witness,
+            path=f"/{topic}",
+            coordination={"session_timeout_ms": 4_000},
+        )
+    )
     create_topic(plain_source, topic)
     write(plain_source, topic, 0, COUNT, value_bytes=200)
     with run_mirror(file) as mirror:

@@ -12,7 +12,7 @@ import pytest
 from tests.interop.peers import Kind
 from tests.interop.programs import active_site, run_program
 from tests.interop.sites import (
-    Sites,
+    RunningPair,
     append_batches,
     commit,
     committed,
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.matrix(subject="Failover and audit between kinds of clu
 
 
 def test_a_planned_promotion_closes_the_source_or_says_that_it_cannot(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "planned", 2)
     write(sites.dc1, "planned", 0, 500)
@@ -54,7 +54,9 @@ def test_a_planned_promotion_closes_the_source_or_says_that_it_cannot(
             write(sites.dc2, "planned", 500, 10)
 
 
-def test_a_promotion_after_the_source_was_lost_takes_place(sites: Sites, tmp_path: Path) -> None:
+def test_a_promotion_after_the_source_was_lost_takes_place(
+    sites: RunningPair, tmp_path: Path
+) -> None:
     create_topic(sites.dc1, "lost")
     write(sites.dc1, "lost", 0, 500)
     commit(sites.dc1, "losers", "lost", 123)
@@ -76,7 +78,7 @@ def test_a_promotion_after_the_source_was_lost_takes_place(sites: Sites, tmp_pat
 
 
 def test_the_audit_finds_both_logs_equal_and_a_planted_phantom(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "audited")
     write(sites.dc1, "audited", 0, 300)

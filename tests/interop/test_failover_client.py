@@ -28,7 +28,7 @@ from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.sites import (
     QUIET,
     Pair,
-    Sites,
+    RunningPair,
     committed,
     create_topic,
     end_of,
@@ -59,7 +59,7 @@ Place: TypeAlias = tuple[int, bytes | None]
 @pytest.fixture(scope="module", params=PAIRS, ids=str)
 def sites(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sites]:
+) -> Iterator[RunningPair]:
     pair: Pair = request.param
     with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:
         yield running
@@ -87,7 +87,7 @@ class Group:
             self.take()
 
 
-def fill(sites: Sites, topic: str) -> Counter[Place]:
+def fill(sites: RunningPair, topic: str) -> Counter[Place]:
     """Write transactions, a third of them aborted, and more; return what a reader should see."""
     write_transactions(sites.dc1, topic, count=30, each=7)
     write(sites.dc1, topic, 10_000, 1_000)
@@ -98,7 +98,7 @@ def fill(sites: Sites, topic: str) -> Counter[Place]:
     )
 
 
-def wait_all_mirrored(sites: Sites, mirror: MirrorProcess, topic: str) -> None:
+def wait_all_mirrored(sites: RunningPair, mirror: MirrorProcess, topic: str) -> None:
     """Wait until dc2 has all that dc1 has."""
     for partition in range(PARTITIONS):
         mirror.wait_mirrored(topic, end_of(sites.dc1, topic, partition), partition)
@@ -106,7 +106,7 @@ def wait_all_mirrored(sites: Sites, mirror: MirrorProcess, topic: str) -> None:
 
 @contextmanager
 def source_lost(
-    sites: Sites, file: Path, work: Callable[[Callable[[], bool]], None] = lambda _: None
+    sites: RunningPair, file: Path, work: Callable[[Callable[[], bool]], None] = lambda _: None
 ) -> Iterator[None]:
     """Kill dc1 and promote dc2 while the application does `work` until a condition holds.
 
@@ -123,7 +123,7 @@ def source_lost(
         sites.dc1.start()
 
 
-def test_members_go_on_exactly_where_each_of_them_was(sites: Sites, tmp_path: Path) -> None:
+def test_members_go_on_exactly_where_each_of_them_was(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "shared", PARTITIONS)
     rarely = {**CONSUMER, "auto.commit.interval.ms": 600_000}
     file = sites.configure(tmp_path, "shared")
@@ -146,7 +146,7 @@ def test_members_go_on_exactly_where_each_of_them_was(sites: Sites, tmp_path: Pa
 
 
 def test_with_commits_by_hand_only_the_uncommitted_is_read_again(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "by-hand", PARTITIONS)
     written = fill(sites, "by-hand")
@@ -169,7 +169,7 @@ def test_with_commits_by_hand_only_the_uncommitted_is_read_again(
 
 
 def test_what_was_acknowledged_and_mirrored_is_there_once_and_read_once(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "events", PARTITIONS)
     file = sites.configure(tmp_path, "events")

@@ -13,7 +13,7 @@ from tests.interop.sites import (
     QUIET,
     TIMEOUT_S,
     Pair,
-    Sites,
+    RunningPair,
     commit,
     committed,
     create_topic,
@@ -30,13 +30,13 @@ COUNT = 400
 @pytest.fixture(scope="module", params=[pair for pair in PAIRS if pair.has_apache_source], ids=str)
 def sites(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sites]:
+) -> Iterator[RunningPair]:
     pair: Pair = request.param
     with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:
         yield running
 
 
-def read_some(sites: Sites, topic: str, group: str, count: int, **settings: Any) -> Consumer:
+def read_some(sites: RunningPair, topic: str, group: str, count: int, **settings: Any) -> Consumer:
     """Read as a member of a group, commit what was read, and stay a member."""
     consumer = Consumer(
         {
@@ -59,7 +59,7 @@ def read_some(sites: Sites, topic: str, group: str, count: int, **settings: Any)
     return consumer
 
 
-def test_a_live_member_and_its_leaving_are_followed(sites: Sites, tmp_path: Path) -> None:
+def test_a_live_member_and_its_leaving_are_followed(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "live")
     write(sites.dc1, "live", 0, COUNT)
     with run_mirror(sites.configure(tmp_path, "live")) as mirror:
@@ -77,7 +77,9 @@ MODERN = {"group.protocol": "consumer"}
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_group_of_the_new_protocol_is_followed(sites: Sites, tmp_path: Path, way: str) -> None:
+def test_a_group_of_the_new_protocol_is_followed(
+    sites: RunningPair, tmp_path: Path, way: str
+) -> None:
     if "4." not in str(sites.pair.source):
         pytest.skip("only Kafka 4 has the new group protocol by default")
     topic = f"modern-{way}"
@@ -98,7 +100,7 @@ def test_a_group_of_the_new_protocol_is_followed(sites: Sites, tmp_path: Path, w
 
 
 def test_a_group_with_members_of_the_new_protocol_on_the_target_is_left_alone(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     if "4." not in str(sites.pair.target):
         pytest.skip("only Kafka 4 has the new group protocol by default")
@@ -106,7 +108,7 @@ def test_a_group_with_members_of_the_new_protocol_on_the_target_is_left_alone(
     write(sites.dc1, "guarded", 0, COUNT)
     with run_mirror(sites.configure(tmp_path, "guarded")) as mirror:
         mirror.wait_mirrored("guarded", COUNT)
-        there = Sites(pair=sites.pair, dc1=sites.dc2, dc2=sites.dc1, witness=sites.witness)
+        there = RunningPair(pair=sites.pair, dc1=sites.dc2, dc2=sites.dc1, witness=sites.witness)
         consumer = read_some(there, "guarded", "guards", 5, **MODERN)
         commit(sites.dc1, "guards", "guarded", 90)
 
@@ -122,7 +124,7 @@ def test_a_group_with_members_of_the_new_protocol_on_the_target_is_left_alone(
 
 
 def test_positions_in_transactions_arrive_when_committed_and_not_when_aborted(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "inside")
     write(sites.dc1, "inside", 0, COUNT)

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.interop.sites import (
     QUIET,
+    RunningPair,
     Site,
-    Sites,
     append_batches,
     commit,
     committed,
@@ -55,7 +55,7 @@ def batch(first: int, count: int, codec: Compression = Compression.NONE) -> byte
     return build_batch(records, compression=codec)
 
 
-def test_batches_of_every_codec_pass_byte_for_byte(sites: Sites, tmp_path: Path) -> None:
+def test_batches_of_every_codec_pass_byte_for_byte(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "codecs")
     append_batches(
         sites.dc1,
@@ -74,7 +74,7 @@ def test_batches_of_every_codec_pass_byte_for_byte(sites: Sites, tmp_path: Path)
 
 
 def test_sigkills_in_mid_stream_neither_lose_nor_double_a_record(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     count = 3_000
     create_topic(sites.dc1, "kills")
@@ -100,7 +100,7 @@ def test_sigkills_in_mid_stream_neither_lose_nor_double_a_record(
 
 
 def test_positions_arrive_and_follow_even_into_an_empty_partition(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "positions", 2)
     append_batches(sites.dc1, "positions", [batch(n, 10) for n in range(0, 500, 10)])
@@ -117,7 +117,7 @@ def test_positions_arrive_and_follow_even_into_an_empty_partition(
 
 
 def test_committed_transactions_pass_and_positions_in_their_holes_are_exact(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     if not sites.pair.has_apache_source:
         pytest.skip("the bundled broker has no transactions yet")
@@ -143,7 +143,9 @@ def test_committed_transactions_pass_and_positions_in_their_holes_are_exact(
     assert values(sites.dc2, "transactions") == values(sites.dc1, "transactions")
 
 
-def test_what_is_not_committed_passes_where_that_is_asked_for(sites: Sites, tmp_path: Path) -> None:
+def test_what_is_not_committed_passes_where_that_is_asked_for(
+    sites: RunningPair, tmp_path: Path
+) -> None:
     if not sites.pair.has_apache_source:
         pytest.skip("the bundled broker has no transactions yet")
     create_topic(sites.dc1, "open")
@@ -167,7 +169,7 @@ def test_what_is_not_committed_passes_where_that_is_asked_for(sites: Sites, tmp_
 
 
 def test_a_source_whose_start_was_deleted_is_mirrored_from_there(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "trimmed")
     append_batches(sites.dc1, "trimmed", [batch(n, 10) for n in range(0, 100, 10)])
@@ -186,7 +188,7 @@ def test_a_source_whose_start_was_deleted_is_mirrored_from_there(
     assert there[at][1:] == here[5][1:]
 
 
-def test_a_compacted_source_arrives_with_its_positions(sites: Sites, tmp_path: Path) -> None:
+def test_a_compacted_source_arrives_with_its_positions(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(
         sites.dc1,
         "compacted",
@@ -219,7 +221,7 @@ def test_a_compacted_source_arrives_with_its_positions(sites: Sites, tmp_path: P
 
 
 @pytest.mark.parametrize("which", ["source", "target"])
-def test_a_restarted_cluster_is_waited_for(sites: Sites, tmp_path: Path, which: str) -> None:
+def test_a_restarted_cluster_is_waited_for(sites: RunningPair, tmp_path: Path, which: str) -> None:
     topic = f"restarted-{which}"
     create_topic(sites.dc1, topic)
     append_batches(sites.dc1, topic, [batch(n, 10) for n in range(0, 300, 10)])

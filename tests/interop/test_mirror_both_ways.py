@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.sites import (
+    RunningPair,
     Site,
-    Sites,
     commit,
     committed,
     create_topic,
@@ -30,7 +30,7 @@ COUNT = 200
 
 
 def test_what_is_written_on_either_site_is_once_on_both_and_groups_are_at_rest(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     topic = "both-ways"
     configuration = sites.configure(tmp_path, topic, "active_active: true")

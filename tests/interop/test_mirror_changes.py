@@ -18,8 +18,8 @@ from tests.interop.sites import (
     QUIET,
     TIMEOUT_S,
     Pair,
+    RunningPair,
     Site,
-    Sites,
     append_batches,
     create_topic,
     end_of,
@@ -34,11 +34,11 @@ from wire.record_batch import Record, build_batch, iterate_records
 pytestmark = pytest.mark.matrix(subject="The mirror between kinds of clusters")
 
 
-def admin_of(sites: Sites) -> AdminClient:
+def admin_of(sites: RunningPair) -> AdminClient:
     return AdminClient({"bootstrap.servers": sites.dc1.bootstrap, **QUIET})
 
 
-def test_new_partitions_are_grown_and_filled(sites: Sites, tmp_path: Path) -> None:
+def test_new_partitions_are_grown_and_filled(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "growing")
     write(sites.dc1, "growing", 0, 100)
     with run_mirror(sites.configure(tmp_path, "growing")) as mirror:
@@ -56,7 +56,9 @@ def test_new_partitions_are_grown_and_filled(sites: Sites, tmp_path: Path) -> No
         )
 
 
-def test_a_source_that_was_cut_and_has_grown_again_is_noticed(sites: Sites, tmp_path: Path) -> None:
+def test_a_source_that_was_cut_and_has_grown_again_is_noticed(
+    sites: RunningPair, tmp_path: Path
+) -> None:
     create_topic(sites.dc1, "regrown")
     append_batches(sites.dc1, "regrown", [numbered(n) for n in (0, 1)])
     file = sites.configure(tmp_path, "regrown")
@@ -82,7 +84,7 @@ def numbered(number: int) -> bytes:
     return build_batch([Record(offset=0, timestamp_ms=1_000, key=b"k", value=value)])
 
 
-def test_records_larger_than_the_default_limit_pass(sites: Sites, tmp_path: Path) -> None:
+def test_records_larger_than_the_default_limit_pass(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "large", max_message_bytes="6000000")
     value = bytes(range(256)) * 16_000
     batches = [
@@ -118,7 +120,7 @@ def settings_of(site: Site, topic: str) -> dict[str, str]:
 
 
 def test_settings_that_the_target_refuses_do_not_hold_up_the_records(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     refused = refused_settings(sites.pair)
     create_topic(sites.dc1, "refused", config={"flush.messages": "77", **refused})
@@ -148,7 +150,7 @@ def test_settings_that_the_target_refuses_do_not_hold_up_the_records(
         assert mirror.stop() == 0
 
 
-def test_times_set_by_the_source_broker_survive(sites: Sites, tmp_path: Path) -> None:
+def test_times_set_by_the_source_broker_survive(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "stamped", message_timestamp_type="LogAppendTime")
     write(sites.dc1, "stamped", 0, 50)
     with run_mirror(sites.configure(tmp_path, "stamped")) as mirror:
@@ -165,7 +167,7 @@ def test_times_set_by_the_source_broker_survive(sites: Sites, tmp_path: Path) ->
     assert there == here
 
 
-def test_retention_that_overtakes_the_mirror_is_counted(sites: Sites, tmp_path: Path) -> None:
+def test_retention_that_overtakes_the_mirror_is_counted(sites: RunningPair, tmp_path: Path) -> None:
     create_topic(sites.dc1, "overtaken")
     for first in range(0, 100, 10):
         write(sites.dc1, "overtaken", first, 10)
@@ -189,7 +191,7 @@ def _lost(line: object) -> int:
 
 
 def test_a_topic_made_anew_on_the_source_is_not_mixed_with_the_old(
-    sites: Sites, tmp_path: Path
+    sites: RunningPair, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "anew")
     write(sites.dc1, "anew", 0, 30)
@@ -204,7 +206,7 @@ def test_a_topic_made_anew_on_the_source_is_not_mixed_with_the_old(
         assert read_committed(sites.dc2, "anew") == before
 
 
-def _is_made(sites: Sites, topic: str) -> bool:
+def _is_made(sites: RunningPair, topic: str) -> bool:
     """Create a topic again; say no while the old one is still being deleted."""
     try:
         create_topic(sites.dc1, topic)

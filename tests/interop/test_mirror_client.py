@@ -13,7 +13,7 @@ from tests.interop.peers.tools import run_tool
 from tests.interop.sites import (
     BUNDLED,
     Pair,
-    Sites,
+    RunningPair,
     commit,
     committed,
     create_topic,
@@ -45,7 +45,9 @@ def test_the_java_client_finds_clusters_and_translates_as_we_do(
         run_cluster(tmp_path, name="dc2") as dc2,
         run_witness(tmp_path / "witness") as witness,
     ):
-        sites = Sites(pair=Pair(source=BUNDLED, target=BUNDLED), dc1=dc1, dc2=dc2, witness=witness)
+        sites = RunningPair(
+            pair=Pair(source=BUNDLED, target=BUNDLED), dc1=dc1, dc2=dc2, witness=witness
+        )
         create_topic(dc1, "orders", 2)
         write(dc1, "orders", 0, 500)
         ends = [end_of(dc1, "orders", index) for index in range(2)]

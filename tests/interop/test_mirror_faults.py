@@ -14,8 +14,8 @@ from tests.interop.sites import (
     QUIET,
     TIMEOUT_S,
     Pair,
+    RunningPair,
     Site,
-    Sites,
     create_topic,
     end_of,
     read_committed,
@@ -39,7 +39,7 @@ PAIRS = (
 @pytest.fixture(scope="module", params=PAIRS, ids=str)
 def sites(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sites]:
+) -> Iterator[RunningPair]:
     pair: Pair = request.param
     folder = tmp_path_factory.mktemp("sites")
     with ExitStack() as stack:
@@ -50,7 +50,7 @@ def sites(
             else:
                 running.append(stack.enter_context(run_cluster(folder, name=name)))
         witness = stack.enter_context(run_witness(folder / "witness"))
-        yield Sites(pair=pair, dc1=running[0], dc2=running[1], witness=witness)
+        yield RunningPair(pair=pair, dc1=running[0], dc2=running[1], witness=witness)
 
 
 def leader_of(cluster: KafkaCluster, topic: str) -> int:
@@ -59,7 +59,7 @@ def leader_of(cluster: KafkaCluster, topic: str) -> int:
     return leader
 
 
-def test_a_leader_killed_in_mid_stream_costs_nothing(sites: Sites, tmp_path: Path) -> None:
+def test_a_leader_killed_in_mid_stream_costs_nothing(sites: RunningPair, tmp_path: Path) -> None:
     apache = sites.dc1 if isinstance(sites.dc1, KafkaCluster) else sites.dc2
     assert isinstance(apache, KafkaCluster)
     copies = 3 if apache is sites.dc1 else 1

@@ -21,7 +21,7 @@ from tests.interop.sites import (
     QUIET,
     TIMEOUT_S,
     Pair,
-    Sites,
+    RunningPair,
     commit,
     committed,
     create_topic,
@@ -75,7 +75,9 @@ def test_mirror_maker_copies_between_bundled_clusters_as_our_mirror_does(
                 "MirrorMaker's group", lambda: committed(dc2, "theirs-group", "theirs") >= 0, 60
             )
             assert mirror_maker.is_running
-        sites = Sites(pair=Pair(source=BUNDLED, target=BUNDLED), dc1=dc1, dc2=dc2, witness=witness)
+        sites = RunningPair(
+            pair=Pair(source=BUNDLED, target=BUNDLED), dc1=dc1, dc2=dc2, witness=witness
+        )
         commit(dc1, "ours-group", "ours", 50)
         with run_mirror(sites.configure(tmp_path, "ours")) as mirror:
             wait_until("our copy", lambda: _count(dc2, "ours") == RECORDS)

@@ -12,7 +12,7 @@ from tests.interop.peers import KAFKA_3_ZOOKEEPER, run_kafka
 from tests.interop.sites import (
     PAIRS,
     QUIET,
-    Sites,
+    RunningPair,
     create_topic,
     end_of,
     read_batches,
@@ -29,7 +29,7 @@ EACH = 20
 
 
 @pytest.fixture(params=["0.10.2", "0.9.0"])
-def old(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sites]:
+def old(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RunningPair]:
     settings = {
         "inter.broker.protocol.version": "2.8",
         "log.message.format.version": str(request.param),
@@ -39,10 +39,10 @@ def old(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sites]:
         dc1 = stack.enter_context(run)
         dc2 = stack.enter_context(run_cluster(tmp_path, name="dc2"))
         witness = stack.enter_context(run_witness(tmp_path / "witness"))
-        yield Sites(pair=PAIRS[0], dc1=dc1, dc2=dc2, witness=witness)
+        yield RunningPair(pair=PAIRS[0], dc1=dc1, dc2=dc2, witness=witness)
 
 
-def test_old_messages_arrive_whatever_their_codec(old: Sites, tmp_path: Path) -> None:
+def test_old_messages_arrive_whatever_their_codec(old: RunningPair, tmp_path: Path) -> None:
     create_topic(old.dc1, "old")
     for codec in CODECS:
         producer = Producer(

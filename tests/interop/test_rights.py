@@ -11,31 +11,20 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.dc_yaml import dc_yaml, flow
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give, held, take
 from tests.interop.secured import run_secured
 from tests.interop.sites import create_topic, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
-from tests.secured_cluster import RIGHT, USER
+from tests.secured_cluster import USER
 from tests.zookeeper import run_witness
+from wire.net.security import Mechanism
 
 pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
 
-CONFIG: Final = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2:
-    bootstrap: "{dc2[0]}:{dc2[1]}"
-    security_protocol: SASL_PLAINTEXT
-    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["rights"]}}
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/rights", session_timeout_ms: 4000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
+SCRAM: Final = ("SASL_PLAINTEXT", Mechanism.SCRAM_SHA_256)
+SESSION: Final = {"session_timeout_ms": 4_000}
 
 
 def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path) -> None:
@@ -59,12 +48,13 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
         give(target, USER, ResourceType.TOPIC, "rights", AclOperation.DESCRIBE)
         file = tmp_path / "dc.yaml"
         file.write_text(
-            CONFIG.format(
+            dc_yaml(
+                flow(topics="rights", discovery_interval_ms=300),
                 dc1=source.bootstrap,
-                dc2=dc2.address("SASL_PLAINTEXT"),
-                user=USER,
-                right=RIGHT,
+                dc2=dc2.section(*SCRAM),
                 witness=witness,
+                path="/rights",
+                coordination=SESSION,
             )
         )
         with run_mirror(file) as mirror:
@@ -88,28 +78,6 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
             assert not {who for who, _ in held(target, "rights")} & {"User:writer"}
 
 
-REVOKED: Final = """\
-clusters:
-  dc1:
-    bootstrap: "{dc1[0]}:{dc1[1]}"
-    security_protocol: SASL_PLAINTEXT
-    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
-  dc2:
-    bootstrap: "{dc2[0]}:{dc2[1]}"
-    security_protocol: SASL_PLAINTEXT
-    sasl: {{mechanism: SCRAM-SHA-256, username: {user}, password: {right}}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["at-source", "at-target", "at-peace"]}}
-    acls: "off"
-    delete_gone_topics_after_ms: 6000
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/revoked", session_timeout_ms: 4000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
-
-
 def test_rights_taken_in_mid_run_stop_their_topic_alone_until_they_are_given_back(
     tmp_path: Path,
 ) -> None:
@@ -131,12 +99,18 @@ def test_rights_taken_in_mid_run_stop_their_topic_alone_until_they_are_given_bac
             write(source, topic, 0, 10)
         file = tmp_path / "dc.yaml"
         file.write_text(
-            REVOKED.format(
-                dc1=dc1.address("SASL_PLAINTEXT"),
-                dc2=dc2.address("SASL_PLAINTEXT"),
-                user=USER,
-                right=RIGHT,
+            dc_yaml(
+                flow(
+                    topics=topics,
+                    acls="off",
+                    delete_gone_topics_after_ms=6_000,
+                    discovery_interval_ms=300,
+                ),
+                dc1=dc1.section(*SCRAM),
+                dc2=dc2.section(*SCRAM),
                 witness=witness,
+                path="/revoked",
+                coordination=SESSION,
             )
         )
         with run_mirror(file) as mirror:

@@ -10,6 +10,7 @@ import trio
 from confluent_kafka.admin import AdminClient
 
 from runtime.config import ClusterConfig
+from tests.dc_yaml import dc_yaml, flow
 from tests.interop.client_calls import create_topic
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind
 from tests.interop.secured import SESSION_MS, SecuredKafka, run_secured
@@ -32,26 +33,6 @@ WAYS: Final = (
     ("SASL_PLAINTEXT", Mechanism.SCRAM_SHA_256),
     ("SASL_SSL", Mechanism.SCRAM_SHA_512),
 )
-
-CONFIG: Final = """\
-clusters:
-  dc1:
-    bootstrap: "{dc1[0]}:{dc1[1]}"
-    security_protocol: SASL_SSL
-    ssl: {{ca: "{ca}"}}
-    sasl: {{mechanism: SCRAM-SHA-512, username: {user}, password_file: password}}
-  dc2:
-    bootstrap: "{dc2[0]}:{dc2[1]}"
-    security_protocol: SASL_PLAINTEXT
-    sasl: {{mechanism: PLAIN, username: {user}, password: {right}}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["secured.*"]}}
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/secured", session_timeout_ms: 4000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
 
 
 @pytest.fixture(scope="module", params=(KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT), ids=str)
@@ -158,15 +139,20 @@ def test_the_mirror_runs_between_secured_sites(
         run_witness(other / "witness") as witness,
     ):
         (tmp_path / "password").write_text(RIGHT)
+        from_a_file = {
+            "mechanism": Mechanism.SCRAM_SHA_512.value,
+            "username": USER,
+            "password_file": "password",
+        }
         file = tmp_path / "dc.yaml"
         file.write_text(
-            CONFIG.format(
-                dc1=kafka.address("SASL_SSL"),
-                dc2=target.address("SASL_PLAINTEXT"),
-                ca=kafka.certificates.ca,
-                user=USER,
-                right=RIGHT,
+            dc_yaml(
+                flow(topics="secured.*", discovery_interval_ms=300),
+                dc1={**kafka.section("SASL_SSL"), "sasl": from_a_file},
+                dc2=target.section("SASL_PLAINTEXT"),
                 witness=witness,
+                path="/secured",
+                coordination={"session_timeout_ms": 4_000},
             )
         )
         make_topic(kafka.cluster, "secured")

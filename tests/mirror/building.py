@@ -17,6 +17,7 @@ from offset_translation.offset_map import OffsetMap
 from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
+from tests.dc_yaml import dc_yaml
 from wire.topic_partition import TopicPartition
 
 
@@ -74,11 +75,7 @@ def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
     return flow, partition
 
 
-FILE = """\
-clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
-flows: [{source: dc1, target: dc2}]
-coordination: {zookeeper: "c:1"}
-"""
+FILE = dc_yaml()
 
 
 INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)
@@ -92,10 +89,3 @@ def runner_in(folder: Path) -> FlowRunner:
     runner = FlowRunner(configuration, flow, INFO, FlowMeasurements(flow.name))
     runner._is_member = runner._leads = True
     return runner
-
-
-FILE = """\
-clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
-flows: [{source: dc1, target: dc2}]
-coordination: {zookeeper: "c:1"}
-"""

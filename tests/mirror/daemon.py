@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import trio
 from kazoo.client import KazooClient
@@ -18,6 +19,7 @@ from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from runtime.witness import WitnessPaths
 from tests.clusters import RunningCluster
+from tests.dc_yaml import dc_yaml, flow
 from tests.failover.sites import (
     Sites,
     pause,
@@ -32,19 +34,20 @@ from wire.topic_partition import TopicPartition
 TIMEOUT_S = 120
 STOP_TIMEOUT_S = 25
 
-CONFIG = """\
-clusters:
-  dc1: {{bootstrap: "{dc1}"}}
-  dc2: {{bootstrap: "{dc2}"}}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["{topics}"]}}
-    discovery_interval_ms: 300
-    {more}
-coordination: {{zookeeper: "{witness}", path: "{path}", session_timeout_ms: 2000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
+OFTEN: dict[str, Any] = {"discovery_interval_ms": 300}
+SHORT_SESSION = {"session_timeout_ms": 2_000}
+
+
+def one_flow(dc1: str, dc2: str, witness: str, path: str, topics: str, more: str = "") -> str:
+    """Return a configuration of one flow, to whose settings `more` lines are added."""
+    return dc_yaml(
+        flow("dc1", "dc2", topics, more, **OFTEN),
+        dc1=dc1,
+        dc2=dc2,
+        witness=witness,
+        path=path,
+        coordination=SHORT_SESSION,
+    )
 
 
 def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
@@ -68,16 +71,8 @@ async def wait_until_aside(what: str, condition: Callable[[], bool]) -> None:
 def configure(sites: Sites, folder: Path, topics: str, more: str = "") -> Path:
     """Write a configuration with a tree in the witness of its own."""
     file = folder / "dc.yaml"
-    file.write_text(
-        CONFIG.format(
-            dc1=sites.dc1.bootstrap,
-            dc2=sites.dc2.bootstrap,
-            witness=sites.witness,
-            path=f"/{folder.name}",
-            topics=topics,
-            more=more,
-        )
-    )
+    addresses = (sites.dc1.bootstrap, sites.dc2.bootstrap, sites.witness)
+    file.write_text(one_flow(*addresses, f"/{folder.name}", topics, more))
     return file
 
 

@@ -17,6 +17,7 @@ from offset_translation.both_ways import translate_both_ways
 from offset_translation.map_records import MapState, map_topic_name
 from tests.auditing import compared
 from tests.clusters import RunningCluster
+from tests.dc_yaml import dc_yaml, flow
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -29,7 +30,8 @@ from tests.failover.sites import (
     values_of,
 )
 from tests.mirror.daemon import (
-    CONFIG,
+    OFTEN,
+    SHORT_SESSION,
     MirrorProcess,
     read_batches,
     run_mirror,
@@ -40,14 +42,6 @@ from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
-BACK = """\
-    active_active: true
-  - source: dc2
-    target: dc1
-    topics: {{include: ["{topic}"]}}
-    discovery_interval_ms: 300
-    active_active: true
-coordination:"""
 SITES = {"dc1": 0, "dc2": 1_000_000}
 """The first number that is written on each."""
 
@@ -60,16 +54,19 @@ def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
 
 def configure(sites: Sites, folder: Path, topic: str) -> Path:
     file = folder / "dc.yaml"
-    text = CONFIG.format(
-        dc1=sites.dc1.bootstrap,
-        dc2=sites.dc2.bootstrap,
-        witness=sites.witness,
-        path=f"/{folder.name}",
-        topics=topic,
-        more="",
+    settings = OFTEN | {"active_active": True}
+    file.write_text(
+        dc_yaml(
+            flow("dc1", "dc2", topic, **settings),
+            flow("dc2", "dc1", topic, **settings),
+            dc1=sites.dc1.bootstrap,
+            dc2=sites.dc2.bootstrap,
+            witness=sites.witness,
+            path=f"/{folder.name}",
+            coordination=SHORT_SESSION,
+            failover={"initial_active": "dc1"},
+        )
     )
-    text += "failover: {initial_active: dc1}\n"
-    file.write_text(text.replace("coordination:", BACK.format(topic=topic), 1))
     return file
 
 

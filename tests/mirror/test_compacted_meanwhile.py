@@ -31,7 +31,7 @@ from confluent_kafka.admin import (
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
 from tests.drill.mirrored import compare_compacted
-from tests.mirror.daemon import CONFIG, TIMEOUT_S, wait_until_aside
+from tests.mirror.daemon import TIMEOUT_S, one_flow, wait_until_aside
 
 pytestmark = pytest.mark.integration
 
@@ -183,7 +183,7 @@ async def test_a_worker_that_slept_while_its_source_was_compacted_adds_nothing(
         hosts = f"127.0.0.1:{witness.ports[witness.zookeeper]}"
         file = tmp_path / "dc.yaml"
         names = {"dc1": dc1.bootstrap, "dc2": dc2.bootstrap, "witness": hosts}
-        text = CONFIG.format(**names, path="/compacted", topics=TOPIC, more=MORE)
+        text = one_flow(**names, path="/compacted", topics=TOPIC, more=MORE)
         file.write_text(text.replace(*SESSION))
         async with run_mirrors(tmp_path, links, file) as mirrors:
             await sleep_through_a_compaction(mirrors, Source(dc1), dc2)

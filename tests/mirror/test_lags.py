@@ -12,7 +12,7 @@ import pytest
 
 from tests.freshness.lags import Scene, both_at_once, fill_plain, one_way
 from tests.freshness.switched import Switched, all_exact, row
-from tests.interop.sites import BUNDLED, Pair, Sites, run_sites
+from tests.interop.sites import BUNDLED, Pair, RunningPair, run_sites
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +23,7 @@ SCENES: dict[str, tuple[tuple[int, ...], Callable[[Scene], Iterator[Switched]]]]
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPair]:
     pair = Pair(source=BUNDLED, target=BUNDLED)
     with run_sites(tmp_path_factory.mktemp("sites"), pair) as running:
         yield running
@@ -31,7 +31,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
 
 @pytest.mark.parametrize("topic", SCENES)
 def test_a_group_of_any_lag_reads_nothing_again_and_misses_nothing(
-    sites: Sites, tmp_path: Path, topic: str
+    sites: RunningPair, tmp_path: Path, topic: str
 ) -> None:
     lags, play = SCENES[topic]
     found = list(play(Scene(sites=sites, folder=tmp_path / topic, topic=topic, lags=lags)))

@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from runtime.witness import FlowCommand, WitnessPaths
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
-from tests.mirror.daemon import CONFIG, TIMEOUT_S, wait_until_aside
+from tests.mirror.daemon import TIMEOUT_S, one_flow, wait_until_aside
 
 pytestmark = pytest.mark.integration
 
@@ -76,7 +76,7 @@ async def test_a_mirror_that_slept_through_a_promotion_completes_no_write_when_i
         hosts = f"127.0.0.1:{witness.ports[witness.zookeeper]}"
         file = tmp_path / "dc.yaml"
         names = {"dc1": source.bootstrap, "dc2": target.bootstrap, "witness": hosts}
-        file.write_text(CONFIG.format(**names, path="/slept", topics=TOPIC, more=""))
+        file.write_text(one_flow(**names, path="/slept", topics=TOPIC))
         mirror = Process(
             name="mirror",
             command=[sys.executable, "-m", "mirror.cli", "run", str(file)],

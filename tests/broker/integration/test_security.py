@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 
 from tests.clusters import RunningCluster
+from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import read_batches, run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER, WRONG, SecuredCluster, run_secured_cluster
 from wire.errors import ErrorCode
@@ -179,28 +180,22 @@ def test_settings_are_described_without_secrets(cluster: SecuredCluster) -> None
     assert RIGHT not in repr({name: entry.value for name, entry in described.items()})
 
 
-CONFIG: Final = """\
-clusters:
-  dc1: {dc1}
-  dc2: {dc2}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {{include: ["mirrored"]}}
-    discovery_interval_ms: 300
-coordination: {{zookeeper: "{witness}", path: "/secured", session_timeout_ms: 4000}}
-metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
-"""
-
-
 def test_the_mirror_runs_from_sasl_to_tls(
     cluster: SecuredCluster, tmp_path: Path, witness: str
 ) -> None:
     """From SASL_SSL with SCRAM to SSL with a certificate."""
     with run_secured_cluster(tmp_path, name="dc2") as target:
         file = tmp_path / "dc.yaml"
-        dc1, dc2 = cluster.section("SASL_SSL", SHA_512), target.section("SSL")
-        file.write_text(CONFIG.format(dc1=dc1, dc2=dc2, witness=witness))
+        file.write_text(
+            dc_yaml(
+                flow(topics="mirrored", discovery_interval_ms=300),
+                dc1=cluster.section("SASL_SSL", SHA_512),
+                dc2=target.section("SSL"),
+                witness=witness,
+                path="/secured",
+                coordination={"session_timeout_ms": 4_000},
+            )
+        )
         create(cluster, "mirrored")
         # Compressed batches are never joined, so every byte is to be found again.
         producer = Producer(cluster.client("SASL_SSL", SHA_512, compression_type="lz4"))

@@ -23,7 +23,7 @@ from failover.client.faults import code_of
 from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
 from tests.failover.client.watching import Watch
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 
 class FakeConsumer:
@@ -100,7 +100,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configurat
     monkeypatch.setattr(membership, "Consumer", FakeConsumer)
     monkeypatch.setattr(FakeConsumer, "commits", [])
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     return load(file)
 
 

@@ -17,7 +17,7 @@ from failover.client.site_reader import SiteUnreadable
 from runtime.config import load
 from runtime.witness import ActiveSite
 from tests.failover.client.watching import Watch
-from tests.failover.sites import CONFIG
+from tests.failover.sites import promotable
 
 
 class FakeSending:
@@ -87,7 +87,7 @@ def producer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteProducer:
     monkeypatch.setattr(FakeSending, "acknowledges", True)
     monkeypatch.setattr(FakeSending, "without", set())
     file = tmp_path / "dc.yaml"
-    file.write_text(CONFIG.format(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     return SiteProducer(load(file))
 
 

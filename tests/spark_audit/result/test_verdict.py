@@ -27,6 +27,7 @@ from spark_audit.result.verdict import (
 )
 from spark_audit.run import run_audit, wanted
 from spark_audit.snapshot.seals import CannotTell
+from tests.dc_yaml import NOWHERE, dc_yaml, flow
 
 
 def _row(partition: int, **numbers: int) -> dict[str, Any]:
@@ -97,8 +98,8 @@ def test_a_partition_that_could_not_be_compared_makes_no_audit_clean_and_hides_n
     assert (PARTLY.answer, PARTLY.problem) == (Answer.UNKNOWN, NO_LEADER)
     lost = replace(_flow(_row(0, lost=1)), untold=UNTOLD.untold)
     assert answer_for([lost]) is Answer.FINDINGS
-    for flow, said in ((UNTOLD, "no findings in the rest: "), (lost, "findings: ")):
-        lines = list(short_report(replace(_verdict(flow), problem=problem_of([flow]))))
+    for one, said in ((UNTOLD, "no findings in the rest: "), (lost, "findings: ")):
+        lines = list(short_report(replace(_verdict(one), problem=problem_of([one]))))
         assert any(line.startswith(said) for line in lines)
         assert f"  orders-2: not compared: {NO_LEADER}" in lines
     assert 'audit_partitions_not_compared{flow="dc1->dc2"} 1.0' in textfile(PARTLY)
@@ -211,12 +212,7 @@ def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
 
 def test_what_cannot_be_told_yet_is_named(tmp_path: Path) -> None:
     file = tmp_path / "dc.yaml"
-    file.write_text(
-        "clusters: {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}}\n"
-        "flows: [{source: dc1, target: dc2, names: prefixed}]\n"
-        "coordination: {zookeeper: ['h:3']}\n"
-        "failover: {initial_active: dc1}\n"
-    )
+    file.write_text(dc_yaml(flow(names="prefixed"), failover={"initial_active": "dc1"}))
     verdict = run_audit(load(file), [], tmp_path / "out")
     assert verdict.answer is Answer.UNKNOWN
     assert verdict.problem is not None
@@ -228,12 +224,11 @@ def test_of_several_flows_each_is_asked_for_the_topics_it_mirrors(tmp_path: Path
     """`--topic`: the other flow neither has nor lacks it."""
     file = tmp_path / "dc.yaml"
     file.write_text(
-        "clusters:\n"
-        "  {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}, dc3: {bootstrap: ['h:3']}}\n"
-        "flows:\n"
-        "  - {source: dc1, target: dc2, topics: {include: ['a.*', both]}}\n"
-        "  - {source: dc1, target: dc3, topics: {include: ['b.*']}}\n"
-        "coordination: {zookeeper: ['h:4']}\n"
+        dc_yaml(
+            flow("dc1", "dc2", ["a.*", "both"]),
+            flow("dc1", "dc3", ["b.*"]),
+            clusters={"dc3": NOWHERE},
+        )
     )
 
     def asked(*topics: str) -> list[tuple[str, set[str]]]:

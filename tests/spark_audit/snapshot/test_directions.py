@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,11 @@ from spark_audit.snapshot.directions import (
     require_still_comparable,
 )
 from spark_audit.snapshot.seals import CannotTell
+from tests.dc_yaml import NOWHERE, dc_yaml, flow
 
-FORTH = "{source: dc1, target: dc2}"
-BACK = "{source: dc2, target: dc1}"
-ASIDE = "{source: dc1, target: dc3}"
-BOTH = "active_active: true}"
+FORTH = ("dc1", "dc2")
+BACK = ("dc2", "dc1")
+ASIDE = ("dc1", "dc3")
 UNTOUCHED = Snapshot(
     flow="dc1->dc2",
     source="dc1",
@@ -30,14 +31,13 @@ UNTOUCHED = Snapshot(
 )
 
 
-def _configuration(tmp_path: Path, *flows: str, initial: str = "dc1") -> Configuration:
+def _configuration(
+    tmp_path: Path, *ways: tuple[str, str], initial: str = "dc1", **settings: Any
+) -> Configuration:
     file = tmp_path / "dc.yaml"
+    flows = [flow(*way, **settings) for way in ways]
     file.write_text(
-        "clusters:\n"
-        "  {dc1: {bootstrap: ['h:1']}, dc2: {bootstrap: ['h:2']}, dc3: {bootstrap: ['h:3']}}\n"
-        f"flows: [{', '.join(flows)}]\n"
-        "coordination: {zookeeper: ['h:4']}\n"
-        f"failover: {{initial_active: {initial}}}\n"
+        dc_yaml(*flows, clusters={"dc3": NOWHERE}, failover={"initial_active": initial})
     )
     return load(file)
 
@@ -79,8 +79,8 @@ def test_behind_a_promotion_both_directions_are_compared_by_origin(
 
 
 def test_of_sites_both_written_to_both_directions_are_compared_by_origin(tmp_path: Path) -> None:
-    flows = (f"{FORTH[:-1]}, {BOTH}", f"{BACK[:-1]}, {BOTH}")
-    compared = _compared(_configuration(tmp_path, *flows), None)
+    configuration = _configuration(tmp_path, FORTH, BACK, active_active=True)
+    compared = _compared(configuration, None)
     assert compared == [("dc1->dc2", True), ("dc2->dc1", True)]
 
 

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from runtime.config import Configuration, load
 from spark_audit.snapshot.snapshot import TopicFilter, take_snapshot
 from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.dc_yaml import dc_yaml
 
 pytestmark = pytest.mark.integration
 
@@ -18,7 +19,7 @@ SNAPSHOTS = 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Sites:
+class Stage:
     """Two topics on the source, one of them on the target too, which has one of its own."""
 
     source: RunningCluster
@@ -27,7 +28,7 @@ class Sites:
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("sites")
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
@@ -35,13 +36,14 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
         _create(target, {"both": "delete", "native": "delete"})
         file = folder / "dc.yaml"
         file.write_text(
-            f"clusters:\n"
-            f"  dc1: {{bootstrap: ['{source.bootstrap}']}}\n"
-            f"  dc2: {{bootstrap: ['{target.bootstrap}']}}\n"
-            f"flows:\n  - {{source: dc1, target: dc2}}\n"
-            f"coordination: {{zookeeper: ['{target.zookeeper}'], path: /witness}}\n"
+            dc_yaml(
+                dc1=source.bootstrap,
+                dc2=target.bootstrap,
+                witness=target.zookeeper,
+                path="/witness",
+            )
         )
-        yield Sites(source=source, target=target, configuration=load(file))
+        yield Stage(source=source, target=target, configuration=load(file))
 
 
 def _create(cluster: RunningCluster, policies: dict[str, str]) -> None:
@@ -53,11 +55,11 @@ def _create(cluster: RunningCluster, policies: dict[str, str]) -> None:
         result.result(60)
 
 
-def _wants(sites: Sites, *only: str) -> TopicFilter:
+def _wants(sites: Stage, *only: str) -> TopicFilter:
     return TopicFilter(flow=sites.configuration.flows[0], only=frozenset(only))
 
 
-async def test_the_flows_topics_are_looked_at(sites: Sites) -> None:
+async def test_the_flows_topics_are_looked_at(sites: Stage) -> None:
     snapshot = await take_snapshot(sites.configuration, _wants(sites), now_ms=5)
     assert [(one.topic, one.partition) for one in snapshot.partitions] == [
         ("both", 0),
@@ -70,7 +72,7 @@ async def test_the_flows_topics_are_looked_at(sites: Sites) -> None:
     assert {one.topic for one in snapshot.partitions if one.source.is_compacted} == {"compacted"}
 
 
-async def test_what_the_target_holds_is_within_the_sources_bounds(sites: Sites) -> None:
+async def test_what_the_target_holds_is_within_the_sources_bounds(sites: Stage) -> None:
     """A mirror as quick as can be writes to the target while snapshots are taken."""
     with trio.CancelScope() as writing:
         async with trio.open_nursery() as nursery:
@@ -83,7 +85,7 @@ async def test_what_the_target_holds_is_within_the_sources_bounds(sites: Sites) 
     assert snapshot.partitions[0].target.stop > 0
 
 
-async def _write_both(sites: Sites) -> None:
+async def _write_both(sites: Stage) -> None:
     producers = [
         Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
         for cluster in (sites.source, sites.target)

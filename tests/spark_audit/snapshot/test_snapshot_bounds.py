@@ -11,6 +11,7 @@ import pytest
 from runtime.config import Configuration, load
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.snapshot import TopicFilter, take_snapshot
+from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_answers import metadata
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.errors import ErrorCode
@@ -87,15 +88,11 @@ def _hide(cluster: FakeCluster, hidden: str) -> None:
 
 
 def _configuration(
-    folder: Path, dc1: FakeCluster, dc2: FakeCluster, more: str = ""
+    folder: Path, dc1: FakeCluster, dc2: FakeCluster, **settings: Any
 ) -> Configuration:
     file = folder / "dc.yaml"
     first, second = (f"127.0.0.1:{cluster.bootstrap[0][1]}" for cluster in (dc1, dc2))
-    file.write_text(
-        f"clusters: {{dc1: {{bootstrap: ['{first}']}}, dc2: {{bootstrap: ['{second}']}}}}\n"
-        f"flows: [{{source: dc1, target: dc2{more}}}]\n"
-        "coordination: {zookeeper: ['127.0.0.1:1']}\n"
-    )
+    file.write_text(dc_yaml(flow(**settings), dc1=first, dc2=second))
     return load(file)
 
 
@@ -156,8 +153,8 @@ async def test_what_no_mirror_takes_is_not_audited(
             return []
 
         monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
-        own = ', topics: {exclude: [".*-scratch"]}'
-        configuration = _configuration(tmp_path, dc1, dc2, own)
+        own = {"exclude": [".*-scratch"]}
+        configuration = _configuration(tmp_path, dc1, dc2, topics=own)
         wants = TopicFilter(flow=configuration.flows[0])
         snapshot = await take_snapshot(configuration, wants, now_ms=5)
     assert {one.topic for one in snapshot.partitions} == {"orders"}
