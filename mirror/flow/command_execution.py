@@ -62,15 +62,17 @@ class Obedience:
         if not self.orders.restarts or not is_placed:
             return
         for restart in self.orders.restarts:
-            if flow.leads or restart.how is not How.ANEW:
+            if flow.share.leads or restart.how is not How.ANEW:
                 self._go_on_with(flow, restart)
-        if not flow.leads:
+        if not flow.share.leads:
             return
         done = tuple(
             one
             for one in self.orders.restarts
             if (
-                one.scope.topic not in flow.to_begin_anew if one.how is How.ANEW else is_obeyed(one)
+                one.scope.topic not in flow.orders.to_begin_anew
+                if one.how is How.ANEW
+                else is_obeyed(one)
             )
         )
         if done:
@@ -79,15 +81,15 @@ class Obedience:
 
     def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
         """Do it to what it has not been done to: partitions may come from another worker."""
-        is_new = restart not in flow.restarts
-        done = flow.restarts.setdefault(restart, set())
+        is_new = restart not in flow.orders.done
+        done = flow.orders.begin(restart)
         if restart.how is How.ANEW:
             count = begin_anew(flow, restart) if is_new else 0
         else:
             count = apply_restart(flow, restart, done)
         if not is_new and not count:
             return
-        is_known = any(restart.scope.covers(*place) for place in flow.places)
+        is_known = any(restart.scope.covers(*place) for place in flow.share.seen)
         _LOG.info(
             "%s: restart (%s) of %s ordered by %s: %s",
             self._flow,
@@ -103,15 +105,15 @@ class Obedience:
         Once only, and not when it has been done and another has the partition: each such order
         deletes the target's copy.
         """
-        if flow.leads:
+        if flow.share.leads:
             return
         ordered = {one.scope.topic for one in self.orders.restarts if one.how is How.ANEW}
-        flow.to_begin_anew &= {topic for topic, _ in flow.partitions} - ordered
-        if not flow.to_begin_anew:
+        flow.orders.want_anew_only({topic for topic, _ in flow.partitions} - ordered)
+        if not flow.orders.to_begin_anew:
             return
         anew = tuple(
             Restart(scope=Scope(topic=topic), how=How.ANEW, by=self._policy, at_ms=now_ms())
-            for topic in sorted(flow.to_begin_anew)
+            for topic in sorted(flow.orders.to_begin_anew)
         )
         node = await zookeeper.get(self._path)
         try:
@@ -123,7 +125,7 @@ class Obedience:
                 await zookeeper.set(self._path, orders.encode(), version=node.version)
         except (BadVersion, NoNode, NodeExists):
             return  # somebody was quicker: again at the next look
-        flow.to_begin_anew.clear()
+        flow.orders.want_anew_only(())
 
     async def _pass_over_begun(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
         """Let nobody's policy begin again what was begun anew just now.
@@ -131,14 +133,14 @@ class Obedience:
         Others had let go of the topic before its copy was deleted: what their policies ordered of
         it is in the node by now, though we may not have seen it yet.
         """
-        begun = flow.begun_anew.copy()
+        begun = flow.orders.begun_anew
         if not begun:
             return
         node = await zookeeper.get(self._path)
-        flow.begun_anew -= begun
+        flow.orders.forget_begun(begun)
         for restart in () if node is None else Orders.decode(node.data).restarts:
             if restart.by == self._policy and restart.scope.topic in begun:
-                flow.restarts.setdefault(restart, set())
+                flow.orders.begin(restart)
 
     async def _take_out(self, zookeeper: ZooKeeper, done: tuple[Restart, ...]) -> None:
         """Remove what was done from the node, which others may be changing."""
@@ -156,7 +158,7 @@ class Obedience:
 
 def apply_pauses(flow: FlowState, orders: Orders) -> None:
     """Bring the partitions in line with the pauses; those to come, positioning does."""
-    flow.orders = orders
+    flow.orders.follow(orders)
     now = now_ms()
     for (topic, index), partition in flow.partitions.items():
         reason = flow.rests_because(topic, index)
@@ -165,14 +167,14 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
                 partition.retry("resumed", now)
         elif partition.state is not PartitionState.PAUSED and partition.state not in STOPPED:
             partition.pause(reason, now)
-    flow.position_more.wake()
+    flow.wakeups.position_more.wake()
 
 
 def begin_anew(flow: FlowState, restart: Restart) -> int:
     """Have a topic's copy deleted; return how many partitions are meant, whoever has them."""
-    places = [place for place in flow.places if restart.scope.covers(*place)]
-    flow.to_begin_anew.update(topic for topic, _ in places)
-    flow.refresh.wake()
+    places = [place for place in flow.share.seen if restart.scope.covers(*place)]
+    flow.orders.want_anew(topic for topic, _ in places)
+    flow.wakeups.refresh.wake()
     return len(places)
 
 
@@ -190,8 +192,8 @@ def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition
     for partition in meant:
         _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
     done.update(meant)
-    flow.refresh.wake()
-    flow.position_more.wake()
+    flow.wakeups.refresh.wake()
+    flow.wakeups.position_more.wake()
     return len(meant)
 
 

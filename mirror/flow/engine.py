@@ -65,7 +65,7 @@ class Engine:
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        loops = LoopWatch(self.flow, links)
+        loops = LoopWatch(config, self.flow.reverse, links)
         self._loops = loops
         self._writers = TargetWriters(self.flow, links)
         way = RecordWay(loops, self.map_log, self._writers)
@@ -101,9 +101,9 @@ class Engine:
 
     def lead(self) -> None:
         """Do from now on the work that one worker does for all."""
-        self.flow.leads = True
+        self.flow.share.lead()
         self._leading.set()
-        self.flow.refresh.wake()
+        self.flow.wakeups.refresh.wake()
 
     async def _when_leading(self, task: Callable[[], Awaitable[None]]) -> None:
         await self._leading.wait()
@@ -121,10 +121,10 @@ class Engine:
         ``others`` waits until the other workers have stopped as well, where the whole flow stops.
         Return whether all was settled in time.
         """
-        self.flow.is_fetching = False
+        self.flow.stop_fetching()
         with trio.move_on_after(settle_s) as limit:
             await self.flow.wait_settled()
-            if others is not None and self.flow.leads:
+            if others is not None and self.flow.share.leads:
                 await others()
                 await self.elsewhere.look()
         is_settled = not limit.cancelled_caught
@@ -138,15 +138,14 @@ class Engine:
 
     def hold(self) -> None:
         """Stop writing at once, without forgetting where we are: the witness is out of reach."""
-        self.flow.is_fetching = False
+        self.flow.stop_fetching()
         now = now_ms()
         for partition in self.flow.partitions.values():
             self.flow.interrupt(partition, "the witness is out of reach", now, at_once=True)
 
     def let_go(self) -> None:
         """Go on after ``hold``."""
-        self.flow.is_fetching = True
-        self.flow.position_more.wake()
+        self.flow.go_on_fetching()
 
     async def _load(self) -> None:
         """Read the map, however long the target stays away."""

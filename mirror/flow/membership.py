@@ -141,11 +141,11 @@ class Membership:
         The worker that leads knows as well whether those workers are there: an assignment from
         before may be complete and yet name only workers that are gone.
         """
-        now, leads = self.assignment, self._engine.flow.leads
+        now, leads = self.assignment, self._engine.flow.share.leads
         return (
             self._engine.discovery.has_looked
             and self.has_share
-            and self._engine.flow.places <= now.owners.keys()
+            and self._engine.flow.share.seen <= now.owners.keys()
             and (not leads or now.holders <= self.members.keys())
         )
 
@@ -274,15 +274,15 @@ class Membership:
         if not self._decided:
             # What was mirrored before we led is not forgotten because its topic is gone.
             owned = now.owners.items()
-            engine.flow.places |= {place for place, owner in owned if owner in members}
+            engine.flow.share.see(place for place, owner in owned if owner in members)
         await engine.map_log.ensure_producer()
         for name, writer in to_fence(now, members).items():
             await self._fence(name, writer)
         self._look_at_rates(members)
         flow = engine.flow
-        pinned = frozenset(flow.to_begin_anew)
+        pinned = frozenset(flow.orders.to_begin_anew)
         known = (
-            *(now.version, len(flow.places), self._looked_s),
+            *(now.version, len(flow.share.seen), self._looked_s),
             *(tuple(sorted(self._fenced)), tuple(sorted(pinned))),
             *((name, member.confirmed) for name, member in sorted(members.items())),
         )
@@ -291,11 +291,11 @@ class Membership:
         step = next_assignment(
             now,
             members,
-            flow.places,
+            flow.share.seen,
             fenced=self._fenced,
             loads=Loads(
                 bytes_per_s=self._balance.bytes_per_s,
-                at_rest=self._balance.at_rest(flow.places, members, pinned),
+                at_rest=self._balance.at_rest(flow.share.seen, members, pinned),
             ),
             pinned=dict.fromkeys(pinned, self.name),
         )
@@ -331,13 +331,14 @@ class Membership:
             if node is not None:
                 members[name] = Member.decode(node.data)
         self.members = members
-        self._engine.flow.gone_elsewhere = {
+        share = self._engine.flow.share
+        gone = {
             place: end
             for name, member in members.items()
             if name != self.name
             for place, end in member.gone.items()
         }
-        self._engine.flow.vouched = vouched(self._engine.flow.vouched, self.assignment, members)
+        share.hear_of_peers(gone, vouched(share.vouched, self.assignment, members))
         return members
 
     def _look_at_rates(self, members: Mapping[str, Member]) -> None:

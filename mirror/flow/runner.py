@@ -17,9 +17,9 @@ from mirror.flow.command_execution import Obedience
 from mirror.flow.engine import Engine
 from mirror.flow.membership import Membership, Nodes, NoMember
 from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
-from mirror.state.flow_state import Request
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.progress import Progress, Sample
+from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.session_lease import SessionLease, SessionReplaced
@@ -77,7 +77,7 @@ class FlowRunner:
         self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
         self._obedience = Obedience(flow.name, self._paths.orders(flow.source, flow.target))
-        self._changed = Request()
+        self._changed = KeptWakeup()
         self._working: trio.CancelScope | None = None
         self._ended = trio.Event()
         self.membership: Membership | None = None
@@ -227,7 +227,7 @@ class FlowRunner:
                 engine.let_go()
         member = self.membership
         if self.role is Role.RUNNING and self.engine is not None and member is not None:
-            if self._leads and not self.engine.flow.leads:
+            if self._leads and not self.engine.flow.share.leads:
                 self.engine.lead()
             self._note_progress(self.engine)
             await self._obedience.obey(

@@ -80,7 +80,7 @@ class Asking:
 
     def look(self) -> Looked | None:
         """Bring `asked` up to date; return the partitions looked at, None for all."""
-        changes, now_s = self._flow.changes, trio.current_time()
+        changes, now_s = self._flow.wakeups.fetch_changes, trio.current_time()
         is_same = changes == self._changes and self._flow.throttle.is_idle
         if is_same and now_s < self._look_all_s:
             return self._look_at_some()

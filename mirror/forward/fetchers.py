@@ -30,13 +30,13 @@ class SourceFetchers:
                 for node in self._new_nodes():
                     self._nodes.add(node)
                     nursery.start_soon(fetch_from, node, self._flow, self._links, self._way)
-                await self._flow.position_more.wait(LOOK_S)
+                await self._flow.wakeups.position_more.wait(LOOK_S)
 
     def _new_nodes(self) -> set[int]:
         now = now_ms()
         nodes: set[int] = set()
         for partition in self._flow.partitions.values():
             if partition.leaders.ask_leader_again(now):
-                self._flow.fetch_anew()
+                self._flow.wakeups.fetch_anew()
             nodes.add(partition.leaders.fetched_from)
         return {node for node in nodes if node >= 0} - self._nodes

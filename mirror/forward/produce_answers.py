@@ -113,8 +113,8 @@ class ProduceAnswers(AnswerListener):
             self.awaited -= self._answered
             self._answered = 0
             if self._flow.budget.has_room:
-                self._flow.fetch_more.wake()
-            self._flow.settled.wake()
+                self._flow.wakeups.fetch_more.wake()
+            self._flow.wakeups.settled.wake()
 
     def _is_displaced(self, item: SentBatch, appended: Appended) -> bool:
         """Act on an answer that is not what was foretold.
@@ -125,7 +125,7 @@ class ProduceAnswers(AnswerListener):
         now = now_ms()
         partition, attempt, forward = item
         if attempt != partition.attempt:
-            self._flow.position_more.wake()
+            self._flow.wakeups.position_more.wake()
         elif appended.error_code:
             self._refuse(partition, forward, appended, now)
         elif self._displace(partition, forward, appended.base_offset):
@@ -179,7 +179,7 @@ class ProduceAnswers(AnswerListener):
             state = PartitionState.TARGET_DIVERGED
         if state is None:
             self._flow.interrupt(partition, reason, now)
-            self._flow.refresh.wake()
+            self._flow.wakeups.refresh.wake()
             return
         offset = forward.target_base + partition.target.shift
         at = f"target offset {offset}, {forward.size} bytes: {reason}"
@@ -196,6 +196,6 @@ class ProduceAnswers(AnswerListener):
                 if attempt == partition.attempt:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)
                 else:
-                    self._flow.position_more.wake()
+                    self._flow.wakeups.position_more.wake()
         self._answered += 1
         self.answers_read()

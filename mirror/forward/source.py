@@ -81,7 +81,7 @@ async def fetch_from(node: int, flow: FlowState, links: Links, way: RecordWay) -
     while (count := await _lanes_to(node, flow, links)) is None:
         await trio.sleep(FAULT_PAUSE_S)
         while not any(flow.fetched_from(node)):
-            await flow.fetch_more.wait(UNWANTED_LOOK_S)
+            await flow.wakeups.fetch_more.wait(UNWANTED_LOOK_S)
     if count > 1:
         flow.budget.make_room_for_distance()
     async with trio.open_nursery() as nursery:
@@ -108,7 +108,7 @@ def fail_source(
     for partition in partitions:
         partition.target.lose_anchor()
         flow.fail(partition, f"source broker {node}", fault, now)
-    flow.refresh.wake()
+    flow.wakeups.refresh.wake()
 
 
 class SourceFetcher:
@@ -152,7 +152,7 @@ class SourceFetcher:
             looked = self._asking.look() if may_ask else {}
             if not may_ask or not self._asking.asked:
                 self._tells_all |= may_ask
-                await self._flow.fetch_more.wait(min(1.0, self._flow.throttled_s()))
+                await self._flow.wakeups.fetch_more.wait(min(1.0, self._flow.throttled_s()))
                 continue
             try:
                 sent_s = trio.current_time()
@@ -256,7 +256,7 @@ class SourceFetcher:
                 self._writers.forward(one.partition, routed)
         if waiting:
             await self._forward_behind_holes(waiting)
-        if self._flow.strangers:
+        if self._flow.reverse.strangers:
             await self._loops.look()
         self._note_heard(arrived_ms)
         return size
@@ -296,7 +296,7 @@ class SourceFetcher:
         readable = data.high_watermark if is_all_readable else data.last_stable_offset
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
         if self._flow.config.is_active_active and data.records is not None:
-            return self._flow.known_part(data.records)
+            return self._flow.reverse.known_part(data.records)
         return data.records
 
     def _read_from(self, one: Asked, replica: int, now: int) -> None:
@@ -308,8 +308,8 @@ class SourceFetcher:
             _LOG.info(told, name, self._node, replica, rack)
         one.partition.leaders.read_from(replica, now)
         self._session.say_again(place_of(one.partition))
-        self._flow.position_more.wake()
-        self._flow.fetch_anew()
+        self._flow.wakeups.position_more.wake()
+        self._flow.wakeups.fetch_anew()
 
     def _route(
         self,
@@ -328,7 +328,7 @@ class SourceFetcher:
                 for producer_id, first_offset in data.aborted
             ],
             producer=self._map_log.producer,
-            loop_ids=self._flow.loop_ids,
+            loop_ids=self._flow.reverse.loop_ids,
             join_records=join_records if partition.retries.joins.are_allowed(now) else 0,
             arrived_ms=now,
         )
@@ -371,7 +371,7 @@ class SourceFetcher:
                 )
             else:
                 self._flow.interrupt(one.partition, f"source: {error.name}", now)
-        self._flow.refresh.wake()
+        self._flow.wakeups.refresh.wake()
 
     def _fail(self, fault: NetworkFault) -> None:
         asked = self._asking.asked.values()

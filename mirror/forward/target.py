@@ -20,8 +20,9 @@ from mirror.clusters.links import Links
 from mirror.forward.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
 from mirror.forward.ready_line import ReadyLine
-from mirror.state.flow_state import SETTLE_LOOK_S, FlowState, Request
+from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.state.partition import MirroredPartition
+from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from wire.hot.produce import Batch, request_parts
 from wire.messages.produce import ProduceRequest
@@ -54,7 +55,7 @@ class TargetWriter:
         self._links = links
         self._lanes: list[TargetLane] = []
         self._early: list[MirroredPartition] = []
-        self._has_early = Request()
+        self._has_early = KeptWakeup()
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into its line."""
@@ -95,7 +96,7 @@ class TargetWriter:
                     self._flow.fail(partition, f"target broker {self._node}", fault, now)
             self._early.clear()
             self._flow.measurements.produce_errors[type(fault).__name__] += 1
-            self._flow.refresh.wake()
+            self._flow.wakeups.refresh.wake()
             return None
 
 
@@ -127,7 +128,7 @@ class TargetLane:
             except NetworkFault as fault:
                 self._drop_line(fault)
                 self._flow.measurements.produce_errors[type(fault).__name__] += 1
-                self._flow.refresh.wake()
+                self._flow.wakeups.refresh.wake()
                 await trio.sleep(FAULT_PAUSE_S)
 
     async def _stream(self) -> None:
@@ -138,7 +139,7 @@ class TargetLane:
         connection.listen(self._answers, self._gathering)
         while connection.is_open:
             if self._answers.awaited >= MAX_IN_FLIGHT_REQUESTS:
-                await self._flow.settled.wait(SETTLE_LOOK_S)
+                await self._flow.wakeups.settled.wait(SETTLE_LOOK_S)
                 continue
             requests = self._next_requests(version)
             if not requests:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.malformed_records import OddRecords
-from mirror.state.flow_state import FlowState, Wakeup
+from mirror.state.flow_state import FlowState
+from mirror.state.wakeups import Wakeup
 from wire.consumer_offsets import OffsetKey, UnknownKey, decode_key, decode_offset_value
 from wire.net.operations import GroupOffset
 from wire.primitives import MalformedMessage

@@ -167,9 +167,9 @@ class GroupSync:
         A group that has moved on by itself, or is at work there, has its own time.
         """
         now = now_ms()
-        if self._flow.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
+        if self._flow.reverse.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
             return ()
-        self._arrivals = self._flow.arrivals
+        self._arrivals = self._flow.reverse.arrivals
         further: list[tuple[str, TopicPartition]] = []
         known: dict[TopicPartition, OffsetMap | None] = {}
         for (group, topic, index), seen in self.status.items():

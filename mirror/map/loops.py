@@ -11,8 +11,9 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
-from mirror.state.flow_state import NO_PRODUCER_ID, FlowState
+from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import MapState, map_topic_name
+from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
 
@@ -20,27 +21,24 @@ _LOG = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 3.0
 BOTH_WAYS_INTERVAL_S: Final = 0.2
-KNOWN_IDS: Final = 100_000
-"""So many producer ids are remembered; then all are asked for again."""
 
 
 class LoopWatch:
-    """Keeps ``FlowState.arrived`` and its ``loop_ids`` in step with the reverse flow's map."""
+    """Keeps a ``ReverseFlow`` in step with the reverse flow's map."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
-        self._flow = flow
+    def __init__(self, config: FlowConfig, reverse: ReverseFlow, links: Links) -> None:
+        self._config = config
+        self._reverse = reverse
         self._links = links
-        self._reader = TailReader(links.source_admin, map_topic_name(flow.config.target))
+        self._reader = TailReader(links.source_admin, map_topic_name(config.target))
         self._looking = trio.Lock()
         self._is_there = False
-        self.fault = FaultNote(f"{flow.config.name}: loops")
+        self.fault = FaultNote(f"{config.name}: loops")
 
     async def run(self) -> None:
         """Look again every interval."""
         while True:
-            await trio.sleep(
-                BOTH_WAYS_INTERVAL_S if self._flow.config.is_active_active else INTERVAL_S
-            )
+            await trio.sleep(BOTH_WAYS_INTERVAL_S if self._config.is_active_active else INTERVAL_S)
             try:
                 await self.look()
             except NetworkFault as fault:
@@ -55,33 +53,25 @@ class LoopWatch:
         before this look, and is not in the map after it, is no mirror.
         """
         async with self._looking:
-            met = frozenset(self._flow.strangers)
+            met = frozenset(self._reverse.strangers)
             await self._read()
-            if len(self._flow.natives) > KNOWN_IDS:
-                self._flow.natives = {NO_PRODUCER_ID}
-            self._flow.natives |= met - self._flow.loop_ids
-            self._flow.strangers -= met
+            self._reverse.know_natives(met)
 
     async def _read(self) -> None:
         if not self._is_there:
             self._is_there = await topic_exists(self._links.source_admin, self._reader.topic)
         if self._is_there:
             async for _, record in self._reader.read_new():
-                self._flow.arrived.replay(record.key, record.value)
-                self._flow.arrivals += 1
+                self._reverse.replay(record.key, record.value)
             if self._reader.is_another:
                 await self._read_anew()
-            self._flow.loop_ids = frozenset(self._flow.arrived.producer_ids)
+            self._reverse.know_mirrors()
 
     async def _read_anew(self) -> None:
-        """Take over a map that was begun anew, whose beginning lies before where we have read to.
-
-        Whose batches came from there before, still did.
-        """
+        """Take over a map that was begun anew: its beginning lies before where we have read to."""
         reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
         async for _, record in reader.read_new():
             state.replay(record.key, record.value)
-        state.producer_ids |= self._flow.loop_ids
-        self._reader, self._flow.arrived = reader, state
-        self._flow.arrivals += 1
-        _LOG.warning("%s: %s was made again: read anew", self._flow.config.name, reader.topic)
+        self._reader = reader
+        self._reverse.take_anew(state)
+        _LOG.warning("%s: %s was made again: read anew", self._config.name, reader.topic)

@@ -30,7 +30,7 @@ async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None
     silent = {
         place: one
         for place, one in places.items()
-        if place in flow.arrived.maps and one.source.end is None
+        if flow.reverse.has_map_of(place) and one.source.end is None
     }
     await hear_of(source, silent)
     if any(flow.backward(place) is not None for place in places):

@@ -101,7 +101,7 @@ class Positioning:
                     for partition in together:
                         partition.move(PartitionState.POSITIONING, now_ms())
                     nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
-                await self._flow.position_more.wait(self._rest_s())
+                await self._flow.wakeups.position_more.wait(self._rest_s())
 
     def _rest_s(self) -> float:
         """Return how long to the next look: soon while something may be due by then."""
@@ -164,7 +164,7 @@ class Positioning:
             self._flow.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
         else:
             partition.postpone(str(fault), now_ms())
-        self._flow.refresh.wake()
+        self._flow.wakeups.refresh.wake()
 
     async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
@@ -209,7 +209,7 @@ class Positioning:
             else:
                 self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
-        self._flow.fetch_anew()
+        self._flow.wakeups.fetch_anew()
 
     async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:
         """Tell beforehand where runs begin that are too many to go along; each is true by itself.
@@ -247,7 +247,7 @@ class Positioning:
         """
         key = partition.topic_partition
         here, there, offset_map = source[key], target[key], partition.offset_map
-        if self._is_shared(partition) or key in self._flow.arrived.maps:
+        if self._is_shared(partition) or self._flow.reverse.has_map_of(key):
             return False
         if not isinstance(there, LogEnds) or not isinstance(here, LogEnds):
             return False
@@ -263,7 +263,7 @@ class Positioning:
     def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
         """Whether what was mirrored is to be looked for on the source, if the target is ours."""
         key = partition.topic_partition
-        is_alone = not self._is_shared(partition) and key not in self._flow.arrived.maps
+        is_alone = not self._is_shared(partition) and not self._flow.reverse.has_map_of(key)
         return is_alone and not (
             partition.target.is_anchored and _is_where_left(partition, target[key])
         )
@@ -304,7 +304,7 @@ class Positioning:
                     self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms())
                 else:
                     partition.postpone(reason, now_ms())
-                self._flow.refresh.wake()
+                self._flow.wakeups.refresh.wake()
                 continue
             tail, rewritten = found.tails.get(key), found.rewritten.get(key)
             if isinstance(tail, RequestRefused):
@@ -336,8 +336,7 @@ class Positioning:
         """Return what the other direction has brought into the source, as far as that is sure."""
         if self._flow.config.names.on_target(key[0]) != key[0]:
             return None  # what came from there has another topic to itself
-        self._flow.arrived.advance({key: source.end})
-        return self._flow.arrived.bounded(key)
+        return self._flow.reverse.map_of(key, source.end)
 
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""

@@ -91,7 +91,6 @@ class InFlight:
     )
 
     def __init__(self, budget: InFlightBudget) -> None:
-        """Begin with nothing under way; what will be counts in the flow's budget too."""
         self._budget = budget
         self.queue: deque[Forward] = deque()
         """Batches to send."""

@@ -99,6 +99,11 @@ class Throttle:
                 bucket.take(portion.of(topic) / before.of(topic), now_ms)
 
     @property
+    def portion(self) -> Portion:
+        """What part of the rates is this worker's."""
+        return self._portion
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is throttled at all."""
         return self._flow is None and not self._config.topics

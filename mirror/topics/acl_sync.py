@@ -32,9 +32,9 @@ class AclWatch:
     async def run(self) -> None:
         """Compare every interval."""
         while True:
-            if self._flow.config.acls is not AclSync.OFF and self._flow.places:
+            if self._flow.config.acls is not AclSync.OFF and self._flow.share.seen:
                 await self._compare()
-            await trio.sleep(INTERVAL_S if self._flow.places else 1.0)
+            await trio.sleep(INTERVAL_S if self._flow.share.seen else 1.0)
 
     async def _compare(self) -> None:
         try:
@@ -58,7 +58,7 @@ class AclWatch:
             await _rights(self._links.target_admin, config.target),
             mirrored={
                 topic: names.on_target(topic)
-                for topic, _ in self._flow.places
+                for topic, _ in self._flow.share.seen
                 if config.mirrors(topic)
             },
             sync=config.acls,

@@ -88,11 +88,11 @@ class Discovery:
             else:
                 self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
-            await self._flow.refresh.wait(self._flow.config.discovery_interval_ms / 1000)
+            await self._flow.wakeups.refresh.wait(self._flow.config.discovery_interval_ms / 1000)
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""
-        leads = self._flow.leads
+        leads = self._flow.share.leads
         if leads:
             await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
@@ -114,11 +114,11 @@ class Discovery:
             await self._map_log.catch_up()
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
-        self._flow.places |= {
+        self._flow.share.see(
             TopicPartition(topic.name, index)
             for topic in wanted.values()
             for index in topic.partitions
-        }
+        )
         ids = self._map_log.state.topic_ids
         self._left_behind.look(source, hidden, target, ids, now_ms())
         self.take_share()
@@ -131,31 +131,31 @@ class Discovery:
         for topic in wanted.values():
             there = self._names.on_target(topic.name)
             self._take(topic, None if target is None else target.topics.get(there))
-        self._flow.position_more.wake()
-        self._flow.fetch_anew()
+        self._flow.wakeups.position_more.wake()
+        self._flow.wakeups.fetch_anew()
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.
 
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
-        kept = set(filter(self._flow.is_kept, self._flow.to_begin_anew))
-        for topic in sorted(self._flow.to_begin_anew - kept):
+        kept = set(filter(self._flow.orders.is_kept, self._flow.orders.to_begin_anew))
+        for topic in sorted(self._flow.orders.to_begin_anew - kept):
             has_own = await holds_own(self._flow, self._links.source_admin, topic)
-            places = {place for place in self._flow.places if place[0] == topic}
-            if has_own is None or not places <= self._flow.share:
+            places = {place for place in self._flow.share.seen if place[0] == topic}
+            if has_own is None or not places <= self._flow.share.own:
                 continue  # the next assignment gives all of the topic to who leads
             of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
             if has_own:
                 _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
-                self._flow.to_begin_anew.discard(topic)
+                self._flow.orders.want_anew_no_more(topic)
                 continue
             for partition in of_topic:
                 partition.leaders.follow_target(NO_LEADER)
                 if partition.state not in STOPPED | {PartitionState.PAUSED}:
                     self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
             if not all(partition.in_flight.is_settled for partition in of_topic):
-                self._flow.refresh.wake()
+                self._flow.wakeups.refresh.wake()
                 continue
             self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
             try:
@@ -165,8 +165,7 @@ class Discovery:
                 continue
             _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
             await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
-            self._flow.to_begin_anew.discard(topic)
-            self._flow.begun_anew.add(topic)
+            self._flow.orders.begin_anew(topic)
             for partition in of_topic:
                 partition.offset_map.advance(0)
                 if partition.state in STOPPED:
@@ -237,7 +236,7 @@ class Discovery:
         if is_due:
             self._configs_read_ms = now_ms()
         if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
-            self._flow.refresh.wake()
+            self._flow.wakeups.refresh.wake()
             target = await self._links.target_admin.metadata(refresh=True)
         return target
 
@@ -334,7 +333,7 @@ class Discovery:
         flow = self._flow
         known_id = self._map_log.state.topic_ids.get(source.name)
         for index, view in source.partitions.items():
-            if (source.name, index) not in flow.share:
+            if (source.name, index) not in flow.share.own:
                 continue
             partition = flow.partitions.get(TopicPartition(source.name, index))
             if partition is None:

@@ -112,7 +112,7 @@ class GoneTopics:
 
         Where the mirror's last record lies is known of partitions that this run has placed.
         """
-        pause = self._flow.orders.keeper_of(topic)
+        pause = self._flow.orders.current.keeper_of(topic)
         if pause is not None:
             return f"{pause.scope} is paused by {pause.by}"
         names = self._flow.config.names
@@ -125,7 +125,7 @@ class GoneTopics:
             if not isinstance(ends, LogEnds):
                 return f"partition {place[1]}: {ends.name}"
             partition = self._flow.partitions.get(place)
-            end = self._flow.gone_elsewhere.get(place)
+            end = self._flow.share.peers_gone.get(place)
             if partition is not None:
                 if partition.state is not PartitionState.SOURCE_GONE:
                     return f"partition {place[1]}: {partition.state.value}"

@@ -41,7 +41,7 @@ def follow_leaders(
         flow.interrupt(partition, "the source leader moved", now, at_once=True)
     elif partition.state is PartitionState.WAITING and (is_other_target or is_other_source):
         partition.retries.wait_no_longer(now)
-        flow.position_more.wake()
+        flow.wakeups.position_more.wake()
     if partition.state is PartitionState.DISCOVERING and target < 0:
         reason = "no leader on the target yet" if refused is None else str(refused)
         if refused is not None and refused.code in UNAUTHORISED:

@@ -74,14 +74,16 @@ class LeftBehind:
         self._looked_ms = now_ms
         self._since_ms = {
             topic: self._since_ms.get(topic, now_ms)
-            for topic in {topic for topic, _ in flow.places} - source.topics.keys() - set(hidden)
+            for topic in {topic for topic, _ in flow.share.seen}
+            - source.topics.keys()
+            - set(hidden)
             if config.names.on_target(topic) not in target.topics
         }
         gone = {topic for topic, at in self._since_ms.items() if now_ms - at >= FORGOTTEN_AFTER_MS}
-        if gone and flow.leads:
+        if gone and flow.share.leads:
             _LOG.info("%s: on neither side any more: %s", config.name, ", ".join(sorted(gone)))
-        flow.places -= left_behind(flow.places, source, target, config.names, ids)
-        flow.places -= {place for place in flow.places if place[0] in gone}
+        flow.share.forget(left_behind(flow.share.seen, source, target, config.names, ids))
+        flow.share.forget(place for place in flow.share.seen if place[0] in gone)
 
 
 def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:

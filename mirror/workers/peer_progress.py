@@ -25,7 +25,7 @@ REST: Final = 10
 
 
 class Elsewhere:
-    """Keeps ``flow.elsewhere`` up to date while this worker leads."""
+    """Keeps ``flow.share.peers`` up to date while this worker leads."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
         self.fault = FaultNote(f"{flow.config.name}: other workers' partitions")
@@ -38,7 +38,7 @@ class Elsewhere:
         while True:
             began_s = trio.current_time()
             await self.look()
-            least_s = LOOK_S if self._flow.elsewhere else ALONE_LOOK_S
+            least_s = LOOK_S if self._flow.share.peers else ALONE_LOOK_S
             await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
 
     async def look(self) -> None:
@@ -52,7 +52,7 @@ class Elsewhere:
                 self.fault.clear(where)
 
     async def _look_at_source(self) -> None:
-        elsewhere = self._flow.elsewhere
+        elsewhere = self._flow.share.peers
         ends = await list_offsets(self._links.source_admin, set(elsewhere), LATEST)
         for place, end in ends.items():
             if place in elsewhere and not isinstance(end, ErrorCode):
@@ -61,9 +61,9 @@ class Elsewhere:
     async def _look_at_target(self) -> None:
         """Read the target's ends before the map, so that no piece is missing for them."""
         flow = self._flow
-        places = flow.places - flow.partitions.keys()
-        for place in flow.elsewhere.keys() - places:
-            del flow.elsewhere[place]
+        places = flow.share.seen - flow.partitions.keys()
+        for place in flow.share.peers.keys() - places:
+            del flow.share.peers[place]
         if not places:
             return
         names = flow.config.names
@@ -76,7 +76,7 @@ class Elsewhere:
             place = there[found]
             if isinstance(end, ErrorCode) or place in flow.partitions:
                 continue
-            one = flow.elsewhere.get(place)
+            one = flow.share.peers.get(place)
             if one is None:
                 offset_map = self._map_log.state.maps.setdefault(place, OffsetMap())
                 one = MirroredPartition(
@@ -86,6 +86,6 @@ class Elsewhere:
                     now_ms=now_ms(),
                     target_topic=found[0],
                 )
-                flow.elsewhere[place] = one
-            one.target.vouch(is_vouched=place in flow.vouched)
+                flow.share.peers[place] = one
+            one.target.vouch(is_vouched=place in flow.share.vouched)
             self._map_log.state.advance({place: end})

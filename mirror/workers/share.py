@@ -46,13 +46,13 @@ class Share:
             self._is_shown = trio.Event()
             version, places = self._shown
             flow = self._flow
-            lost, gained = flow.share - places, places - flow.share
-            flow.share &= places
+            lost, gained = flow.share.own - places, places - flow.share.own
+            flow.share.give_up_all_but(places)
             await self._let_go(lost)
             if gained:
                 # Behind the fence of who had them: all that was ever announced is read now.
                 await _until_done(self._map_log.catch_up)
-            flow.share = places
+            flow.share.take(places)
             self._take()
             if lost or gained or not self.confirmed:
                 name = flow.config.name
@@ -74,7 +74,7 @@ class Share:
                 partition.pause(LETS_GO, now)
                 leaving.append(partition)
         while not all(partition.in_flight.is_settled for partition in leaving):
-            await self._flow.settled.wait(SETTLE_LOOK_S)
+            await self._flow.wakeups.settled.wait(SETTLE_LOOK_S)
         if leaving:
             await _until_done(self._map_log.settle)
 

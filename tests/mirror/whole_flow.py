@@ -97,7 +97,7 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         partition.leaders.follow_target(0)
         flow.partitions[TopicPartition("t", 0)] = partition
         writers = TargetWriters(flow, links)
-        way = RecordWay(LoopWatch(flow, links), map_log, writers)
+        way = RecordWay(LoopWatch(config, flow.reverse, links), map_log, writers)
         async with trio.open_nursery() as nursery:
             await nursery.start(writers.run)
             nursery.start_soon(Positioning(flow, links, map_log).run)

@@ -28,8 +28,8 @@ def session_of(address: str) -> AbstractAsyncContextManager[ZooKeeper]:
 def leading() -> FlowState:
     """Return the flow of a worker that leads and has the topic `t`."""
     flow, _ = flow_with()
-    flow.leads = True
-    flow.places = {TopicPartition("t", 0)}
+    flow.share.lead()
+    flow.share.see({TopicPartition("t", 0)})
     return flow
 
 
@@ -49,18 +49,18 @@ async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
 ) -> None:
     flow, obedience = leading(), Obedience(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
-        flow.begun_anew.add("t")
+        flow.orders.begin_anew("t")
         late = restart(at_ms=1)
         await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
         obedience.see(None)  # it came after we looked
         await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
         await look(obedience, flow, zookeeper)
-        assert flow.to_begin_anew == set()
+        assert flow.orders.to_begin_anew == set()
         assert await ordered(zookeeper) == Orders()
 
         await put(zookeeper, restart(at_ms=2))
         await look(obedience, flow, zookeeper)
-        assert flow.to_begin_anew == {"t"}
+        assert flow.orders.to_begin_anew == {"t"}
 
 
 async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resume(
@@ -87,24 +87,24 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
 async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
     flow, obedience = leading(), Obedience(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
-        flow.begun_anew.add("t")
+        flow.orders.begin_anew("t")
         order = replace(restart(at_ms=1), by="somebody")
         await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
         await look(obedience, flow, zookeeper)
-        assert flow.to_begin_anew == {"t"}
+        assert flow.orders.to_begin_anew == {"t"}
         assert await ordered(zookeeper) == Orders(restarts=(order,))  # until it is done
 
 
 async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: str) -> None:
-    flow, obedience = leading(), Obedience(FLOW, PATH)
-    flow.leads = False
+    (flow, _), obedience = flow_with(), Obedience(FLOW, PATH)
+    flow.share.see({TopicPartition("t", 0)})
     async with session_of(empty_zookeeper) as zookeeper:
-        flow.to_begin_anew.add("t")
+        flow.orders.want_anew({"t"})
         await look(obedience, flow, zookeeper)
         [order] = (await ordered(zookeeper)).restarts
         assert (order.scope, order.how) == (Scope(topic="t"), How.ANEW)
         assert order.by == f"the policy of {FLOW}"
-        assert flow.to_begin_anew == set()
+        assert flow.orders.to_begin_anew == set()
 
 
 def restart(at_ms: int) -> Restart:

@@ -23,7 +23,7 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
     engine = Engine(CONFIG, links, FlowMeasurements("dc1->dc2"))
     _, partition = flow_with()
     engine.flow.partitions[TopicPartition("t", 0)] = partition
-    engine.flow.is_fetching = False
+    engine.flow.stop_fetching()
     await engine.flow.wait_settled()
     forward = Forward(0, 1, 1, 0, 1, (b"",))
     engine._writers.forward(partition, Routed(cursor=Cursor(1, 1, 0), forwards=[forward]))

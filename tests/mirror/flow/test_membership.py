@@ -62,8 +62,9 @@ class Witness:
 
 def leading(witness: Witness) -> Membership:
     """Return the only worker of a flow of one partition, which it has not got yet."""
-    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("f"), leads=True)
-    flow.places = {PLACE}
+    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("f"))
+    flow.share.lead()
+    flow.share.see({PLACE})
     engine = SimpleNamespace(
         flow=flow,
         wait_leading=trio.lowlevel.checkpoint,

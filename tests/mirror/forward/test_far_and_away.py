@@ -121,7 +121,7 @@ async def test_a_far_broker_that_was_away_at_first_gets_all_its_connections(
             assert (away.asked, len(made)) == (1, 0), "nobody wants it now"
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, 0, 0), 0)
-            flow.fetch_anew()
+            flow.wakeups.fetch_anew()
     assert len(made) == LANES
     assert flow.budget.is_far
 

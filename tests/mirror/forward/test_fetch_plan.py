@@ -95,11 +95,11 @@ class Site:
             case "goes on" if partition.state is PartitionState.WAITING:
                 partition.move(PartitionState.POSITIONING, 0)
                 partition.go_on(Cursor(100, 100, 0), 0)
-                self.flow.fetch_anew()
+                self.flow.wakeups.fetch_anew()
             case "moves":
                 leader = NODE if partition.leaders.source != NODE else NODE + 1
                 partition.leaders.follow_source(leader, -1)
-                self.flow.fetch_anew()
+                self.flow.wakeups.fetch_anew()
             case _:
                 pass
 
@@ -182,6 +182,6 @@ async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     site.asking.look()
     assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
     site.flow.interrupt(site.partition(2), "why", 0)
-    site.flow.fetch_anew()
+    site.flow.wakeups.fetch_anew()
     site.asking.look()
     assert site.asking.behind == COUNT - 2, "who has stopped asks for nothing"

@@ -99,4 +99,4 @@ async def _send(
     line.put(partition)
     with trio.fail_after(10):
         while not partition.in_flight.is_settled:
-            await flow.settled.wait(0.05)
+            await flow.wakeups.settled.wait(0.05)

@@ -35,7 +35,7 @@ async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
             line.put(partition)
             with trio.fail_after(10):
                 while not partition.in_flight.is_settled:
-                    await flow.settled.wait(0.05)
+                    await flow.wakeups.settled.wait(0.05)
             nursery.cancel_scope.cancel()
     assert partition.retries.joins.are_allowed(now_ms()) is (joined == 1)
     assert partition.state is (state if joined == 1 else PartitionState.WAITING)

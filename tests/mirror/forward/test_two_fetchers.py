@@ -68,7 +68,8 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
 
 async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     flow, partition = flow_of_one()
-    flow.loop_ids = frozenset({9})
+    flow.reverse.arrived.producer_ids.add(9)
+    flow.reverse.know_mirrors()
     map_log: Any = SlowMap()
     map_log.may_write.set()
     links: Any = None

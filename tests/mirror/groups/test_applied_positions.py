@@ -93,7 +93,7 @@ async def test_who_stops_before_all_is_read_takes_no_old_commit_for_a_rewind() -
 
 async def test_a_coordinator_that_is_away_from_the_start_holds_up_its_own_groups_alone() -> None:
     async with sync_of(told=3, on_target=9, brokers=2) as (sync, flow, fake):
-        flow.config = replace(flow.config, are_groups_polled=True)
+        flow.take_config(replace(flow.config, are_groups_polled=True))
         fake.coordinators["away"] = 1
         fake.offsets["away"]["orders", 0] = 5
 

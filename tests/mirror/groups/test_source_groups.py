@@ -108,7 +108,7 @@ def test_groups_that_are_not_chosen_are_left_out_and_a_new_choice_counts(
 ) -> None:
     flow = groups._flow
     replay(groups, [commit("g", 5)])
-    flow.config = flow_of(groups="h")
+    flow.take_config(flow_of(groups="h"))
     replay(groups, [commit("g", 6), commit("h", 6)])
     assert groups.positions == {
         "g": {("orders", 0): SourcePosition(5, "")},

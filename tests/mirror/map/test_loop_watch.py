@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 
 from mirror.map.loops import LoopWatch
-from mirror.state.flow_state import FlowState
-from mirror.state.measurements import FlowMeasurements
+from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import (
     MirrorProducer,
     map_topic_name,
@@ -40,19 +39,19 @@ def announce(dc1: FakeCluster, *producer_ids: int) -> None:
 async def test_a_map_that_was_made_again_is_read_from_its_beginning(later: tuple[int, ...]) -> None:
     """Else the batches of the new mirror would be sent back, and come again."""
     async with two_fakes() as (dc1, _, links):
-        flow = FlowState(config=CONFIG, measurements=FlowMeasurements(CONFIG.name))
-        watch = LoopWatch(flow, links)
+        reverse = ReverseFlow()
+        watch = LoopWatch(CONFIG, reverse, links)
         dc1.create_topic(MAP, 0)
         announce(dc1, 7, 8)
         await watch.look()
-        assert flow.loop_ids == {7, 8}
+        assert reverse.loop_ids == {7, 8}
         dc1.create_topic(MAP, 0).topic_id = UUID(int=99)
         announce(dc1, *later)
         await links.source_admin.metadata(refresh=len(later) > 1)
         await watch.look()
-        assert flow.loop_ids == {7, 8, *later}
-        assert flow.arrived.producer is not None
-        assert flow.arrived.producer.producer_id == later[-1]
+        assert reverse.loop_ids == {7, 8, *later}
+        assert reverse.arrived.producer is not None
+        assert reverse.arrived.producer.producer_id == later[-1]
         announce(dc1, 12)
         await watch.look()
-        assert flow.loop_ids == {7, 8, *later, 12}
+        assert reverse.loop_ids == {7, 8, *later, 12}

@@ -54,7 +54,7 @@ class Stage:
         """Four more records are written on dc2, and come to dc1."""
         end = self.source.end = self.target.end = COUNT + 4
         self.target.batches += [a_batch(OTHERS, at) for at in range(COUNT, end, 2)]
-        self.flow.arrived.replay(*reached(*PLACE, Reached(place=end, target_end=end)))
+        self.flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=end, target_end=end)))
         self.partition.heard(source_end=end, readable_end=end, now_ms=1)
 
     def delete(self, before: int) -> None:
@@ -81,8 +81,8 @@ async def staged() -> AsyncIterator[Stage]:
             reached(*PLACE, Reached(place=0, target_end=0)),
         ):
             map_log.state.replay(*record)
-        flow.arrived.replay(*piece_start(*PLACE, source_start=0, target_start=0))
-        flow.arrived.replay(*reached(*PLACE, Reached(place=COUNT, target_end=COUNT)))
+        flow.reverse.arrived.replay(*piece_start(*PLACE, source_start=0, target_start=0))
+        flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=COUNT, target_end=COUNT)))
         partition = MirroredPartition(
             *PLACE, topic_id=UUID(int=1), offset_map=map_log.state.maps[PLACE], now_ms=0
         )

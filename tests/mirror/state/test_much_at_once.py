@@ -117,7 +117,7 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
 async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes() -> None:
     async with staged(LONGEST_NAME) as stage:
         partition = stage.partition
-        stage.flow.config = replace(CONFIG, is_active_active=False)
+        stage.flow.take_config(replace(CONFIG, is_active_active=False))
         for n in range(1, MANY):
             partition.offset_map.announce(2 * n, n)
         place = TopicPartition(partition.topic, 0)

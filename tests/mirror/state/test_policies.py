@@ -32,14 +32,14 @@ def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> N
     match policy:
         case Policy.STOP:
             assert (partition.state, partition.skips.pass_over) == (state, None)
-            assert not flow.to_begin_anew
+            assert not flow.orders.to_begin_anew
         case Policy.SKIP:
             assert (partition.state, partition.skips.pass_over) == (PartitionState.WAITING, 40)
             assert partition.status.reason == "left out: why"
-            assert not flow.to_begin_anew
+            assert not flow.orders.to_begin_anew
         case Policy.RESTART:
             assert partition.state is state
-            assert flow.to_begin_anew == {"t"}
+            assert flow.orders.to_begin_anew == {"t"}
 
 
 @pytest.mark.parametrize("state", [one for one in PartitionState if one in STOPPED])
@@ -86,9 +86,9 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
     flow, stopped = flow_with()
     flow.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
     restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
-    flow.orders = Orders(restarts=(restart,))
+    flow.orders.follow(Orders(restarts=(restart,)))
     assert flow.obeyed == frozenset(), "it has not begun"
-    done = flow.restarts.setdefault(restart, set())
+    done = flow.orders.begin(restart)
     assert flow.obeyed == frozenset()
     assert apply_restart(flow, restart, done) == 1
     assert flow.obeyed == {restart}
@@ -100,7 +100,7 @@ def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
     assert flow.obeyed == frozenset(), "one came from another worker"
     assert apply_restart(flow, restart, done) == 1
     assert flow.obeyed == {restart}
-    flow.orders = Orders()
+    flow.orders.follow(Orders())
     assert flow.obeyed == frozenset(), "it has been taken out"
 
 

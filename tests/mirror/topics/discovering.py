@@ -105,9 +105,9 @@ async def discovery(
     config: FlowConfig = CONFIG, *, brokers: int = 1, leads: bool = True
 ) -> AsyncIterator[tuple[Discovery, FakeCluster, FakeCluster, MapLog]]:
     """Give the discovery of a worker, both clusters, and the map of the flow."""
-    flow = FlowState(
-        config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"), leads=leads
-    )
+    flow = FlowState(config=replace(config, topics=EVERYTHING), measurements=FlowMeasurements("f"))
+    if leads:
+        flow.share.lead()
     async with two_fakes(brokers) as (dc1, dc2, links):
         map_log = MapLog(links.target_admin, "dc1", None)
         yield Discovery(flow, links, map_log), dc1, dc2, map_log

@@ -41,7 +41,7 @@ async def watch_between(
     everything = PatternSet(include=(re.compile(".*"),), exclude=())
     config = replace(CONFIG, acls=sync, topics=everything)
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
-    flow.places.add(TopicPartition("t", 0))  # another worker may have it
+    flow.share.see({TopicPartition("t", 0)})  # another worker may have it
     async with two_fakes() as (dc1, dc2, links):
         rights = allowed(("User:r", READ), ("User:w", WRITE), ("User:o", ALL_OPERATIONS))
         fence = (closing("t"), noting("t", Note(client="mirror-b-a")))

@@ -36,8 +36,9 @@ class Map:
 
 def discovery_of(flow: FlowState, known: Map) -> Discovery:
     """Return that of a worker which has the topic whole and is to begin it anew."""
-    flow.share, flow.places = frozenset(flow.partitions), set(flow.partitions)
-    flow.to_begin_anew.add("t")
+    flow.share.take(frozenset(flow.partitions))
+    flow.share.see(flow.partitions)
+    flow.orders.want_anew({"t"})
     discovery = Discovery(flow, cast("Any", Links), cast("Any", known))
     discovery._seen = {"t": TOPIC}, TARGET
     return discovery
@@ -59,7 +60,7 @@ async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
 
     monkeypatch.setattr(topics, "delete_topic", delete)
     await discovery._begin_anew()
-    assert flow.begun_anew == {"t"}
+    assert flow.orders.begun_anew == {"t"}
 
 
 async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_again(

@@ -65,16 +65,16 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         flow.partitions[TopicPartition("orders", 0)] = MirroredPartition(
             "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
         )
-        flow.places = {TopicPartition("orders", 0)}
-        flow.share = frozenset(flow.places)
+        flow.share.see({TopicPartition("orders", 0)})
+        flow.share.take(frozenset(flow.share.seen))
         map_log.state.topic_ids["orders"] = orders.topic_id
-        flow.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
-        flow.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
-        flow.to_begin_anew = {"orders"}
+        flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
+        flow.reverse.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
+        flow.orders.want_anew({"orders"})
         await looking.look()
         assert deleted == []
         assert (HAS_OWN in caplog.text) == source_answers
-        assert flow.to_begin_anew == (set() if source_answers else {"orders"})
+        assert flow.orders.to_begin_anew == (set() if source_answers else {"orders"})
 
 
 async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_one() -> None:
@@ -85,7 +85,7 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         orders.partitions[0].end = 20
         tell_settings(dc1, {})
         tell_settings(dc2, {})
-        flow.share = frozenset({TopicPartition("orders", 0)})
+        flow.share.take(frozenset({TopicPartition("orders", 0)}))
         map_log.state.topic_ids["orders"] = orders.topic_id
         positioning = Positioning(flow, looking._links, map_log)
         await looking.look()
@@ -129,7 +129,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
         dc2.create_topic("dc1.offset-map.internal", 0)
         copy = dc2.create_topic("orders", 0)
-        looking._flow.share = frozenset({TopicPartition("orders", 0)})
+        looking._flow.share.take(frozenset({TopicPartition("orders", 0)}))
 
         async def create(_: object, __: CreateTopicsRequest) -> CreateTopicsResponse:
             dc2.topics["orders"] = copy
@@ -163,7 +163,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
     async with discovery(leads=False) as (looking, dc1, dc2, map_log):
         monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
         flow = looking._flow
-        flow.share = frozenset({TopicPartition("orders", 0)})
+        flow.share.take(frozenset({TopicPartition("orders", 0)}))
         for fake in (dc1, dc2):
             fake.create_topic("other", 0)
         dc2.create_topic("orders", 0)
@@ -212,13 +212,13 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
         dc2.create_topic("dc1.offset-map.internal", 0)
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         map_log.state.topic_ids["orders"] = orders.topic_id
-        flow.orders = Orders(pauses=(pause,), restarts=(anew,))
-        flow.to_begin_anew = {"orders"}
-        flow.share = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
+        flow.orders.follow(Orders(pauses=(pause,), restarts=(anew,)))
+        flow.orders.want_anew({"orders"})
+        flow.share.take(frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)}))
         with suppress(UnsupportedApi):  # as this cluster makes no topics again
             await looking.look()
         assert deleted == ([] if is_kept else ["orders"])
-        flow.orders = flow.orders.resumed(pause.scope)
+        flow.orders.follow(flow.orders.current.resumed(pause.scope))
         with suppress(UnsupportedApi):
             await looking.look()
         assert deleted == ["orders"]
@@ -230,7 +230,7 @@ async def one_partition(
     """Return a topic of one partition, on both sides, as it is known."""
     orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
     dc2.create_topic("dc1.offset-map.internal", 0)
-    looking._flow.share = frozenset({TopicPartition("orders", 0)})
+    looking._flow.share.take(frozenset({TopicPartition("orders", 0)}))
     await looking.look()
     return orders, copy, looking._flow.partitions[TopicPartition("orders", 0)]
 

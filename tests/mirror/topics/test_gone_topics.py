@@ -121,7 +121,8 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         await gone.look(source.topics, there, 1_000)
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        flow.gone_elsewhere = {**told, TopicPartition("theirs", 0): 2}
+        ends = {**told, TopicPartition("theirs", 0): 2}
+        flow.share.hear_of_peers(ends, frozenset())
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
@@ -188,13 +189,13 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
 @pytest.mark.parametrize("scope", [Scope(topic="leaves"), Scope(topic="leaves", partition=0)])
 async def test_what_somebody_has_paused_is_kept(scope: Scope) -> None:
     async with flow_after_a_deletion() as (gone, flow, target):
-        flow.orders = Orders(pauses=(Pause(scope=scope, by="somebody", since_ms=1),))
+        flow.orders.follow(Orders(pauses=(Pause(scope=scope, by="somebody", since_ms=1),)))
         there = await target.metadata(refresh=True)
         stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
         for now in (1_000, 1_000 + LEAST_GRACE_MS):
             await gone.look(stays, there, now)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        flow.orders = Orders()
+        flow.orders.follow(Orders())
         await gone.look(stays, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}

@@ -87,15 +87,14 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
             tell_settings(fake, {})
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
-        places = looking._flow.share = frozenset(
-            {TopicPartition("orders", 0), TopicPartition("orders", 1)}
-        )
+        places = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
+        looking._flow.share.take(places)
         await looking.look()
         assert looking._flow.partitions.keys() == places
         held = dc1.topics["orders"].partitions.pop(1)
         dc1.topics["orders"].topic_id = UUID(int=8)
         await looking.look()
-        assert looking._flow.places == places
+        assert looking._flow.share.seen == places
         states = [looking._flow.partitions[place].state for place in sorted(places)]
         assert states == [PartitionState.TOPIC_RECREATED, PartitionState.SOURCE_GONE]
         dc1.topics["orders"].partitions[1] = held
@@ -113,8 +112,8 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
         await looking.look()
-        both = looking._flow.places.copy()
-        seen: list[set[TopicPartition]] = []
+        both = looking._flow.share.seen.copy()
+        seen: list[frozenset[TopicPartition]] = []
         del dc1.topics["orders"].partitions[1]
         dc1.topics["orders"].topic_id = UUID(int=8)
         for decide in (
@@ -125,7 +124,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             decide()
             dc2.topics["orders"].topic_id = UUID(int=9 + len(seen))
             await looking.look()
-            seen.append(looking._flow.places.copy())
+            seen.append(looking._flow.share.seen.copy())
         assert both == {("orders", 0), ("orders", 1)}
         assert seen == [both, both, {("orders", 0)}]
 
@@ -133,12 +132,12 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
 def forgotten_at(*looks: tuple[ClusterView, ClusterView, Collection[str], int]) -> list[int]:
     """When a topic of two is none of the flow's any more; of each look source, target, hidden."""
     flow, _ = flow_with()
-    flow.places = {TopicPartition("t", 0), TopicPartition("gone", 0), TopicPartition("gone", 1)}
+    flow.share.see(TopicPartition(*place) for place in (("t", 0), ("gone", 0), ("gone", 1)))
     looking, found = LeftBehind(flow), []
     for source, target, hidden, now in looks:
         looking.look(source, hidden, target, {}, now)
-        assert ("t", 0) in flow.places
-        if ("gone", 0) not in flow.places:
+        assert ("t", 0) in flow.share.seen
+        if ("gone", 0) not in flow.share.seen:
             found.append(now)
     return found
 
@@ -171,10 +170,10 @@ async def test_discovery_forgets_a_topic_that_was_deleted_on_both_sides(
             for name in ("orders", "gone"):
                 map_log.state.topic_ids[name] = fake.create_topic(name, 0).topic_id
         await looking.look()
-        seen: list[set[TopicPartition]] = [looking._flow.places.copy()]
+        seen: list[frozenset[TopicPartition]] = [looking._flow.share.seen.copy()]
         for fake in (dc1, dc2):
             del fake.topics["gone"]
             await looking.look()
-            seen.append(looking._flow.places.copy())
+            seen.append(looking._flow.share.seen.copy())
         both = {("orders", 0), ("gone", 0)}
         assert seen == [both, both, {("orders", 0)}]

@@ -66,7 +66,8 @@ async def test_a_change_on_one_site_comes_to_the_other_whichever_direction_looks
             target_admin=there._links.source_admin,
         )
         back_config = replace(there._flow.config, source="dc2", target="dc1")
-        flow = FlowState(config=back_config, measurements=FlowMeasurements("b"), leads=True)
+        flow = FlowState(config=back_config, measurements=FlowMeasurements("b"))
+        flow.share.lead()
         back = Discovery(flow, links, MapLog(links.target_admin, "dc2", None))
         for looking, fake in ((there, dc1), (back, dc2)):
             ids = looking._map_log.state.topic_ids

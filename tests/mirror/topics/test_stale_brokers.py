@@ -53,7 +53,7 @@ async def mirror_two(
             fake.create_topic(topic, 1)
             map_log.state.topic_ids[topic] = fake.topics[topic].topic_id
     dc2.create_topic("dc1.offset-map.internal", 1)
-    looking._flow.share = frozenset({TopicPartition("old", 0), TopicPartition("new", 0)})
+    looking._flow.share.take(frozenset({TopicPartition("old", 0), TopicPartition("new", 0)}))
     await clock.look(looking)
     for cluster in (looking._links.source_admin, looking._links.target_admin):
         for node in dc1.brokers:

@@ -65,7 +65,7 @@ async def discover(whole: WholeFlow) -> None:
     """Learn who leads the source."""
     view = await whole.discovery._links.source_admin.metadata(refresh=True)
     follow_leaders(whole.flow, whole.partition, view.partition("t", 0), 0, None)
-    whole.flow.fetch_anew()
+    whole.flow.wakeups.fetch_anew()
 
 
 async def test_batches_of_ours_that_are_not_committed_yet_keep_their_places_in_the_map() -> None:

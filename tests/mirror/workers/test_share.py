@@ -61,7 +61,7 @@ class Stage:
         map_log = Map()
 
         def take() -> None:
-            for place in flow.share - flow.partitions.keys():
+            for place in flow.share.own - flow.partitions.keys():
                 flow.partitions[place] = one = MirroredPartition(
                     *place,
                     topic_id=UUID(int=1),
@@ -105,7 +105,7 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         leaves.in_flight.release(BATCH)
         stage.map_log.faults = 3
         changed = share.changed
-        flow.settled.wake()
+        flow.wakeups.settled.wake()
         await changed.wait()
         assert share.confirmed == 2
         assert stage.map_log.did == ["catch up", "settle"]
@@ -131,7 +131,7 @@ async def test_of_several_versions_seen_meanwhile_the_last_counts(
         stage.share.show(3, frozenset({TopicPartition("t", 7)}))
         stage.share.show(4, frozenset({TopicPartition("t", 8)}))
         leaves.in_flight.release(BATCH)
-        stage.flow.settled.wake()
+        stage.flow.wakeups.settled.wake()
         while stage.share.confirmed < 4:
             await stage.share.changed.wait()
         assert stage.flow.partitions.keys() == {("t", 8)}

@@ -1,0 +1,74 @@
+"""The orders of people for a flow, and how far this worker has carried them out."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from mirror.state.orders import How, Orders, Restart
+from mirror.state.partition import MirroredPartition
+from wire.topic_partition import TopicPartition
+
+
+class OrdersInForce:
+    """The orders of the witness as last seen, and what remains to be done of them."""
+
+    __slots__ = ("begun_anew", "current", "done", "to_begin_anew")
+
+    def __init__(self) -> None:
+        self.current = Orders()
+        """Partitions that it pauses are not positioned."""
+        self.done: dict[Restart, set[MirroredPartition]] = {}
+        """Ordered restarts that were begun here, and to what each has been done."""
+        self.to_begin_anew: frozenset[str] = frozenset()
+        """Topics whose copy on the target discovery is to delete: they are mirrored anew."""
+        self.begun_anew: frozenset[str] = frozenset()
+        """Those of which it has just been deleted."""
+
+    def follow(self, orders: Orders) -> None:
+        """Take over what is ordered now."""
+        self.current = orders
+
+    def begin(self, restart: Restart) -> set[MirroredPartition]:
+        """Take note that a restart is begun; return to what it has been done, to be added to."""
+        return self.done.setdefault(restart, set())
+
+    def want_anew(self, topics: Iterable[str]) -> None:
+        """Have these topics begun anew."""
+        self.to_begin_anew = self.to_begin_anew.union(topics)
+
+    def want_anew_only(self, topics: Collection[str]) -> None:
+        """Have no topic begun anew but those among these."""
+        self.to_begin_anew &= frozenset(topics)
+
+    def want_anew_no_more(self, topic: str) -> None:
+        """Leave the topic's copy on the target as it is."""
+        self.to_begin_anew -= {topic}
+
+    def begin_anew(self, topic: str) -> None:
+        """Take note that the topic's copy has been deleted."""
+        self.to_begin_anew -= {topic}
+        self.begun_anew |= {topic}
+
+    def forget_begun(self, topics: Collection[str]) -> None:
+        """Take note that the witness has been looked at since these were begun anew."""
+        self.begun_anew -= frozenset(topics)
+
+    def is_kept(self, topic: str) -> bool:
+        """Whether a pause keeps a topic's copy: from policies, not from what somebody orders."""
+        return self.current.keeper_of(topic) is not None and not any(
+            one.how is How.ANEW and one.scope.topic in {None, topic} and not one.is_wanted_by_policy
+            for one in self.current.restarts
+        )
+
+    def obeyed_by(
+        self, partitions: Mapping[TopicPartition, MirroredPartition]
+    ) -> frozenset[Restart]:
+        """Return the restarts that have been done to all of these that they concern."""
+        return frozenset(
+            restart
+            for restart in self.current.restarts
+            if restart in self.done
+            and all(
+                one in self.done[restart]
+                for place, one in partitions.items()
+                if restart.scope.covers(*place)
+            )
+        )

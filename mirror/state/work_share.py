@@ -1,0 +1,53 @@
+"""This worker's share of a flow, and what is known of the shares of its peers."""
+
+from collections.abc import Iterable, Mapping
+
+from mirror.state.partition import MirroredPartition
+from wire.topic_partition import TopicPartition
+
+
+class WorkShare:
+    """One worker's share of one flow; alone it has all."""
+
+    __slots__ = ("leads", "own", "peers", "peers_gone", "seen", "vouched")
+
+    def __init__(self) -> None:
+        self.own: frozenset[TopicPartition] = frozenset()
+        """What the assignment gives this worker; it takes no other partition."""
+        self.seen: frozenset[TopicPartition] = frozenset()
+        """Every partition of the flow that has been seen, whoever mirrors it."""
+        self.leads = False
+        """Whether this worker shapes the target's topics and translates group positions."""
+        self.peers: dict[TopicPartition, MirroredPartition] = {}
+        """Known to the worker that leads: how far others have mirrored theirs."""
+        self.peers_gone: Mapping[TopicPartition, int] = {}
+        """Known to the worker that leads: where the last records of others' deleted topics lie."""
+        self.vouched: frozenset[TopicPartition] = frozenset()
+        """Known to the worker that leads: whose maps their workers vouch for."""
+
+    def lead(self) -> None:
+        """Do from now on the work that one worker does for all."""
+        self.leads = True
+
+    def give_up_all_but(self, places: frozenset[TopicPartition]) -> None:
+        """Take nothing any more but what is among these."""
+        self.own &= places
+
+    def take(self, places: frozenset[TopicPartition]) -> None:
+        """Have exactly these from now on."""
+        self.own = places
+
+    def see(self, places: Iterable[TopicPartition]) -> None:
+        """Take note of partitions of the flow."""
+        self.seen = self.seen.union(places)
+
+    def forget(self, places: Iterable[TopicPartition]) -> None:
+        """Take note that these are partitions of the flow no more."""
+        self.seen = self.seen.difference(places)
+
+    def hear_of_peers(
+        self, gone: Mapping[TopicPartition, int], vouched: frozenset[TopicPartition]
+    ) -> None:
+        """Take over what the other workers say of theirs."""
+        self.peers_gone = gone
+        self.vouched = vouched
