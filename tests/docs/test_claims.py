@@ -13,6 +13,8 @@ from tests.docs.pages import ROOT, all_pages, blocks
 from wire.net import connecting
 
 TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
+MODULE = re.compile(r"`((?:\w+/)+\w+\.py)`")
+PRESENT = [page for page in all_pages() if page.name != "CHANGELOG.md"]
 VERSION = re.compile(r"^## (\d+\.\d+\.\d+) - \d{4}-\d{2}-\d{2}$", re.MULTILINE)
 README = ROOT / "README.md"
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
@@ -37,6 +39,21 @@ def missing_tests(text: str) -> list[str]:
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     assert missing_tests(page.read_text()) == []
+
+
+def missing_modules(text: str) -> list[str]:
+    """Return the Python files that a text names by their path and that are not there."""
+    return [file for file in MODULE.findall(text) if not (ROOT / file).exists()]
+
+
+@pytest.mark.parametrize("page", PRESENT, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    assert missing_modules(page.read_text()) == []
+
+
+def test_a_module_that_is_not_there_is_found() -> None:
+    text = "`wire/net/connecting.py`, `wire/net/gone.py` and `metrics.py`"
+    assert missing_modules(text) == ["wire/net/gone.py"]
 
 
 def test_every_promise_names_tests_that_try_to_break_it() -> None:
