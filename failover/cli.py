@@ -43,6 +43,12 @@ def _status() -> Act:
     return lambda options: stop_at_signals(status, options)
 
 
+def _recover() -> Act:
+    from failover.commands import recover_witness, stop_at_signals
+
+    return lambda options: stop_at_signals(recover_witness, options)
+
+
 def _serve() -> Act:
     from failover.commands import stop_at_signals
     from failover.exporter import serve
@@ -59,9 +65,11 @@ def _faults() -> Faults:
     from failover.journal import JournalUnreadable
     from failover.lease import LeaseHeld, LeaseLost
     from failover.promote import Refused
+    from failover.recover import CannotRecover
     from failover.store import Superseded
     from runtime.config import ConfigurationError
     from runtime.metrics import AddressInUse
+    from runtime.pair.opening import PairContradicted, PairUnknown
     from runtime.witness import WitnessGarbled
     from runtime.zookeeper import ZooKeeperFault
 
@@ -73,6 +81,9 @@ def _faults() -> Faults:
         WitnessGarbled,
         ZooKeeperFault,
         AddressInUse,
+        PairContradicted,
+        PairUnknown,
+        CannotRecover,
     )
     failed = (RollbackStuck, StepFailed, LeaseLost, Superseded)
     return {
@@ -121,6 +132,33 @@ PROGRAM: Final = Program(
             load=_status,
             examples=("failover status dc.yaml", "failover status --json"),
             options=(Option(names=("--json",), help="print JSON instead of text"),),
+            reads_configuration=True,
+        ),
+        Command(
+            name="recover",
+            help="Restore a witness that has lost its memory from what both clusters carry.",
+            details="Shows what the witness and both clusters say first. Where they do not decide, "
+            "a person names the active site with --active.",
+            load=_recover,
+            examples=(
+                "failover recover dc.yaml",
+                "failover recover --write dc.yaml",
+                "failover recover --active dc2 --write --config dc.yaml",
+                "failover recover --replaced dc1 --write dc.yaml",
+            ),
+            options=(
+                Option(
+                    names=("--active",),
+                    metavar="SITE",
+                    help="the active site, where the clusters cannot tell",
+                ),
+                Option(
+                    names=("--replaced",),
+                    metavar="SITE",
+                    help="a cluster that was set up anew under its old name",
+                ),
+                Option(names=("--write",), help="write what is shown to witness and clusters"),
+            ),
             reads_configuration=True,
         ),
         Command(

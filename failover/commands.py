@@ -9,13 +9,15 @@ import trio
 from failover.journal import Journal
 from failover.plan import Request
 from failover.promote import Refused, open_controller, plan_lines
-from failover.report import summary
+from failover.recover import recover
+from failover.report import has_slipped, summary
 from failover.status import read_status, status_document, status_lines
 from failover.steps import PromotionKind, PromotionState, StepName
 from runtime.clock import now_ms
 from runtime.command import Options
 from runtime.config import Configuration
 from runtime.output import complain, print_nowhere
+from runtime.pair.opening import open_clusters, require_pair
 from runtime.program import ExitStatus
 from runtime.signals import cancel_on_signal
 from runtime.tasks import background_tasks
@@ -65,9 +67,12 @@ async def abort(options: Options) -> int:
 
 
 def exit_status(journal: Journal) -> int:
-    """Return 0 for a promotion that is done, 2 for one refused at the fence, 1 for a rollback."""
+    """Return 0 for a promotion that is done, 2 for one refused at the fence, 1 for a rollback.
+
+    1 also for one that is done, where something is on the old site alone or that is not known.
+    """
     if journal.state is PromotionState.DONE:
-        return ExitStatus.DONE
+        return ExitStatus.FAILED if has_slipped(journal) else ExitStatus.DONE
     went_past_fence = set(journal.step_states) - {
         StepName.PREFLIGHT,
         StepName.ANNOUNCE,
@@ -91,12 +96,26 @@ async def status(options: Options) -> int:
     async with open_zookeeper(
         coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
     ) as zookeeper:
-        found = await read_status(options.configuration, zookeeper)
+        async with open_clusters(options.configuration) as clusters:
+            seen = await require_pair(options.configuration, zookeeper, clusters)
+        found = await read_status(options.configuration, zookeeper, seen.known_active)
     if options.json:
         show(json.dumps(status_document(found), indent=2))
     else:
         for line in status_lines(found):
             show(line)
+    return ExitStatus.DONE
+
+
+async def recover_witness(options: Options) -> int:
+    """Show what both clusters carry of the pair, and restore the witness with --write."""
+    await recover(
+        options.configuration,
+        active=options.active,
+        replaced=() if options.replaced is None else (options.replaced,),
+        write=options.write,
+        show=show,
+    )
     return ExitStatus.DONE
 
 

@@ -68,6 +68,47 @@ def missing(
     return found
 
 
+async def wait_close_behind(
+    source: Site,
+    partitions: tuple[TopicPartition, ...],
+    follower: MapFollower,
+    *,
+    max_lag: int,
+    timeout_ms: int,
+) -> None:
+    """Return once the mirror is so close behind that a fence need not last for long.
+
+    Each partition has to reach where its source ended when the wait began, so that a partition that
+    stands still is found while the source still takes writes; and no more than `max_lag` offsets
+    may be left then. Raises StepFailed after `timeout_ms`, naming the partition that lacks most;
+    and NetworkFault.
+    """
+    starts = await source.starts(partitions)
+    first = SourceLogs(starts=starts, ends=await source.ends(partitions))
+    stuck: dict[TopicPartition, int] = {}
+    left: dict[TopicPartition, int] = {}
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            await follower.refresh(partitions)
+            reached = {partition: follower.mirrored_end(partition) for partition in partitions}
+            stuck = missing(first, reached)
+            if not stuck:
+                now = SourceLogs(starts=starts, ends=await source.ends(partitions))
+                left = missing(now, reached)
+                if sum(left.values()) <= max_lag:
+                    return
+            await trio.sleep(DRAIN_POLL_S)
+    lacking, total = stuck or left, sum((stuck or left).values())
+    if not lacking:
+        raise StepFailed(f"the sites did not tell within {timeout_ms / 1000:g} s how far they are")
+    worst, most = max(lacking.items(), key=lambda item: item[1])
+    raise StepFailed(
+        f"{total} records in {len(lacking)} partitions were not mirrored within"
+        f" {timeout_ms / 1000:g} s, and {source.name} would be closed for as long as that takes"
+        f" (most in {worst}: {most}); `mirror status` says what holds them back"
+    )
+
+
 async def wait_drained(
     source: Site, logs: SourceLogs, follower: MapFollower, *, timeout_ms: int
 ) -> int:

@@ -6,8 +6,8 @@ that later steps rely on are typed (`failover.facts`).
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from failover.drain import (
     missing,
     open_transactions,
     read_source_logs,
+    wait_close_behind,
     wait_drained,
 )
 from failover.execute import Outcome, StepFailed
@@ -36,8 +37,10 @@ from failover.journal import Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_shorter_logs, require_none
+from failover.pair_evidence import PairEvidence
 from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.site import Site, brief, client_let_through
+from failover.slipped import Appended, make_missing
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
@@ -69,6 +72,7 @@ class PromotionEffects:
     follower: MapFollower
     backward: MapFollower
     """The map of records that the other direction has brought into the source."""
+    evidence: PairEvidence
 
     async def run(self, step: StepName, journal: Journal) -> Outcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
@@ -83,6 +87,7 @@ class PromotionEffects:
             StepName.VERIFY_FENCE: self._verify_fence,
             StepName.SEAL: self._seal,
             StepName.OPEN_TARGET: self._open_target,
+            StepName.CONFIRM: self._confirm,
             StepName.START_REVERSE: self._start_reverse,
         }
         return await self._act(partial(steps[step], journal))
@@ -109,7 +114,13 @@ class PromotionEffects:
     async def _preflight(self, journal: Journal) -> Outcome:
         if journal.kind is PromotionKind.PLANNED:
             partitions = await self.source.partitions(self.flow)
-            await self.source.ends(partitions)
+            await wait_close_behind(
+                self.source,
+                partitions,
+                self.follower,
+                max_lag=self.limits.max_lag_before_fence,
+                timeout_ms=self.limits.catch_up_timeout_ms,
+            )
         else:
             partitions = await self.target.partitions(self.flow)
         if not partitions:
@@ -248,32 +259,109 @@ class PromotionEffects:
         return {"left": f"{self.source.name} does not answer"}
 
     async def _verify_fence(self, journal: Journal) -> Outcome:
-        """No record may have been appended behind the drain, not even to a topic created since.
+        """Look once more at all that the switch rests on.
 
-        Such a topic is closed as well. That the fence holds is tried once more: a request to lift
-        it that a broker held back since an earlier promotion may have come late. Transactions that
-        were open may end meanwhile, which is no record.
+        No record may have been appended behind the drain, not even to a topic created since: such a
+        topic is closed as well, and made on the target. That the fence holds is tried once more: a
+        request to lift it that a broker held back since an earlier promotion may have come late.
+        Transactions that were open may end meanwhile, which is no record. Nobody may have written
+        to the target behind the seal. Positions that were committed on the source since groups
+        moved are moved again.
         """
         drained = _drained_logs(journal).ends
-        ends = await self.source.ends(await self._close_source(journal, drained))
-        for partition, end in sorted(ends.items()):
-            expected = drained.get(partition, 0)
-            if not await self.source.holds_markers_only(partition, expected, end):
+        found = await self._close_source(journal, drained)
+        appended = await self._appended(found, drained)
+        if appended:
+            raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
+        made = await make_missing(self.source, self.target, self.flow, found)
+        await self._require_sealed_ends(journal)
+        moved = await self._groups_move(journal)
+        return Outcome(
+            facts={"partitions": len(found), "made": made, "committed": moved.facts["committed"]}
+        )
+
+    async def _appended(
+        self, found: Collection[TopicPartition], drained: Mapping[TopicPartition, int]
+    ) -> list[Appended]:
+        """Return what the source's logs hold behind the drain beside markers of transactions."""
+        ends = await self.source.ends(found)
+        return [
+            Appended(
+                topic=partition.topic,
+                partition=partition.partition,
+                start=drained.get(partition, 0),
+                stop=end,
+            )
+            for partition, end in sorted(ends.items())
+            if not await self.source.holds_markers_only(partition, drained.get(partition, 0), end)
+        ]
+
+    async def _require_sealed_ends(self, journal: Journal) -> None:
+        """Raise StepFailed naming a partition that somebody has written to behind its seal."""
+        sealed = {
+            TopicPartition(one.topic, one.partition): one.target_end for one in journal.partitions
+        }
+        ends = await self.target.known_ends(sealed)
+        for partition, end in sorted(sealed.items()):
+            if ends.get(partition, 0) > end:
                 raise StepFailed(
-                    f"the fence did not hold: {self.source.name} {partition} ends at"
-                    f" {end}, and {expected} was drained"
+                    f"{self.target.name} {partition} was sealed at {end} and ends at"
+                    f" {ends[partition]}: somebody writes to {self.target.name}, the standby"
                 )
-        return Outcome(facts={"partitions": len(ends)})
+
+    async def _confirm(self, journal: Journal) -> Outcome:
+        """Look behind the switch at what has slipped through to the old site, and carry it over.
+
+        Nobody can look at a source that was lost; `failover serve` closes it when it is back. What
+        cannot be looked at is noted as such: it is not clean.
+        """
+        left = await self.evidence.say_active()
+        facts: Facts = {"evidence": left}
+        if journal.kind is PromotionKind.SOURCE_LOST:
+            return Outcome(facts=facts)
+        try:
+            drained = _drained_logs(journal).ends
+            found = await self._close_source(journal)  # set anew, as it may have been lifted
+            appended = await self._appended(found, drained)
+            made = await make_missing(self.source, self.target, self.flow, found)
+            moved = await self._groups_move(journal)
+            staying = {
+                name: count
+                for name, count in (await self.source.members(self.flow.groups)).items()
+                if count
+            }
+        except (NetworkFault, StepFailed) as fault:
+            return Outcome(facts={**facts, "not_looked": brief(fault)})
+        return Outcome(
+            facts={
+                **facts,
+                "appended": [asdict(one) for one in appended],
+                "made": made,
+                "committed": moved.facts["committed"],
+                "still_members": fitting(staying, GROUPS_BYTES // 4),
+            }
+        )
 
     async def _open_target(self, journal: Journal) -> Outcome:
+        """Let the target take writes; both clusters carry first that a promotion is under way."""
+        planned = journal.kind is PromotionKind.PLANNED
+        required = {self.target.name, *([self.source.name] if planned else [])}
+        left = await self.evidence.say_moving(journal.site, journal.epoch, frozenset(required))
         moved = {topic for topic, _ in journal.moving}
         fence = await read_fence(self.target.cluster)
         if moved & set(fence.topics):
             await set_fence(self.target.cluster, Fence())
-        return Outcome(facts={"was_fenced": sorted(moved & set(fence.topics))})
+        return Outcome(
+            facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
+        )
 
     async def _close_target(self, journal: Journal) -> Facts:
-        """Close the target as it was before; one that does not answer now may stay open."""
+        """Close the target as it was before; one that does not answer now may stay open.
+
+        The evidence says again that no promotion is under way; what cannot be written now,
+        `failover serve` writes.
+        """
+        await self.evidence.say_active()
         before = journal.preflight.target_fence
         if not before:
             return {"fenced": 0}

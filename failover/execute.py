@@ -11,16 +11,26 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from failover.facts import Facts
-from failover.journal import Journal, PartitionEnds, begin_step, end_step, turn_back
+from failover.journal import (
+    Journal,
+    PartitionEnds,
+    begin_step,
+    end_step,
+    mark_stale,
+    turn_back,
+)
 from failover.steps import (
+    Direction,
     Finish,
     PromotionState,
     Run,
     StepName,
     StepState,
     Undo,
+    is_look_fresh,
     is_switched,
     next_action,
+    to_repeat,
 )
 
 
@@ -108,6 +118,20 @@ class Executor:
                     assert_never(action)
         return journal
 
+    async def look_again(self, journal: Journal) -> Journal:
+        """Prepare a promotion that another controller has left: nothing it found is believed.
+
+        Raises RollbackStuck when something cannot be taken back for another look.
+        """
+        if journal.direction is Direction.BACK:
+            return journal
+        repeat = to_repeat(journal.kind, journal.step_states)
+        for step in repeat.undo:
+            journal = await self._undo(journal, step)
+        journal = mark_stale(journal, repeat.stale)
+        await self.store.save(journal)
+        return journal
+
     async def _run(self, journal: Journal, step: StepName) -> Journal:
         journal, began_ms = await self._begin(journal, step)
         try:
@@ -124,7 +148,16 @@ class Executor:
         return journal
 
     async def _switch(self, journal: Journal) -> Journal:
-        """Switch and record it in one transaction, so that no crash can fall between the two."""
+        """Switch and record it in one transaction, so that no crash can fall between the two.
+
+        If the last look at what the switch rests on has grown old, it is looked again first.
+        """
+        look = journal.record(StepName.VERIFY_FENCE)
+        looked_ms = None if look is None else look.ended_ms
+        if not is_look_fresh(journal.kind, looked_ms, self.clock_ms()):
+            journal = mark_stale(journal, [StepName.VERIFY_FENCE])
+            await self.store.save(journal)
+            return journal
         journal, began_ms = await self._begin(journal, StepName.SWITCH)
         switched = replace(self._ended(journal, StepName.SWITCH, {}), switched_ms=self.clock_ms())
         try:

@@ -7,7 +7,7 @@ answer, and all gauges disappear while the witness does not answer or its nodes 
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from failover.guard import close_breach, find_wrong
+from failover.guard import close_breach, find_wrong, write_due_evidence
 from failover.journal import JournalUnreadable
 from failover.journals import JournalReader
 from failover.status import Status, read_status
@@ -24,9 +24,18 @@ from failover.steps import PromotionState
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
 from runtime.metrics import serve_metrics
+from runtime.pair.evidence import Agreed, judge
+from runtime.pair.opening import (
+    PairContradicted,
+    PairUnknown,
+    begin_pair,
+    open_clusters,
+    require_pair,
+)
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessGarbled, WitnessPaths
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,13 +47,30 @@ class StatusCollector(Collector):
 
     def __init__(self) -> None:
         self.status: Status | None = None
+        """What was seen last; None while it is not known."""
+        self._is_contradicted = False
+
+    def know(self, status: Status) -> None:
+        """Show this status."""
+        self.status = status
+        self._is_contradicted = False
+
+    def know_nothing(self, *, is_contradicted: bool = False) -> None:
+        """Show no status, and whether the clusters contradict the witness."""
+        self.status = None
+        self._is_contradicted = is_contradicted
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is known now."""
         status = self.status
         up = GaugeMetricFamily("failover_witness_up", "1 while the witness can be read")
-        up.add_metric([], 0 if status is None else 1)
+        up.add_metric([], int(status is not None or self._is_contradicted))
         yield up
+        contradicted = GaugeMetricFamily(
+            "failover_pair_contradicted", "1 while the clusters contradict the witness"
+        )
+        contradicted.add_metric([], int(self._is_contradicted))
+        yield contradicted
         if status is not None:
             yield from _roles(status)
             yield from _sites(status)
@@ -114,7 +140,7 @@ async def serve(
     registry.register(collector)
     metrics = configuration.metrics
     async with background_tasks() as tasks:
-        tasks.start_soon(_follow, configuration, collector)
+        tasks.start_soon(Follower(configuration, collector).run)
         port = await tasks.start(
             partial(
                 serve_metrics,
@@ -129,27 +155,65 @@ async def serve(
         await trio.sleep_forever()
 
 
-async def _follow(configuration: Configuration, collector: StatusCollector) -> None:
-    coordination = configuration.coordination
-    witness, fences = FaultNote("the witness"), FaultNote("fences")
-    read_in: int | None = None
-    while True:
-        try:
-            async with open_zookeeper(
-                coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-            ) as zookeeper:
-                reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))
-                while True:
-                    collector.status = await read_status(configuration, zookeeper, reader)
-                    witness.clear()
-                    if read_in is None:
-                        read_in = collector.status.active.epoch
-                    if find_wrong(collector.status, read_in=read_in) is None:
-                        fences.clear()
-                    else:
-                        await close_breach(configuration, zookeeper, fences, read_in=read_in)
-                    await trio.sleep(ASK_EVERY_S)
-        except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
-            collector.status = None
-            witness.note(f"cannot be read: {error}")
+class Follower:
+    """Looks again and again, and sets right what it may: fences, and evidence that is older."""
+
+    def __init__(self, configuration: Configuration, collector: StatusCollector) -> None:
+        self._configuration = configuration
+        self._collector = collector
+        self._witness = FaultNote("the witness")
+        self._pair = FaultNote("the pair")
+        self._fences = FaultNote("fences")
+        self._evidence = FaultNote("evidence")
+        self._read_in: int | None = None
+        """The epoch in which the configuration was read."""
+
+    async def run(self) -> None:
+        """Look until cancelled, in a new session whenever one has failed."""
+        while True:
+            try:
+                await self._look_until_fault()
+            except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
+                self._collector.know_nothing()
+                self._witness.note(f"cannot be read: {error}")
+            except PairUnknown as error:
+                self._collector.know_nothing()
+                self._pair.note(str(error))
+            except PairContradicted as error:
+                self._collector.know_nothing(is_contradicted=True)
+                self._pair.note(str(error))
             await trio.sleep(ASK_EVERY_S)
+
+    async def _look_until_fault(self) -> None:
+        """Follow the pair; raises what looking raises."""
+        coordination = self._configuration.coordination
+        async with (
+            open_zookeeper(
+                coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+            ) as zookeeper,
+            open_clusters(self._configuration) as clusters,
+        ):
+            reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))
+            await begin_pair(self._configuration, zookeeper, clusters)
+            while True:
+                await self._look(zookeeper, clusters, reader)
+                await trio.sleep(ASK_EVERY_S)
+
+    async def _look(
+        self, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster], reader: JournalReader
+    ) -> None:
+        seen = await require_pair(self._configuration, zookeeper, clusters)
+        status = await read_status(self._configuration, zookeeper, seen.known_active, reader)
+        self._collector.know(status)
+        self._witness.clear()
+        self._pair.clear()
+        if self._read_in is None:
+            self._read_in = status.active.epoch
+        if find_wrong(status, read_in=self._read_in) is None:
+            self._fences.clear()
+        else:
+            await close_breach(
+                self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
+            )
+        if judge(seen) != Agreed() and status.unfinished is None:
+            await write_due_evidence(self._configuration, zookeeper, clusters, self._evidence)

@@ -10,12 +10,13 @@ file was changed for that, and the idle site is closed again.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
 from failover.journal import Journal
+from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
@@ -23,6 +24,11 @@ from failover.status import Status, read_status
 from failover.steps import is_switched
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
+from runtime.pair.evidence import Agreed, judge
+from runtime.pair.opening import (
+    renew_evidence,
+    require_pair,
+)
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper
 from wire.net import Cluster, NetworkFault
@@ -96,18 +102,21 @@ def find_breach(status: Status) -> Breach | None:
 async def close_breach(
     configuration: Configuration,
     zookeeper: ZooKeeper,
+    clusters: Mapping[str, Cluster],
     trouble: FaultNote,
     *,
     read_in: int | None = None,
 ) -> None:
     """Close the idle site, or open a site with a stray fence, while no promotion can act.
 
-    A fault is noted in `trouble`; the next look tries again.
+    A fault is noted in `trouble`; the next look tries again. Raises PairContradicted and
+    PairUnknown: fences are left as they are then.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
-            status = await read_status(configuration, zookeeper)
+            seen = await require_pair(configuration, zookeeper, clusters)
+            status = await read_status(configuration, zookeeper, seen.known_active)
             match find_wrong(status, read_in=read_in):
                 case Breach() as breach:
                     await lease.act(lambda: _fence(configuration, breach, lease))
@@ -120,6 +129,37 @@ async def close_breach(
         _LOG.info("fences are not set right yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
         trouble.note(f"could not be set right: {brief(error)}")
+
+
+async def write_due_evidence(
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    clusters: Mapping[str, Cluster],
+    trouble: FaultNote,
+) -> None:
+    """Write on each cluster what the witness says, where its evidence says something older.
+
+    Only while no promotion can act, and none is unfinished: that one writes its own. Raises
+    PairContradicted, PairUnknown, and what reading the witness raises.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    try:
+        async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
+            seen = await require_pair(configuration, zookeeper, clusters)
+            if find_unfinished(await read_journals(zookeeper, paths)) is not None:
+                return
+            judgement = judge(seen)
+            assert isinstance(judgement, Agreed), "require_pair raises for any other"
+            failed = await lease.act(
+                lambda: renew_evidence(configuration, clusters, seen, judgement.stale)
+            )
+    except (LeaseHeld, LeaseLost) as error:
+        _LOG.info("evidence is not renewed yet: %s", error)
+        return
+    if failed:
+        trouble.note("; ".join(f"{name}: {why}" for name, why in sorted(failed.items())))
+    else:
+        trouble.clear()
 
 
 async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:

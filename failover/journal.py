@@ -30,7 +30,7 @@ any more are deleted (`failover.journals`).
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -175,6 +175,16 @@ def end_step(
     return _put(
         journal, replace(found, state=state, ended_ms=now_ms, facts={**found.facts, **facts})
     )
+
+
+def mark_stale(journal: Journal, steps: Iterable[StepName]) -> Journal:
+    """Record that these steps are to be done again; what they have noted stays until then."""
+    for step in steps:
+        found = journal.record(step)
+        assert found is not None, f"step {step} has not begun"
+        if found.state is not StepState.STALE:
+            journal = _put(journal, replace(found, state=StepState.STALE))
+    return journal
 
 
 def turn_back(journal: Journal, reason: str) -> Journal:

@@ -269,6 +269,7 @@ EXPLAINED: Final[Mapping[StepName, str]] = {
     StepName.SEAL: "bound the mirrored part of every partition in the offset map",
     StepName.OPEN_TARGET: "lift a fence for the moved topics on {site}, if there is one",
     StepName.SWITCH: "make {site} the active site; from here on there is no way back",
+    StepName.CONFIRM: "look at {source} once more, and say what has slipped through",
     StepName.START_REVERSE: "let the flow from {site} to {source} run, if one is configured",
 }
 

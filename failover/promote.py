@@ -12,6 +12,7 @@ from failover.journal import Journal, taken_on, turn_back
 from failover.journals import find_unfinished, forget_superfluous, read_journals
 from failover.lease import Lease, hold_lease
 from failover.map_follower import MapFollower
+from failover.pair_evidence import PairEvidence
 from failover.plan import (
     Plan,
     Refusal,
@@ -27,6 +28,7 @@ from failover.steps import PromotionState, is_switched
 from failover.store import WitnessStore
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.pair.opening import open_clusters, require_pair
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper, open_zookeeper
 
@@ -64,7 +66,7 @@ class Controller:
             case Resume(journal=found):
                 self.show(describe_resume(decision))
                 store = self._store(found.epoch)
-                journal = await store.take_over()
+                return await self._carry_out(store, await store.take_over(), is_taken_over=True)
             case Plan():
                 for line in describe(decision):
                     self.show(line)
@@ -78,6 +80,8 @@ class Controller:
 
     async def abort(self) -> Journal:
         """Take back the unfinished promotion; raises Refused, and what promote() raises."""
+        async with open_clusters(self.configuration) as clusters:
+            await require_pair(self.configuration, self.zookeeper, clusters)
         unfinished = find_unfinished(await read_journals(self.zookeeper, self.paths))
         if unfinished is None:
             raise Refused("no promotion is unfinished; `failover status` shows the last one")
@@ -91,7 +95,9 @@ class Controller:
         await store.save(journal)
         return await self._carry_out(store, journal)
 
-    async def _carry_out(self, store: WitnessStore, journal: Journal) -> Journal:
+    async def _carry_out(
+        self, store: WitnessStore, journal: Journal, *, is_taken_over: bool = False
+    ) -> Journal:
         flow = flow_between(self.configuration, journal.source, journal.site)
         if flow is None:
             raise Refused(f"the flow from {journal.source} to {journal.site} is not configured")
@@ -102,6 +108,8 @@ class Controller:
                 clock_ms=now_ms,
                 report=lambda report: self.show(step_line(report)),
             )
+            if is_taken_over:
+                journal = await executor.look_again(journal)
             ended = await executor.carry_out(journal)
         await forget_superfluous(self.zookeeper, self.paths, self.lease)
         return ended
@@ -123,6 +131,11 @@ class Controller:
                 target=ends.target,
                 follower=MapFollower(ends.target, flow.source),
                 backward=MapFollower(ends.source, flow.target),
+                evidence=PairEvidence(
+                    self.configuration,
+                    self.zookeeper,
+                    {flow.source: ends.source, flow.target: ends.target},
+                ),
             )
 
     async def _replace(self, replaced: Journal, journal: Journal) -> tuple[WitnessStore, Journal]:

@@ -22,6 +22,13 @@ def _groups_leave(facts: Any) -> str:  # noqa: ANN401
     return f"{left}; still there: {staying}" if staying else left
 
 
+def _confirm(facts: Any) -> str:  # noqa: ANN401
+    if "not_looked" in facts:
+        return f"NOT looked: {facts['not_looked']}"
+    records = sum(one["stop"] - one["start"] for one in facts.get("appended", ()))
+    return f"{records} offsets appended behind the fence" if records else ""
+
+
 SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
     StepName.PREFLIGHT: lambda facts: (
         f"{len(facts['topics'])} topics, {sum(facts['topics'].values())} partitions"
@@ -35,6 +42,7 @@ SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
     StepName.STOP_FLOW: lambda facts: str(facts["flow"]),
     StepName.VERIFY_FENCE: lambda facts: f"{facts['partitions']} partitions",
     StepName.SEAL: lambda facts: f"{facts['partitions']} partitions",
+    StepName.CONFIRM: _confirm,
     StepName.START_REVERSE: lambda facts: "" if facts["configured"] else "none is configured",
 }
 
@@ -64,6 +72,7 @@ def summary(journal: Journal) -> Iterator[str]:
             yield f"{journal.site} is active (epoch {journal.epoch}), RTO {rto_s:.2f} s"
             if journal.kind is PromotionKind.PLANNED:
                 yield from _moved(journal)
+                yield from _slipped(journal)
             else:
                 yield from _lost(journal)
 
@@ -90,6 +99,38 @@ def _moved(journal: Journal) -> Iterator[str]:
         )
     if moved.get("more_unstable", 0):
         yield f"  group    so do {moved['more_unstable']} more"
+
+
+def has_slipped(journal: Journal) -> bool:
+    """Tell whether something is on the old site alone, or nobody could look whether it is."""
+    facts = journal.facts(StepName.CONFIRM)
+    return bool(facts.get("appended")) or "not_looked" in facts
+
+
+def _slipped(journal: Journal) -> Iterator[str]:
+    facts: Any = journal.facts(StepName.CONFIRM)
+    old, new = journal.source, journal.site
+    for one in facts.get("appended", ()):
+        yield (
+            f"  warning  {old} {one['topic']}-{one['partition']} took records behind the fence, at"
+            f" offsets {one['start']} to {one['stop'] - 1}: they are not on {new}"
+        )
+    if "not_looked" in facts:
+        yield (
+            f"  warning  {old} could not be looked at behind the switch ({facts['not_looked']});"
+            " `spark-audit run` tells whether records are on it alone"
+        )
+    for topic in facts.get("made", ()):
+        yield f"  made     {topic} on {new}: it was made on {old} during the promotion"
+    if facts.get("committed"):
+        yield f"  groups   {facts['committed']} positions were committed late, and carried over"
+    for group, count in facts.get("still_members", {}).items():
+        yield (
+            f"  group    {group} still has {count} members on {old}: what they commit there counts"
+            f" no more; stop them and start them on {new}"
+        )
+    for site, why in facts.get("evidence", {}).items():
+        yield f"  evidence on {site} is not renewed yet: {why}; `failover serve` does it"
 
 
 def _lost(journal: Journal) -> Iterator[str]:

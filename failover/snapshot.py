@@ -16,7 +16,8 @@ from failover.other_log import find_other_logs, first_of
 from failover.plan import SiteView, Snapshot
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
 from runtime.config import ClusterConfig, Configuration, FlowConfig
-from runtime.witness import WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.pair.opening import open_clusters, require_pair
+from runtime.witness import WitnessPaths, WorkerInfo
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
 from wire.net.connection import always
@@ -77,10 +78,12 @@ def flow_between(configuration: Configuration, source: str, target: str) -> Flow
 async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site: str) -> Snapshot:
     """Look at everything that promoting `site` depends on.
 
-    Raises what reading the witness raises; a cluster that does not answer is part of the picture.
+    Writes nothing. A cluster that does not answer is part of the picture. Raises PairContradicted
+    and PairUnknown, and what reading the witness raises.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
-    active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)
+    async with open_clusters(configuration) as clusters:
+        active = (await require_pair(configuration, zookeeper, clusters)).known_active
     journals = await read_journals(zookeeper, paths)
     flow = flow_between(configuration, active.site, site)
     seen = Snapshot(

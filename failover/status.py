@@ -15,7 +15,7 @@ from failover.site import brief
 from failover.snapshot import flow_between, open_site
 from failover.steps import PromotionState
 from runtime.config import ClusterConfig, Configuration, FlowConfig
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault
 
@@ -80,14 +80,17 @@ class Status:
 
 
 async def read_status(
-    configuration: Configuration, zookeeper: ZooKeeper, reader: JournalReader | None = None
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    active: ActiveSite,
+    reader: JournalReader | None = None,
 ) -> Status:
-    """Look at the witness and ask both sites; raises what reading the witness raises.
+    """Look at the witness, which has said that `active` is, and ask both sites; writes nothing.
 
-    A caller that looks again and again gives the same reader each time.
+    Raises what reading the witness raises. A caller that looks again and again gives the same
+    reader each time.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
-    active = await ensure_active_site(zookeeper, paths, configuration.failover.initial_active)
     journals = await (reader or JournalReader(zookeeper, paths)).read(active.epoch)
     flows: list[FlowStatus] = []
     for flow in configuration.flows:

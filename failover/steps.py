@@ -1,11 +1,16 @@
 """The steps of a promotion, the order they go in, and what comes next. Pure.
 
     planned      preflight → announce → fence → drain → groups-leave → groups-move → stop-flow
-                 → verify-fence → seal → open-target → switch → start-reverse
-    source-lost  preflight → stop-flow → fence → seal → open-target → switch → start-reverse
+                 → seal → verify-fence → open-target → switch → confirm → start-reverse
+    source-lost  preflight → stop-flow → fence → seal → open-target → switch → confirm
+                 → start-reverse
 
 Up to `switch` everything done can be undone, in reverse order; `switch` is one compare-and-set of
 the active site, so it has either happened or not; behind it there is only forward.
+
+No step before the switch is trusted because it was done once. A controller that takes a promotion
+over looks again at everything from the fence on (`to_repeat`), and the switch follows the last look
+at once (`is_look_fresh`). `confirm` looks behind the switch, and says what has slipped through.
 """
 
 from collections.abc import Mapping
@@ -50,6 +55,7 @@ class StepName(StrEnum):
     SEAL = "seal"
     OPEN_TARGET = "open-target"
     SWITCH = "switch"
+    CONFIRM = "confirm"
     START_REVERSE = "start-reverse"
 
 
@@ -60,17 +66,27 @@ class StepState(StrEnum):
     DONE = "done"
     FAILED = "failed"
     UNDONE = "undone"
+    STALE = "stale"
+    """Begun or done some time ago: what it found may not be true any more, so it is done again."""
 
 
 ALLOWED: Final[Mapping[StepState | None, frozenset[StepState]]] = {
     None: frozenset({StepState.STARTED}),
     # A successor repeats the step that it finds started: STARTED again.
     StepState.STARTED: frozenset(
-        {StepState.STARTED, StepState.DONE, StepState.FAILED, StepState.UNDONE}
+        {
+            StepState.STARTED,
+            StepState.DONE,
+            StepState.FAILED,
+            StepState.UNDONE,
+            StepState.STALE,
+        }
     ),
-    StepState.DONE: frozenset({StepState.UNDONE}),
+    StepState.DONE: frozenset({StepState.UNDONE, StepState.STALE}),
     StepState.FAILED: frozenset({StepState.UNDONE}),
-    StepState.UNDONE: frozenset(),
+    # A successor takes some steps back before it looks again, and does them anew.
+    StepState.UNDONE: frozenset({StepState.STARTED}),
+    StepState.STALE: frozenset({StepState.STARTED, StepState.UNDONE}),
 }
 
 ORDER: Final[Mapping[PromotionKind, tuple[StepName, ...]]] = {
@@ -82,10 +98,11 @@ ORDER: Final[Mapping[PromotionKind, tuple[StepName, ...]]] = {
         StepName.GROUPS_LEAVE,
         StepName.GROUPS_MOVE,
         StepName.STOP_FLOW,
-        StepName.VERIFY_FENCE,
         StepName.SEAL,
+        StepName.VERIFY_FENCE,
         StepName.OPEN_TARGET,
         StepName.SWITCH,
+        StepName.CONFIRM,
         StepName.START_REVERSE,
     ),
     PromotionKind.SOURCE_LOST: (
@@ -95,6 +112,7 @@ ORDER: Final[Mapping[PromotionKind, tuple[StepName, ...]]] = {
         StepName.SEAL,
         StepName.OPEN_TARGET,
         StepName.SWITCH,
+        StepName.CONFIRM,
         StepName.START_REVERSE,
     ),
 }
@@ -110,6 +128,10 @@ UNDOABLE: Final = frozenset(
         StepName.OPEN_TARGET,
     }
 )
+
+
+LOOK_IS_FRESH_MS: Final = 2_000
+"""The switch follows the end of `verify-fence` within this time, or it is looked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +177,49 @@ def next_action(
         if touched and step in UNDOABLE:
             return Undo(step=step)
     return Finish(state=PromotionState.ROLLED_BACK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """What a controller does first that takes a promotion over: take back, then do again."""
+
+    undo: tuple[StepName, ...]
+    """In this order. The flow has to run again, and the target to be closed, for another look."""
+    stale: tuple[StepName, ...]
+
+
+def to_repeat(kind: PromotionKind, states: Mapping[StepName, StepState]) -> Repeat:
+    """Return what a successor takes back and does again, of a promotion that goes forward.
+
+    Nothing behind the switch. What was found and done before it rests on how things were then: a
+    fence may have been lifted, topics made, records appended and positions committed since.
+    """
+    if is_switched(states):
+        return Repeat(undo=(), stale=())
+    order = ORDER[kind]
+    first = StepName.FENCE if kind is PromotionKind.PLANNED else StepName.STOP_FLOW
+    touched = [
+        step
+        for step in order[order.index(first) :]
+        if states.get(step) not in {None, StepState.UNDONE}
+    ]
+    back = {StepName.SEAL, StepName.OPEN_TARGET}
+    if kind is PromotionKind.PLANNED:
+        back.add(StepName.STOP_FLOW)  # what is found missing, only a running flow can bring
+    return Repeat(
+        undo=tuple(step for step in reversed(touched) if step in back),
+        stale=tuple(step for step in touched if step not in back),
+    )
+
+
+def is_look_fresh(kind: PromotionKind, looked_ms: int | None, now_ms: int) -> bool:
+    """Tell whether the switch may follow a look that ended at this time.
+
+    A controller that stood still in between, stopped by a signal or by its host, looks again.
+    """
+    if kind is PromotionKind.SOURCE_LOST:
+        return True  # nobody can look
+    return looked_ms is not None and 0 <= now_ms - looked_ms <= LOOK_IS_FRESH_MS
 
 
 def may_move(current: StepState | None, following: StepState) -> bool:

@@ -44,6 +44,10 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "failover.initial_active": "The site that is active before the first promotion. It may be "
         "left out where all flows have the same source, which it then is.",
         "failover.drain_timeout_ms": "How long a promotion waits for the last records.",
+        "failover.max_lag_before_fence": "So many offsets, all partitions together, may be "
+        "unmirrored when a planned promotion closes the active site.",
+        "failover.catch_up_timeout_ms": "How long a planned promotion waits for that; the active "
+        "site takes writes meanwhile.",
         "failover.group_drain_timeout_ms": "How long a promotion waits for groups to leave.",
         "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
         "audit.output": "The folder of the results. Later audits compare with what lies there, so "
@@ -99,6 +103,10 @@ class FailoverConfig:
     drain_timeout_ms: int
     group_drain_timeout_ms: int
     stop_timeout_ms: int
+    max_lag_before_fence: int
+    """So many offsets may be unmirrored, all partitions together, when the source is closed."""
+    catch_up_timeout_ms: int
+    """So long a planned promotion waits for that; the source takes writes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +248,8 @@ def _failover(
         drain_timeout_ms=section.integer("drain_timeout_ms", 60_000, least=100),
         group_drain_timeout_ms=section.integer("group_drain_timeout_ms", 10_000, least=100),
         stop_timeout_ms=section.integer("stop_timeout_ms", 15_000, least=100),
+        max_lag_before_fence=section.integer("max_lag_before_fence", 100_000, least=0),
+        catch_up_timeout_ms=section.integer("catch_up_timeout_ms", 60_000, least=100),
     )
     section.finish()
     return failover

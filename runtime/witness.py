@@ -1,5 +1,6 @@
 """The tree in the witness ZooKeeper: its paths, and its nodes as values with their JSON.
 
+<path>/pair                                  Pair: the pair's id and the ids of its clusters
 <path>/active                                ActiveSite: who may write, and its epoch
 <path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that leads the flow
 <path>/mirror/<source>-<target>/workers/<id> mirror.workers.handover.Member, ephemeral: one at work
@@ -14,10 +15,10 @@
 
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self, get_type_hints
 
-from runtime.zookeeper import NodeExists, ZooKeeper
 from wire.topic_partition import TopicPartition
 
 
@@ -40,9 +41,41 @@ class _JsonNode:
         """Return the value of a node's JSON; raises WitnessGarbled."""
         try:
             found: Any = json.loads(data)
-            return cls(**{part.name: found[part.name] for part in fields(cls)})
-        except (ValueError, KeyError, TypeError) as error:
+            hints = get_type_hints(cls)
+            return cls(
+                **{part.name: _checked(found[part.name], hints[part.name]) for part in fields(cls)}
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise WitnessGarbled(f"witness: no valid {cls.KIND}: {data[:200]!r}") from error
+
+
+LARGEST_NUMBER: Final = 2**53
+"""What JSON readers of other languages keep exactly; no epoch or time comes near it."""
+
+
+def _checked(value: object, kind: object) -> Any:  # noqa: ANN401 - of the type that was asked for
+    """Return a JSON value that is of this type; raises TypeError."""
+    if kind == Mapping[str, str]:
+        is_right = isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    elif kind is int:
+        is_right = type(value) is int and abs(value) < LARGEST_NUMBER
+    elif kind == (str | None):
+        is_right = value is None or isinstance(value, str)
+    else:
+        assert kind in {str, bool}, f"{kind} is no type of a node's field"
+        is_right = type(value) is kind
+    if not is_right:
+        raise TypeError(f"{value!r:.80} is no {kind}")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(_JsonNode):
+    """Which clusters belong together: an id made at the first start, and cluster ids by site."""
+
+    KIND: ClassVar[str] = "pair"
+    pair: str
+    clusters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +124,14 @@ def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
             for topic, indexes in topics.items()
             for index in indexes
         ) | {TopicPartition(str(topic), int(index)) for topic, index, *_ in found["leaving"]}
-    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        zlib.error,
+    ) as error:
         raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 
 
@@ -100,6 +140,11 @@ class WitnessPaths:
     """The paths below `root`, the configuration's coordination.path."""
 
     root: str
+
+    @property
+    def pair(self) -> str:
+        """Return the path of the Pair."""
+        return f"{self.root}/pair"
 
     @property
     def active(self) -> str:
@@ -147,19 +192,3 @@ class WitnessPaths:
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""
         return f"{self.flow(source, target)}/orders"
-
-
-async def ensure_active_site(
-    zookeeper: ZooKeeper, paths: WitnessPaths, initial_active: str
-) -> ActiveSite:
-    """Return the active site, written as `initial_active` with epoch 0 when there is none yet."""
-    first = ActiveSite(site=initial_active, epoch=0)
-    while True:
-        node = await zookeeper.get(paths.active)
-        if node is not None:
-            return ActiveSite.decode(node.data)
-        try:
-            await zookeeper.create(paths.active, first.encode(), make_parents=True)
-        except NodeExists:
-            continue  # somebody else was first: theirs counts
-        return first

@@ -13,7 +13,7 @@ from failover.client.handover import Handover
 from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from runtime.witness import ActiveSite, FlowCommand, Pair, WitnessPaths, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 INTRODUCTION: Final = """
@@ -28,6 +28,7 @@ FLOW: Final = ("<source>", "<target>")
 MEMBER: Final = "<path>/groups/<group>/<member>"
 
 TREE: Final = (
+    (PATHS.pair, "", "The pair: its id, made at the first start, and the ids of its clusters."),
     (PATHS.active, "", "The active site, its epoch, and where a planned promotion moves to."),
     (PATHS.worker(*FLOW), "ephemeral", "The worker that leads the flow: host, process and pages."),
     (f"{PATHS.workers(*FLOW)}/<id>", "ephemeral", "A worker at work, compressed with zlib."),
@@ -41,6 +42,7 @@ TREE: Final = (
 )
 
 VALUES: Final = (
+    (PATHS.pair, Pair),
     (PATHS.active, ActiveSite),
     (PATHS.worker(*FLOW), WorkerInfo),
     (PATHS.command(*FLOW), FlowCommand),

@@ -11,7 +11,7 @@ from threading import Condition
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
@@ -32,7 +32,10 @@ class ActiveSiteWatch:
     """The active site, followed in the background until close()."""
 
     def __init__(self, configuration: Configuration) -> None:
-        """Connect and wait for the first value; raises WitnessUnreachable."""
+        """Connect and wait for the first value, which is never written here.
+
+        Raises WitnessUnreachable.
+        """
         coordination = configuration.coordination
         self._changed = Condition()
         self._current: ActiveSite | None = None
@@ -45,16 +48,20 @@ class ActiveSiteWatch:
         path = self._path = WitnessPaths(root=coordination.path).active
         try:
             self._client.start(timeout=START_TIMEOUT_S)
-            self._ensure(path, configuration.failover.initial_active)
             self._client.DataWatch(path, self._on_data)
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise WitnessUnreachable(
                 f"the witness at {coordination.zookeeper} does not answer: {error}"
             ) from error
+        with self._changed:
+            self._changed.wait_for(lambda: self._current is not None, START_TIMEOUT_S)
         if self._current is None:
             self.close()
-            raise WitnessUnreachable(f"the witness holds no active site at {path}")
+            raise WitnessUnreachable(
+                f"the witness holds no active site at {path}; `mirror run` or `failover serve`"
+                " starts a new pair, `failover recover` restores a witness that has lost its memory"
+            )
 
     def current(self) -> ActiveSite:
         """Return the active site as last heard."""
@@ -126,15 +133,6 @@ class ActiveSiteWatch:
             )
         except (KazooException, KazooTimeoutError) as error:
             raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
-
-    def _ensure(self, path: str, initial_active: str) -> None:
-        """The first program that finds no active site writes the configured one."""
-        if self._client.exists(path) is None:
-            first = ActiveSite(site=initial_active, epoch=0)
-            try:
-                self._client.create(path, first.encode(), makepath=True)
-            except NodeExistsError:
-                return  # somebody else was first: theirs counts
 
     def _on_data(self, data: bytes | None, stat: ZnodeStat | None) -> None:
         """Called in a thread of kazoo's, first from the constructor, then at every change."""

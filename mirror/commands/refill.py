@@ -18,6 +18,7 @@ from mirror.commands.positions import DONE, LookFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
+from runtime.pair.opening import take_over_cluster_id
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.net import NetworkFault
@@ -39,9 +40,26 @@ async def refill(configuration: Configuration, site: str, *, write: bool) -> int
     clusters = configuration.clusters
     async with open_links(away, clusters[site], clusters[back.source]) as links:
         try:
-            return await _refill(away, links, write=write)
+            status = await _refill(away, links, write=write)
+            if write:
+                await _know_again(configuration, site, links)
         except NetworkFault as fault:
             raise LookFailed(f"refill {site}: {fault}") from fault
+    return status
+
+
+async def _know_again(configuration: Configuration, site: str, links: Links) -> None:
+    """Have the witness know a site that was set up anew; raises LookFailed, NetworkFault."""
+    coordination = configuration.coordination
+    cluster_id = (await links.source_admin.metadata(refresh=True)).cluster_id
+    try:
+        async with open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper:
+            if await take_over_cluster_id(configuration, zookeeper, site, cluster_id):
+                sys.stdout.write(f"{site}: known from now on by its new cluster id {cluster_id}\n")
+    except (ZooKeeperFault, WitnessGarbled) as fault:
+        raise LookFailed(f"refill {site}: the witness: {fault}") from fault
 
 
 def flows_of(flows: Sequence[FlowConfig], site: str) -> tuple[FlowConfig, FlowConfig]:

@@ -30,7 +30,7 @@ class Witnessed:
     active: ActiveSite | None
     command: FlowCommand | None
     garbled: str | None = None
-    """The fault of a node that could not be understood."""
+    """The fault of a node that could not be understood, or of the witness as a whole."""
     paused: str | None = None
     """Why people want the whole flow to rest."""
 

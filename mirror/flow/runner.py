@@ -16,12 +16,14 @@ from mirror.clusters.links import open_links
 from mirror.flow.command_execution import Obedience
 from mirror.flow.engine import Engine
 from mirror.flow.membership import Membership, Nodes, NoMember
+from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
 from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.progress import Progress, Sample
 from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
 from runtime.session_lease import SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.witness import (
@@ -30,7 +32,6 @@ from runtime.witness import (
     WitnessGarbled,
     WitnessPaths,
     WorkerInfo,
-    ensure_active_site,
 )
 from runtime.zookeeper import (
     Node,
@@ -87,6 +88,8 @@ class FlowRunner:
         self._active: ActiveSite | None = None
         self._command: FlowCommand | None = None
         self._acknowledged: FlowCommand | None = None
+        self._contradiction: str | None = None
+        """How the clusters contradict the witness."""
         self._garbled: dict[See, str] = {}
         """The faults of nodes that could not be understood, by the part that takes them over."""
 
@@ -114,7 +117,7 @@ class FlowRunner:
                     coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
                 ) as zookeeper:
                     await self._serve(zookeeper)
-            except (ZooKeeperFault, WitnessGarbled) as fault:
+            except (ZooKeeperFault, WitnessGarbled, PairContradicted, PairUnknown) as fault:
                 self._be(Role.NO_WITNESS, str(fault))
                 await trio.sleep(RETRY_S)
 
@@ -141,14 +144,24 @@ class FlowRunner:
 
     async def _serve(self, zookeeper: ZooKeeper) -> None:
         """Work until the session is lost, again and again."""
-        initial = self._configuration.failover.initial_active
         self.membership = None  # that of an earlier session ends with it
-        await ensure_active_site(zookeeper, self._paths, initial)
+        await begin_with_evidence(self._configuration, zookeeper)
         while True:
             await zookeeper.wait_connected()
             await self._work(zookeeper)
             if zookeeper.state is SessionState.CONNECTED:
                 await trio.sleep(RETRY_S)  # a node of ours is gone, or one makes no sense
+
+    async def _watch_pair(self, zookeeper: ZooKeeper) -> None:
+        """Stop the flow while the clusters contradict the witness."""
+        self._contradiction = None
+        async with open_clusters(self._configuration) as clusters:
+            while True:
+                await trio.sleep(LOOK_AGAIN_S)
+                self._contradiction = await find_contradiction(
+                    self._configuration, zookeeper, clusters
+                )
+                self._changed.wake()
 
     async def _contend(self, zookeeper: ZooKeeper) -> None:
         """Lead as soon as nobody else does; a leader's node that is gone ends its work."""
@@ -188,6 +201,7 @@ class FlowRunner:
                 tasks.start_soon(self._follow, zookeeper, nodes, see)
             states = await stack.enter_async_context(zookeeper.watch_state())
             tasks.start_soon(self._follow_states, states)
+            tasks.start_soon(self._watch_pair, zookeeper)
             tasks.start_soon(self._contend, zookeeper)
             try:
                 while await self._obey(zookeeper, tasks):
@@ -205,7 +219,7 @@ class FlowRunner:
                 is_member=self._is_member,
                 active=self._active,
                 command=self._command,
-                garbled=next(iter(self._garbled.values()), None),
+                garbled=next(iter(self._garbled.values()), self._contradiction),
                 paused=self._obedience.pause_of_flow,
             ),
             source=self.config.source,

@@ -162,6 +162,12 @@ CASES: Final[tuple[Case, ...]] = (
     ("no failover serve", without("failover_"), "2m", {"FailoverServeDown"}),
     ("the witness is away", UNREACHED, "1m", {"WitnessDown"}),
     (
+        "the clusters contradict the witness",
+        {'failover_pair_contradicted{instance="f"}': "1"},
+        "1m",
+        {"WitnessContradicted"},
+    ),
+    (
         "a site is away",
         {
             'failover_site_up{site="dc2",instance="f"}': "0",

@@ -19,7 +19,7 @@ SITE = (("site", "dc2"),)
 def measured(*, active_fenced: tuple[str, ...], unfinished: Journal | None) -> dict[object, float]:
     """Return each sample by name and labels while dc2 is active, and dc1 fenced as it should be."""
     collector = StatusCollector()
-    collector.status = Status(
+    status = Status(
         active=ActiveSite(site="dc2", epoch=1),
         sites=tuple(
             SiteStatus(
@@ -35,6 +35,7 @@ def measured(*, active_fenced: tuple[str, ...], unfinished: Journal | None) -> d
         unfinished=unfinished,
         last=None,
     )
+    collector.know(status)
     return {
         (sample.name, *sample.labels.items()): sample.value
         for metric in collector.collect()

@@ -75,11 +75,14 @@ class Sites:
 
     @contextmanager
     def active_site(self, path: str) -> Iterator["ActiveSiteByHand"]:
-        """Set the active site as a promotion would."""
+        """Set the active site as a promotion would; dc1 is where nobody has said anything yet."""
         client = KazooClient(hosts=self.witness)
         client.start()
         try:
-            yield ActiveSiteByHand(client, WitnessPaths(root=path).active)
+            active = WitnessPaths(root=path).active
+            if client.exists(active) is None:
+                client.create(active, ActiveSite(site="dc1", epoch=0).encode(), makepath=True)
+            yield ActiveSiteByHand(client, active)
         finally:
             client.stop()
             client.close()

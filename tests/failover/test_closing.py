@@ -14,10 +14,17 @@ from failover.execute import StepFailed
 from failover.fence import wait_holds
 from failover.journal import Journal, begin_step
 from failover.steps import StepName
-from tests.doubles.fake_cluster import run_fake_cluster
+from offset_translation.map_records import map_topic_name, piece_start
+from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
 from tests.failover.journals import begun, done, drained
+from wire.headers import RequestHeader
+from wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from wire.record_batch import Record, build_batch
 
 
@@ -42,11 +49,39 @@ class Stage:
 async def stage(folder: Path) -> AsyncIterator[Stage]:
     """The topic orders was there when the promotion began."""
     async with run_fake_cluster() as source, run_fake_cluster() as target:
-        source.create_topic("orders", 0).partitions[0].end = 10
+        for cluster in (source, target):
+            cluster.create_topic("orders", 0).partitions[0].end = 10
+        let_create_topics(target)
         fenced = FencedCluster(source)
         fenced.serve()
         async with effects_between(folder, source, target, "o.*") as effects:
             yield Stage(fenced, effects)
+
+
+def let_create_topics(cluster: FakeCluster) -> None:
+    """Have the cluster's brokers make the topics that they are asked for."""
+
+    async def create(_: RequestHeader, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        for topic in request.topics:
+            cluster.create_topic(topic.name, *[0] * topic.num_partitions)
+        return CreateTopicsResponse(
+            topics=tuple(
+                CreatableTopicResult(name=topic.name, error_code=0) for topic in request.topics
+            )
+        )
+
+    cluster.versions[CreateTopicsRequest.API_KEY] = range(5)
+    for broker in cluster.brokers.values():
+        broker.scripts[CreateTopicsRequest.API_KEY] = create
+
+
+def have_mirrored(target: FakeCluster, topic: str, records: int) -> None:
+    """Have the target hold all of a topic, as its map says."""
+    target.create_topic(topic, 0).partitions[0].end = records
+    piece = piece_start(topic, 0, source_start=0, target_start=0)
+    map_log = target.create_topic(map_topic_name("dc1"), 0).partitions[0]
+    map_log.batches.append(build_batch([Record(0, 0, *piece)]))
+    map_log.end = 1
 
 
 async def test_a_topic_made_since_the_preflight_is_closed_and_moves(tmp_path: Path) -> None:
@@ -63,6 +98,7 @@ async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: P
     async with run_fake_cluster() as source, run_fake_cluster() as target:
         for name in ("orders", "orders-scratch", "dc2.offset-map.internal", ".hidden", "__state"):
             source.create_topic(name, 0).partitions[0].end = 3
+        have_mirrored(target, "orders", 3)
         fenced = FencedCluster(source)
         for cluster in (fenced, FencedCluster(target)):
             cluster.serve()
@@ -109,7 +145,8 @@ async def test_a_topic_made_behind_the_drain_is_closed_and_may_hold_nothing(
             with pytest.raises(StepFailed, match="did not hold: dc1 o-late-0 ends at 3, and 0"):
                 await there.run(journal, StepName.VERIFY_FENCE)
         else:
-            await there.run(journal, StepName.VERIFY_FENCE)
+            verified = await there.run(journal, StepName.VERIFY_FENCE)
+            assert verified.facts(StepName.VERIFY_FENCE)["made"] == ["o-late"]
         assert there.source.topics == ("o-late", "orders")
 
 

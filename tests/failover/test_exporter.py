@@ -48,7 +48,7 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
         active = ActiveSite(site="dc2", epoch=1, moving_to="dc1")
         await zookeeper.create(PATHS.active, active.encode(), make_parents=True)
         await zookeeper.create(PATHS.journal(1), encode_journal(DONE), make_parents=True)
-        lines = list(status_lines(await read_status(configuration, zookeeper)))
+        lines = list(status_lines(await read_status(configuration, zookeeper, active)))
         async with trio.open_nursery() as nursery:
             port = await nursery.start(partial(serve, configuration))
             metrics = ""
@@ -91,8 +91,10 @@ async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon
         for flow in (("dc1", "dc2"), ("dc2", "dc1")):
             await zookeeper.create(PATHS.worker(*flow), daemon.encode(), make_parents=True)
         collector = StatusCollector()
-        collector.status = await read_status(load(file), zookeeper)
-    flows = [line for line in status_lines(collector.status) if line.startswith("flow")]
+        active = ActiveSite(site="dc1", epoch=0)
+        status = await read_status(load(file), zookeeper, active)
+        collector.know(status)
+    flows = [line for line in status_lines(status) if line.startswith("flow")]
     assert flows == [
         "flow     dc1->dc2: runs (process 7 on here)",
         "flow     dc2->dc1: rests (process 7 on here)",

@@ -15,6 +15,8 @@ from failover.exporter import StatusCollector
 from failover.journal import JournalUnreadable
 from failover.status import Status
 from runtime.config import load
+from runtime.pair.evidence import PairSeen
+from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import NoNode, ZooKeeperUnreachable
 from tests.failover.plans import BACK
@@ -28,6 +30,8 @@ from tests.failover.sites import promotable
         JournalUnreadable("/r/failover/journal/1: no journal"),
         NoNode("/r/active"),
         ZooKeeperUnreachable("w:1"),
+        PairUnknown("nobody has started the pair"),
+        PairContradicted("dc1 and dc2 are one cluster"),
     ],
     ids=lambda fault: type(fault).__name__,
 )
@@ -40,12 +44,17 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
 ) -> None:
     """Who ended with it would leave nobody to close a lost site that comes back."""
     collector = StatusCollector()
-    collector.status = BACK
+    collector.know(BACK)
     seen: list[Status | None] = []
 
     @asynccontextmanager
     async def open_zookeeper(*_: object, **__: object) -> AsyncIterator[None]:
         yield
+
+    async def pair(*_: object) -> PairSeen:
+        return PairSeen(
+            path="/r", initial_active="dc1", active=BACK.active, pair=None, journals=(), sites={}
+        )
 
     async def read_status(*_: object) -> Status:
         seen.append(collector.status)
@@ -54,11 +63,13 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
         return BACK
 
     monkeypatch.setattr(exporter, "open_zookeeper", open_zookeeper)
+    monkeypatch.setattr(exporter, "begin_pair", pair)
+    monkeypatch.setattr(exporter, "require_pair", pair)
     monkeypatch.setattr(exporter, "read_status", read_status)
     monkeypatch.setattr(exporter, "find_wrong", lambda *_, **__: None)
     file = tmp_path / "dc.yaml"
     file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     with trio.move_on_after(5):
-        await exporter._follow(load(file), collector)
+        await exporter.Follower(load(file), collector).run()
     assert seen[:3] == [BACK, None, BACK]
-    assert f"the witness: cannot be read: {fault}" in caplog.text
+    assert str(fault) in caplog.text

@@ -17,6 +17,7 @@ from failover.status import Status, _read_sites
 from failover.steps import PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
+from runtime.pair.evidence import PairSeen
 from runtime.zookeeper import ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -129,8 +130,16 @@ async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
         monkeypatch.setattr(failover.guard, "read_status", read_status)
-        await close_breach(load(file), cast("ZooKeeper", None), FaultNote("fences"))
+        monkeypatch.setattr(failover.guard, "require_pair", require_pair)
+        await close_breach(load(file), cast("ZooKeeper", None), {}, FaultNote("fences"))
         assert fenced.topics == ()
+
+
+async def require_pair(*_: object) -> PairSeen:
+    """Say that nothing contradicts the witness."""
+    return PairSeen(
+        path="/r", initial_active="dc1", active=BACK.active, pair=None, journals=(), sites={}
+    )
 
 
 async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
@@ -152,8 +161,9 @@ async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
 
     monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
     monkeypatch.setattr(failover.guard, "read_status", read_status)
+    monkeypatch.setattr(failover.guard, "require_pair", require_pair)
     configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
     await close_breach(
-        cast("Configuration", configuration), cast("ZooKeeper", None), FaultNote("fences")
+        cast("Configuration", configuration), cast("ZooKeeper", None), {}, FaultNote("fences")
     )
     assert begun == ["to close it"]

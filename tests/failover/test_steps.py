@@ -3,21 +3,27 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from failover.steps import (
     ALLOWED,
+    LOOK_IS_FRESH_MS,
     ORDER,
     UNDOABLE,
     Direction,
     Finish,
     PromotionKind,
     PromotionState,
+    Repeat,
     Run,
     StepName,
     StepState,
     Undo,
+    is_look_fresh,
     may_move,
     next_action,
+    to_repeat,
 )
 
 
@@ -75,4 +81,43 @@ def test_a_step_moves_only_as_the_table_says() -> None:
     assert allowed == {
         (current, following) for current, targets in ALLOWED.items() for following in targets
     }
-    assert not any(current is StepState.UNDONE for current, _ in allowed)
+    assert ALLOWED[StepState.UNDONE] == {StepState.STARTED}
+
+
+@given(st.sampled_from(PromotionKind), st.data())
+def test_a_successor_does_all_again_that_was_begun_from_the_fence_on(
+    kind: PromotionKind, data: st.DataObject
+) -> None:
+    order = ORDER[kind]
+    switch = order.index(StepName.SWITCH)
+    begun = data.draw(st.integers(0, switch))
+    states = dict.fromkeys(order[:begun], StepState.DONE)
+    repeat = to_repeat(kind, states)
+    first = StepName.FENCE if kind is PromotionKind.PLANNED else StepName.STOP_FLOW
+    assert {*repeat.undo, *repeat.stale} == set(order[order.index(first) : begun])
+    assert list(repeat.undo) == sorted(repeat.undo, key=order.index, reverse=True)
+    assert set(repeat.undo) <= UNDOABLE
+
+
+@given(st.sampled_from(PromotionKind))
+def test_nothing_is_done_again_behind_the_switch(kind: PromotionKind) -> None:
+    order = ORDER[kind]
+    states = dict.fromkeys(order[: order.index(StepName.SWITCH) + 1], StepState.DONE)
+    assert to_repeat(kind, states) == Repeat(undo=(), stale=())
+
+
+@pytest.mark.parametrize(
+    ("looked_ms", "now_ms", "is_fresh"),
+    [
+        (None, 0, False),
+        (100, 100, True),
+        (100, 100 + LOOK_IS_FRESH_MS, True),
+        (100, 101 + LOOK_IS_FRESH_MS, False),
+        (100, 99, False),
+    ],
+)
+def test_a_planned_switch_follows_its_last_look_at_once(
+    looked_ms: int | None, now_ms: int, is_fresh: bool
+) -> None:
+    assert is_look_fresh(PromotionKind.PLANNED, looked_ms, now_ms) == is_fresh
+    assert is_look_fresh(PromotionKind.SOURCE_LOST, looked_ms, now_ms)

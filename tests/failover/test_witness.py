@@ -17,7 +17,7 @@ from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.steps import PromotionKind, PromotionState, StepName
 from failover.store import Superseded, WitnessStore
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo, ensure_active_site
+from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
 from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
 from runtime.zookeeper_server import run_zookeeper
 from tests.failover.plans import FLOW
@@ -44,7 +44,8 @@ class Witness:
 async def open_witness(address: str) -> AsyncIterator[Witness]:
     """Open a session of a witness in which dc1 is active."""
     async with open_zookeeper(address, session_timeout_ms=SESSION_MS) as zookeeper:
-        await ensure_active_site(zookeeper, PATHS, "dc1")
+        first = ActiveSite(site="dc1", epoch=0)
+        await zookeeper.create(PATHS.active, first.encode(), make_parents=True)
         yield Witness(zookeeper)
 
 

@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from runtime.ports import free_port
-from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths, ensure_active_site
 from runtime.zookeeper import (
     BadVersion,
     Check,
@@ -189,16 +188,3 @@ async def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None
                 break
             await stream.aclose()
             await trio.sleep(0.05)
-
-
-async def test_the_first_program_writes_the_active_site_and_the_second_reads_it(
-    empty_zookeeper: str,
-) -> None:
-    paths = WitnessPaths(root="/kafka-dr")
-    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4000) as zookeeper:
-        first = await ensure_active_site(zookeeper, paths, "dc1")
-        assert first == ActiveSite(site="dc1", epoch=0)
-        assert await ensure_active_site(zookeeper, paths, "dc2") == first
-        await zookeeper.set(paths.active, b"{}")
-        with pytest.raises(WitnessGarbled, match="no valid active site"):
-            await ensure_active_site(zookeeper, paths, "dc1")

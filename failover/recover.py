@@ -1,0 +1,128 @@
+"""`failover recover`: restore a witness that has lost its memory from what both clusters carry.
+
+It shows what it found first and writes with `--write` only, under the controller's lease.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from failover.journal import encode_journal, turn_back
+from failover.journals import read_journals
+from failover.lease import hold_lease
+from failover.steps import PromotionState
+from runtime.config import Configuration
+from runtime.pair.evidence import PairSeen
+from runtime.pair.opening import look_at_pair, open_clusters, renew_evidence
+from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
+from runtime.witness import ActiveSite, WitnessPaths
+from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper, open_zookeeper
+from wire.net import Cluster
+
+
+class CannotRecover(Exception):
+    """The witness cannot be restored like this; the message says what has to be decided."""
+
+
+async def recover(
+    configuration: Configuration,
+    *,
+    active: str | None,
+    replaced: Collection[str],
+    write: bool,
+    show: Callable[[str], None],
+) -> None:
+    """Show what was found, and what was, or would be, written.
+
+    Raises CannotRecover, LeaseHeld, LeaseLost, WitnessGarbled and ZooKeeperFault.
+    """
+    coordination = configuration.coordination
+    async with (
+        open_zookeeper(
+            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
+        ) as zookeeper,
+        open_clusters(configuration) as clusters,
+    ):
+        seen = await look_at_pair(configuration, zookeeper, clusters)
+        for line in describe_seen(seen):
+            show(line)
+        match decide_recovery(seen, active=active, replaced=replaced):
+            case CannotRestore(reason):
+                raise CannotRecover(reason)
+            case NothingToRestore(reason):
+                show(f"{reason}: nothing to restore")
+            case Restore() as restore if write:
+                await _write(configuration, zookeeper, clusters, restore, show)
+            case Restore() as restore:
+                show(f"to write    {_says(restore.active)}")
+                show("nothing was changed: --write does")
+
+
+async def _write(
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    clusters: Mapping[str, Cluster],
+    restore: Restore,
+    show: Callable[[str], None],
+) -> None:
+    """Write the witness first: evidence of what it does not say would contradict it."""
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
+        await lease.act(lambda: restore_witness(zookeeper, configuration, restore))
+        restored = await look_at_pair(configuration, zookeeper, clusters)
+        answering = [name for name, site in restored.sites.items() if site.fault is None]
+        failed = await lease.act(
+            lambda: renew_evidence(configuration, clusters, restored, answering)
+        )
+    show(f"written     {_says(restore.active)}")
+    for name, why in sorted(failed.items()):
+        show(f"{name} has no new evidence: {why}; `failover serve` writes it")
+
+
+def _says(active: ActiveSite) -> str:
+    return f"active {active.site}, epoch {active.epoch}"
+
+
+async def restore_witness(
+    zookeeper: ZooKeeper, configuration: Configuration, wanted: Restore
+) -> None:
+    """Make the witness say this, and end what it remembers of promotions that were under way.
+
+    Flows are told nothing: each runs, or rests, by which site is active. May be repeated.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    for journal in await read_journals(zookeeper, paths):
+        if journal.state is PromotionState.RUNNING:
+            reason = "the witness was restored from the evidence of the clusters"
+            ended = replace(turn_back(journal, reason), state=PromotionState.ROLLED_BACK)
+            await zookeeper.set(paths.journal(journal.epoch), encode_journal(ended))
+    for flow in configuration.flows:
+        for path in (
+            paths.command(flow.source, flow.target),
+            paths.acknowledged(flow.source, flow.target),
+        ):
+            with suppress(NoNode):
+                await zookeeper.delete(path)
+    await zookeeper.ensure(paths.root)
+    writes: list[Operation] = []
+    for path, data in ((paths.pair, wanted.pair.encode()), (paths.active, wanted.active.encode())):
+        node = await zookeeper.get(path)
+        writes.append(
+            Create(path=path, data=data)
+            if node is None
+            else SetData(path=path, data=data, version=node.version)
+        )
+    await zookeeper.transaction(writes)
+
+
+def describe_seen(seen: PairSeen) -> Iterator[str]:
+    """Yield what the witness and each cluster say."""
+    active = seen.active
+    yield f"witness     {'nothing' if active is None else _says(active)}"
+    for name, site in sorted(seen.sites.items()):
+        if site.fault is not None:
+            yield f"{name:<11} does not tell: {site.fault}"
+            continue
+        evidence = "no evidence" if site.evidence is None else site.evidence.describe()
+        yield f"{name:<11} {evidence} (cluster id {site.cluster_id or 'not told'})"

@@ -1,0 +1,116 @@
+"""What got onto the old site after it was drained: records, and topics that were made there."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from failover.site import Site, SiteUnclear
+from runtime.config import FlowConfig
+from wire.errors import ErrorCode, describe
+from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.net import Cluster
+from wire.topic_partition import TopicPartition
+
+TOPIC_RESOURCE: Final = 2
+DYNAMIC_TOPIC_CONFIG: Final = 1
+TIMEOUT_MS: Final = 15_000
+BROKERS_DEFAULT: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Records in [start, stop) of a log of the old site, which the new site does not have."""
+
+    topic: str
+    partition: int
+    start: int
+    stop: int
+
+    def describe(self, site: str) -> str:
+        """Return where they lie, in words."""
+        return (
+            f"{site} {self.topic}-{self.partition} ends at {self.stop}, and {self.start} was"
+            " drained"
+        )
+
+
+async def make_missing(
+    source: Site, target: Site, flow: FlowConfig, partitions: Collection[TopicPartition]
+) -> list[str]:
+    """Make on the target the topics and partitions that the source alone has; return their names.
+
+    The mirror made all that was there when it stopped: these came later, and are empty, or what
+    they hold is told by `Appended`. Raises NetworkFault.
+    """
+    wanted: dict[str, int] = {}
+    for topic, partition in partitions:
+        wanted[topic] = max(wanted.get(topic, 0), partition + 1)
+    view = await target.cluster.metadata(sorted(wanted), refresh=True)
+    made: list[str] = []
+    for topic, count in sorted(wanted.items()):
+        known = view.topics.get(topic)
+        if known is None or known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            await _create(source.cluster, target, flow, topic, count)
+            made.append(topic)
+        elif known.error_code == ErrorCode.NONE and len(known.partitions) < count:
+            await _grow(target, topic, count)
+            made.append(topic)
+    return made
+
+
+async def _create(source: Cluster, target: Site, flow: FlowConfig, topic: str, count: int) -> None:
+    configs = {
+        name: value
+        for name, value in (await _own_configs(source, topic)).items()
+        if flow.settings.names.matches(name)
+    }
+    creatable = CreatableTopic(
+        name=topic,
+        num_partitions=count,
+        replication_factor=flow.replication_factor or BROKERS_DEFAULT,
+        assignments=(),
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=value) for name, value in sorted(configs.items())
+        ),
+    )
+    answer = await target.cluster.request_controller(
+        CreateTopicsRequest(topics=(creatable,), timeout_ms=TIMEOUT_MS, validate_only=False)
+    )
+    _require(target, topic, answer.topics[0].error_code, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+async def _grow(target: Site, topic: str, count: int) -> None:
+    answer = await target.cluster.request_controller(
+        CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name=topic, count=count, assignments=None),),
+            timeout_ms=TIMEOUT_MS,
+            validate_only=False,
+        )
+    )
+    _require(target, topic, answer.results[0].error_code, ErrorCode.INVALID_PARTITIONS)
+
+
+async def _own_configs(cluster: Cluster, topic: str) -> dict[str, str]:
+    """Return the settings that were set for the topic itself."""
+    resource = DescribeConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
+    )
+    [result] = (await cluster.request(DescribeConfigsRequest(resources=(resource,)))).results
+    if result.error_code != ErrorCode.NONE:
+        raise SiteUnclear(f"settings of {topic}: {describe(result.error_code)}")
+    return {
+        each.name: each.value
+        for each in result.configs
+        if each.config_source == DYNAMIC_TOPIC_CONFIG and each.value is not None
+    }
+
+
+def _require(target: Site, topic: str, code: int, but: ErrorCode) -> None:
+    if code not in {ErrorCode.NONE, but}:
+        raise SiteUnclear(f"{target.name}: {topic} could not be made: {describe(code)}")

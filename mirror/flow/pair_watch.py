@@ -1,0 +1,65 @@
+"""The pair as a flow sees it: its first start, and whether the clusters contradict the witness.
+
+A witness may lose its memory at any time, and a cluster that was away may come back with evidence
+of a later epoch. A worker therefore looks at all three when its session begins, and again and again
+while it works.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from runtime.config import Configuration
+from runtime.pair.evidence import Agreed, PairSeen, judge
+from runtime.pair.opening import (
+    PairContradicted,
+    PairUnknown,
+    begin_pair,
+    open_clusters,
+    renew_evidence,
+    require_pair,
+)
+from runtime.witness import WitnessGarbled
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault
+from wire.net import Cluster
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_S: Final = 15.0
+
+
+async def begin_with_evidence(configuration: Configuration, zookeeper: ZooKeeper) -> None:
+    """Return once nothing contradicts the witness, which is made at the first start of a pair.
+
+    Clusters that carry no evidence yet get it; what is older than the witness is left to
+    `failover serve`. Raises PairContradicted, PairUnknown, WitnessGarbled and ZooKeeperFault.
+    """
+    async with open_clusters(configuration) as clusters:
+        seen = await begin_pair(configuration, zookeeper, clusters)
+        failed = await renew_evidence(configuration, clusters, seen, _without_evidence(seen))
+    for name, why in sorted(failed.items()):
+        _LOG.warning(
+            "%s carries no evidence of the pair: %s; `failover serve` writes it", name, why
+        )
+
+
+def _without_evidence(seen: PairSeen) -> list[str]:
+    judgement = judge(seen)
+    stale = judgement.stale if isinstance(judgement, Agreed) else ()
+    return [name for name in stale if seen.sites[name].evidence is None]
+
+
+async def find_contradiction(
+    configuration: Configuration, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster]
+) -> str | None:
+    """Return what contradicts the witness, None if nothing does or the witness is out of reach.
+
+    The state of the session tells of a witness out of reach, and stops what must not go on.
+    """
+    try:
+        await require_pair(configuration, zookeeper, clusters)
+    except (PairContradicted, PairUnknown, WitnessGarbled) as fault:
+        return str(fault)
+    except ZooKeeperFault:
+        return None
+    return None

@@ -1,0 +1,6 @@
+"""Who the pair is and which site is active, as the witness and both clusters remember it.
+
+`evidence` is what each cluster carries and how it is held against the witness (pure);
+`evidence_topic` reads and writes it on a cluster; `opening` looks at all three before a program
+acts, and makes the witness at the first start of a pair.
+"""

@@ -1,0 +1,344 @@
+"""What each cluster carries of its pair, held against what the witness says. Pure.
+
+The witness decides which site is active. It can lose its memory: its disks are wiped, its tree is
+deleted, or an old copy of it is restored. Each cluster therefore carries evidence in an internal
+topic: the pair's id, the ids of its clusters, the active site with its epoch, and a promotion that
+is under way. A witness that knows less than the evidence is contradicted, and nobody acts on it.
+
+    witness   evidence          judgement
+    none      none              first start, if both clusters have answered
+    none      some              contradicted: the witness has lost its memory
+    epoch 3   epoch 2, or none  agreed; the cluster was away, its evidence is to be renewed
+    epoch 3   epoch 4           contradicted: the witness is an old copy
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, TypeAlias
+
+from runtime.witness import LARGEST_NUMBER, ActiveSite, Pair
+
+TOPIC: Final = "pair-evidence.internal"
+"""The internal topic of the evidence, on each cluster of the pair."""
+FORMAT: Final = 1
+MAX_EVIDENCE_BYTES: Final = 65_536
+"""What is longer has not been written by us."""
+
+
+class EvidenceGarbled(ValueError):
+    """A record of the evidence topic says nothing that is understood; the message quotes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patterns:
+    """The names of the topics that a flow moves, as regular expressions."""
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What one cluster carries of one pair.
+
+    `path` is the pair's path in its witness, and the record's key. `clusters` has the cluster ids
+    by site. `moving_to` and `moving_epoch` name a promotion that was begun and has not been seen to
+    end. `topics` has the patterns of each flow by its name.
+    """
+
+    path: str
+    pair: str
+    clusters: Mapping[str, str]
+    active: str
+    epoch: int
+    moving_to: str | None = None
+    moving_epoch: int | None = None
+    topics: Mapping[str, Patterns] = field(default_factory=dict)
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """Return the record's key and value."""
+        return self.path.encode(), json.dumps({"format": FORMAT, **asdict(self)}).encode()
+
+    def describe(self) -> str:
+        """Return which site it says is active, in words."""
+        moving = ""
+        if self.moving_to is not None:
+            moving = f", a promotion of {self.moving_to} (epoch {self.moving_epoch}) under way"
+        return f"active {self.active}, epoch {self.epoch}{moving}"
+
+
+def decode_evidence(key: bytes, value: bytes) -> Evidence:
+    """Return the evidence in a record; raises EvidenceGarbled."""
+    try:
+        found = _read(value)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise EvidenceGarbled(f"{value[:80]!r}: {error}") from error
+    if found.path.encode() != key:
+        raise EvidenceGarbled(f"{value[:80]!r}: the record's key is {key[:80]!r}")
+    return found
+
+
+def _read(value: bytes) -> Evidence:
+    if len(value) > MAX_EVIDENCE_BYTES:
+        raise ValueError(f"{len(value)} bytes")
+    document: Any = json.loads(value)
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']!r}")
+    begun = document["moving_epoch"]
+    moving_to = document["moving_to"]
+    return Evidence(
+        path=_text(document["path"]),
+        pair=_text(document["pair"]),
+        clusters={_text(name): _text(its_id) for name, its_id in document["clusters"].items()},
+        active=_text(document["active"]),
+        epoch=_count(document["epoch"]),
+        moving_to=None if moving_to is None else _text(moving_to),
+        moving_epoch=None if begun is None else _count(begun),
+        topics={
+            _text(name): Patterns(
+                include=tuple(map(_text, each["include"])),
+                exclude=tuple(map(_text, each["exclude"])),
+            )
+            for name, each in document["topics"].items()
+        },
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < LARGEST_NUMBER:
+        raise TypeError(f"{value!r:.80} is no epoch")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteSeen:
+    """One cluster as it was seen. `fault` says why it did not answer; the rest is then unknown.
+
+    `evidence` is that of this pair, None where the cluster carries none. `rivals` is evidence of
+    pairs at other paths that move some topic that this pair moves too, by the topic's name.
+    """
+
+    cluster_id: str | None = None
+    evidence: Evidence | None = None
+    rivals: Mapping[str, Evidence] = field(default_factory=dict)
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSeen:
+    """The witness and both clusters as they were seen.
+
+    `active` and `pair` are what the witness holds, None where it holds none; `journals` are the
+    epochs of the promotions that it knows of.
+    """
+
+    path: str
+    initial_active: str
+    active: ActiveSite | None
+    pair: Pair | None
+    journals: Collection[int]
+    sites: Mapping[str, SiteSeen]
+
+    @property
+    def known_active(self) -> ActiveSite:
+        """Return the active site of a pair that has begun."""
+        assert self.active is not None, "asked of a pair that is agreed only"
+        return self.active
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Nothing contradicts the witness. `stale` are the sites whose evidence is to be renewed."""
+
+    stale: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStart:
+    """Neither the witness nor any cluster knows of this pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """There is no witness, and some cluster does not tell whether there was one."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicted:
+    """What was seen cannot all be true; nobody may act on it. The reason names what disagrees."""
+
+    reason: str
+
+
+Judgement: TypeAlias = Agreed | FirstStart | CannotTell | Contradicted
+
+RECOVER: Final = "`failover recover` shows what both clusters say and restores the witness"
+
+
+def judge(seen: PairSeen) -> Judgement:
+    """Hold the witness against what the clusters carry."""
+    contradiction = _identity(seen)
+    if contradiction is not None:
+        return Contradicted(contradiction)
+    if seen.active is None:
+        return _without_witness(seen)
+    for name, site in sorted(seen.sites.items()):
+        if site.evidence is not None:
+            contradiction = _older_than(seen, seen.active, name, site.evidence)
+            if contradiction is not None:
+                return Contradicted(contradiction)
+    return Agreed(stale=tuple(_stale(seen, seen.active)))
+
+
+def _identity(seen: PairSeen) -> str | None:
+    """Return which cluster is not the one that it is said to be."""
+    ids = {name: site.cluster_id for name, site in seen.sites.items() if site.cluster_id}
+    owners: dict[str, str] = {}
+    for name, cluster_id in sorted(ids.items()):
+        other = owners.setdefault(cluster_id, name)
+        if other != name:
+            return (
+                f"{other} and {name} are one cluster (id {cluster_id}) under two addresses;"
+                f" correct clusters.{other}.bootstrap or clusters.{name}.bootstrap"
+            )
+    for known, teller in _known_ids(seen):
+        for name, cluster_id in sorted(ids.items()):
+            expected = known.get(name)
+            if expected is None or expected == cluster_id:
+                continue
+            swapped = next((other for other, its in known.items() if its == cluster_id), None)
+            if swapped is not None:
+                return (
+                    f"the address of {name} leads to {swapped} (cluster id {cluster_id});"
+                    " correct the `bootstrap` addresses in `clusters`"
+                )
+            return (
+                f"{name} is another cluster than before: its id is {cluster_id}, {teller} has"
+                f" {expected}; correct clusters.{name}.bootstrap, or, if {name} was set up anew,"
+                f" run `failover recover --replaced {name}`"
+            )
+    return None
+
+
+def _known_ids(seen: PairSeen) -> list[tuple[Mapping[str, str], str]]:
+    if seen.pair is not None:
+        return [(seen.pair.clusters, "the witness")]
+    return [
+        (site.evidence.clusters, f"the evidence on {name}")
+        for name, site in sorted(seen.sites.items())
+        if site.evidence is not None
+    ]
+
+
+def _without_witness(seen: PairSeen) -> Judgement:
+    told = {name: one.evidence for name, one in sorted(seen.sites.items()) if one.evidence}
+    if told:
+        said = "; ".join(f"{name} says {each.describe()}" for name, each in told.items())
+        return Contradicted(
+            f"the witness holds nothing at {seen.path}, but this pair has run before: {said}."
+            f" {RECOVER}"
+        )
+    if seen.pair is not None:
+        return Contradicted(
+            f"the witness knows the pair at {seen.path}, but not which site is active. {RECOVER}"
+        )
+    faults = [f"{name}: {one.fault}" for name, one in sorted(seen.sites.items()) if one.fault]
+    if faults:
+        return CannotTell(
+            f"the witness holds nothing at {seen.path}, and whether this pair has run before is"
+            f" not known: {'; '.join(faults)}"
+        )
+    for name, site in sorted(seen.sites.items()):
+        for topic, rival in sorted(site.rivals.items()):
+            if rival.active != seen.initial_active or rival.moving_to is not None:
+                return Contradicted(
+                    f"{name} carries evidence of the pair at {rival.path} ({rival.describe()}),"
+                    f" which moves {topic} too; correct coordination.path, or take {topic} out of"
+                    " one of the two files"
+                )
+    return FirstStart()
+
+
+def _older_than(seen: PairSeen, active: ActiveSite, name: str, evidence: Evidence) -> str | None:
+    """Return how the witness is older than a cluster's evidence, if it is."""
+    says = f"the witness says active {active.site}, epoch {active.epoch}"
+    if seen.pair is not None and evidence.pair != seen.pair.pair:
+        return (
+            f"{name} carries evidence of another pair ({evidence.pair}: {evidence.describe()}) than"
+            f" the witness ({seen.pair.pair}). {RECOVER}"
+        )
+    if evidence.epoch > active.epoch:
+        return f"{says}, but {name} says {evidence.describe()}. {RECOVER}"
+    if evidence.epoch == active.epoch and evidence.active != active.site:
+        return f"{says}, but {name} says {evidence.describe()} in the same epoch. {RECOVER}"
+    begun = evidence.moving_epoch
+    if begun is not None and begun > active.epoch and begun not in seen.journals:
+        return (
+            f"{says}, but {name} says {evidence.describe()}, of which it knows nothing. {RECOVER}"
+        )
+    return None
+
+
+def _stale(seen: PairSeen, active: ActiveSite) -> list[str]:
+    """Return the sites whose evidence does not say what the witness says."""
+    found = []
+    for name, site in sorted(seen.sites.items()):
+        if site.fault is not None:
+            continue
+        evidence = site.evidence
+        if (
+            evidence is None
+            or seen.pair is None
+            or (evidence.active, evidence.epoch) != (active.site, active.epoch)
+            or evidence.clusters != seen.pair.clusters
+            or evidence.moving_to is not None
+        ):
+            found.append(name)
+    return found
+
+
+def find_rivals(
+    evidence: Collection[Evidence],
+    *,
+    path: str,
+    clusters: Collection[str],
+    topics: Collection[str],
+    moves: Callable[[str], bool],
+) -> dict[str, Evidence]:
+    """Return, by a topic that both move, the evidence of pairs at other paths on these clusters.
+
+    Evidence that names other cluster ids was copied here and says nothing. A pattern that is not
+    understood matches nothing: it is another program's.
+    """
+    found: dict[str, Evidence] = {}
+    ours = sorted(topic for topic in topics if moves(topic))
+    for one in evidence:
+        if one.path == path or not set(clusters) & set(one.clusters.values()):
+            continue
+        both = next((t for t in ours if any(_matches(p, t) for p in one.topics.values())), None)
+        if both is not None:
+            found.setdefault(both, one)
+    return found
+
+
+def _matches(patterns: Patterns, topic: str) -> bool:
+    return any(_full_match(each, topic) for each in patterns.include) and not any(
+        _full_match(each, topic) for each in patterns.exclude
+    )
+
+
+def _full_match(pattern: str, topic: str) -> bool:
+    try:
+        return re.fullmatch(pattern, topic, re.DOTALL) is not None
+    except (re.error, OverflowError, RecursionError):
+        return False

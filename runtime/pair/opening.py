@@ -1,0 +1,268 @@
+"""Look at the witness and at both clusters before acting, and make the witness at a first start."""
+
+import uuid
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from runtime.clock import now_ms
+from runtime.config import Configuration, FlowConfig
+from runtime.pair.evidence import (
+    Agreed,
+    CannotTell,
+    Contradicted,
+    Evidence,
+    FirstStart,
+    Judgement,
+    PairSeen,
+    Patterns,
+    SiteSeen,
+    find_rivals,
+    judge,
+)
+from runtime.pair.evidence_topic import read_evidence, write_evidence
+from runtime.witness import ActiveSite, Pair, WitnessPaths
+from runtime.zookeeper import Create, NodeExists, ZooKeeper
+from wire.net import Cluster, NetworkFault, open_cluster
+
+CLIENT_ID: Final = "failover-pair"
+"""No fence lets it through by name; a fence closes none of our internal topics."""
+LOOK_TIMEOUT_S: Final = 5.0
+REQUEST_TIMEOUT_MS: Final = 5_000
+
+
+class PairContradicted(Exception):
+    """The witness and the clusters disagree; the message names what and the next command."""
+
+
+class PairUnknown(Exception):
+    """Nobody can tell yet whether this pair has run before; asked again later it may be known."""
+
+
+@asynccontextmanager
+async def open_clusters(configuration: Configuration) -> AsyncIterator[Mapping[str, Cluster]]:
+    """Open every cluster of the file, by its name; a dead one is found by the first request."""
+    async with open_each(tuple(configuration.clusters), configuration, {}) as clusters:
+        yield clusters
+
+
+@asynccontextmanager
+async def open_each(
+    names: Sequence[str], configuration: Configuration, opened: Mapping[str, Cluster]
+) -> AsyncIterator[Mapping[str, Cluster]]:
+    """Open these clusters beside those that are open already."""
+    if not names:
+        yield opened
+        return
+    cluster = configuration.clusters[names[0]]
+    async with (
+        open_cluster(
+            cluster.bootstrap,
+            client_id=CLIENT_ID,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            security=cluster.security,
+        ) as one,
+        open_each(names[1:], configuration, {**opened, names[0]: one}) as every,
+    ):
+        yield every
+
+
+async def look_at_site(
+    cluster: Cluster, name: str, configuration: Configuration, *, timeout_s: float = LOOK_TIMEOUT_S
+) -> SiteSeen:
+    """Return what a cluster carries; a cluster that does not answer in time is a fault in it."""
+    path = configuration.coordination.path
+    with trio.move_on_after(timeout_s):
+        try:
+            view = await cluster.metadata(refresh=True)
+            evidence = await read_evidence(cluster, path)
+        except NetworkFault as fault:
+            return SiteSeen(fault=str(fault))
+        flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
+        return SiteSeen(
+            cluster_id=view.cluster_id,
+            evidence=next((one for one in evidence if one.path == path), None),
+            rivals=find_rivals(
+                evidence,
+                path=path,
+                clusters={view.cluster_id or ""},
+                topics=[topic.name for topic in view.topics.values() if not topic.is_internal],
+                moves=lambda topic: any(flow.moves(topic) for flow in flows),
+            ),
+        )
+    return SiteSeen(fault=f"no answer within {timeout_s:g} s")
+
+
+async def look_at_pair(
+    configuration: Configuration, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster]
+) -> PairSeen:
+    """Return what the witness and these clusters say; writes nothing.
+
+    Raises ZooKeeperFault, and WitnessGarbled for a node that is not understood.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    sites: dict[str, SiteSeen] = {}
+
+    async def look(name: str, cluster: Cluster) -> None:
+        sites[name] = await look_at_site(cluster, name, configuration)
+
+    async with trio.open_nursery() as nursery:
+        for name, cluster in clusters.items():
+            nursery.start_soon(look, name, cluster)
+    # Last: a promotion may switch meanwhile, and the witness must not seem older than the evidence.
+    active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
+    journals = await zookeeper.children(paths.journals) or []
+    return PairSeen(
+        path=configuration.coordination.path,
+        initial_active=configuration.failover.initial_active,
+        active=None if active is None else ActiveSite.decode(active.data),
+        pair=None if pair is None else Pair.decode(pair.data),
+        journals={int(name) for name in journals if name.isdecimal()},
+        sites=sites,
+    )
+
+
+async def require_pair(
+    configuration: Configuration, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster]
+) -> PairSeen:
+    """Return what was seen, if nothing contradicts the witness; writes nothing.
+
+    Raises PairContradicted; PairUnknown where there is no witness yet; and what `look_at_pair`
+    raises.
+    """
+    seen = await look_at_pair(configuration, zookeeper, clusters)
+    match judge(seen):
+        case Agreed():
+            return seen
+        case FirstStart():
+            raise PairUnknown(
+                f"nobody has started the pair at {seen.path} yet; `mirror run` or `failover serve`"
+                " starts it"
+            )
+        case CannotTell(reason):
+            raise PairUnknown(reason)
+        case Contradicted(reason):
+            raise PairContradicted(reason)
+
+
+async def begin_pair(
+    configuration: Configuration, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster]
+) -> PairSeen:
+    """Return what was seen, after making the witness if this is the pair's first start.
+
+    The witness is made before the evidence: a program that dies in between leaves a pair whose
+    evidence `renew_evidence` writes. Raises what `require_pair` raises.
+    """
+    seen = await look_at_pair(configuration, zookeeper, clusters)
+    judgement: Judgement = judge(seen)
+    if isinstance(judgement, FirstStart):
+        await _make_witness(configuration, zookeeper, seen)
+    elif isinstance(judgement, Agreed) and seen.pair is None and knows_all_clusters(seen):
+        await _make_pair(configuration, zookeeper, seen)
+    return await require_pair(configuration, zookeeper, clusters)
+
+
+def knows_all_clusters(seen: PairSeen) -> bool:
+    """Tell whether every cluster has answered."""
+    return all(site.fault is None for site in seen.sites.values())
+
+
+async def _make_witness(configuration: Configuration, zookeeper: ZooKeeper, seen: PairSeen) -> None:
+    paths = WitnessPaths(root=configuration.coordination.path)
+    first = ActiveSite(site=seen.initial_active, epoch=0)
+    await zookeeper.ensure(paths.root)
+    try:
+        await zookeeper.transaction(
+            (
+                Create(path=paths.pair, data=new_pair(seen).encode()),
+                Create(path=paths.active, data=first.encode()),
+            )
+        )
+    except NodeExists:
+        return  # another program was first: what it wrote counts
+
+
+async def _make_pair(configuration: Configuration, zookeeper: ZooKeeper, seen: PairSeen) -> None:
+    """Give a witness of an earlier version its pair, the one that the evidence names if any."""
+    paths = WitnessPaths(root=configuration.coordination.path)
+    try:
+        await zookeeper.create(paths.pair, new_pair(seen).encode())
+    except NodeExists:
+        return
+
+
+async def take_over_cluster_id(
+    configuration: Configuration, zookeeper: ZooKeeper, name: str, cluster_id: str | None
+) -> bool:
+    """Have the witness know a cluster that was set up anew by its new id; return whether it was.
+
+    The evidence on the other cluster is renewed by `failover serve`.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    node = await zookeeper.get(paths.pair)
+    if node is None or cluster_id is None:
+        return False
+    pair = Pair.decode(node.data)
+    if pair.clusters.get(name) == cluster_id:
+        return False
+    changed = Pair(pair=pair.pair, clusters={**pair.clusters, name: cluster_id})
+    await zookeeper.set(paths.pair, changed.encode(), version=node.version)
+    return True
+
+
+def new_pair(seen: PairSeen) -> Pair:
+    """Return the pair of these clusters, under the id that their evidence has, or a new one."""
+    known = [site.evidence for _, site in sorted(seen.sites.items()) if site.evidence is not None]
+    return Pair(
+        pair=known[0].pair if known else uuid.uuid4().hex,
+        clusters={name: site.cluster_id or "" for name, site in sorted(seen.sites.items())},
+    )
+
+
+async def renew_evidence(
+    configuration: Configuration,
+    clusters: Mapping[str, Cluster],
+    seen: PairSeen,
+    sites: Collection[str],
+) -> dict[str, str]:
+    """Write on these sites what the witness says; return by site why one could not be written."""
+    if seen.active is None or seen.pair is None:
+        return {}
+    failed: dict[str, str] = {}
+    evidence = evidence_of(configuration, seen.pair, seen.active)
+    for name in sites:
+        try:
+            await write_evidence(clusters[name], evidence, now_ms())
+        except NetworkFault as fault:
+            failed[name] = str(fault)
+    return failed
+
+
+def evidence_of(
+    configuration: Configuration,
+    pair: Pair,
+    active: ActiveSite,
+    *,
+    moving_to: str | None = None,
+    moving_epoch: int | None = None,
+) -> Evidence:
+    """Return the evidence that says what the witness says."""
+    return Evidence(
+        path=configuration.coordination.path,
+        pair=pair.pair,
+        clusters=dict(pair.clusters),
+        active=active.site,
+        epoch=active.epoch,
+        moving_to=moving_to,
+        moving_epoch=moving_epoch,
+        topics={flow.name: _patterns(flow) for flow in configuration.flows},
+    )
+
+
+def _patterns(flow: FlowConfig) -> Patterns:
+    return Patterns(
+        include=tuple(pattern.pattern for pattern in flow.topics.include),
+        exclude=tuple(pattern.pattern for pattern in flow.topics.exclude),
+    )

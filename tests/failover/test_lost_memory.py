@@ -1,0 +1,148 @@
+"""A witness that has lost its memory, and files that name the wrong clusters."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from runtime.witness import ActiveSite, WitnessPaths
+from tests.failover.promoting import run_mirror, tell
+from tests.failover.sites import Sites, create_topic, pause, produce
+
+pytestmark = pytest.mark.integration
+
+RUNBOOK = Path(__file__).parents[2] / "docs" / "operate" / "lost-witness.md"
+
+
+def nodes(witness: str, path: str) -> dict[str, bytes]:
+    """Return every node below a path that holds something."""
+    client = KazooClient(hosts=witness)
+    client.start()
+    try:
+        found: dict[str, bytes] = {}
+
+        def walk(at: str) -> None:
+            if client.exists(at):
+                data = client.get(at)[0]
+                if data:
+                    found[at] = data
+                for child in client.get_children(at):
+                    walk(f"{at}/{child}")
+
+        walk(path)
+        return found
+    finally:
+        client.stop()
+        client.close()
+
+
+def wipe(witness: str, path: str) -> None:
+    client = KazooClient(hosts=witness)
+    client.start()
+    client.delete(path, recursive=True)
+    client.stop()
+    client.close()
+
+
+def active(witness: str, path: str) -> ActiveSite:
+    return ActiveSite.decode(nodes(witness, path)[WitnessPaths(root=path).active])
+
+
+def wait_begun(witness: str, path: str) -> None:
+    deadline = monotonic() + 60
+    while WitnessPaths(root=path).worker("dc1", "dc2") not in nodes(witness, path):
+        assert monotonic() < deadline, "the mirror does not run the flow"
+        pause(0.05)
+
+
+def test_looking_at_a_pair_that_nobody_has_started_writes_nothing(
+    sites: Sites, tmp_path: Path
+) -> None:
+    file = str(sites.configure(tmp_path, "/untouched", "untouched-.*"))
+    for command in (["status"], ["plan", "dc2"], ["recover", "--write"]):
+        ended = tell(*command, file)
+        said = ended.complaint + ended.output
+        assert "nobody has started the pair" in said or "nothing to restore" in said, said
+    assert nodes(sites.witness, "/untouched") == {}
+
+
+def test_a_wiped_witness_is_refused_by_everybody_and_restored_from_the_clusters(
+    sites: Sites, tmp_path: Path
+) -> None:
+    path = "/wiped"
+    create_topic(sites.dc1, "wiped-orders")
+    file = str(sites.configure(tmp_path, path, "wiped-.*"))
+    produce(sites.dc1, "wiped-orders", range(100))
+    with run_mirror(Path(file)):
+        wait_begun(sites.witness, path)
+        promoted = tell("promote", "dc2", file)
+        assert promoted.status == 0, promoted
+    assert active(sites.witness, path) == ActiveSite(site="dc2", epoch=1)
+    wipe(sites.witness, path)
+    for command in (["status"], ["plan", "dc2"], ["promote", "dc2"], ["promote", "dc1"]):
+        ended = tell(*command, file)
+        assert ended.status == 2, ended
+        assert "active dc2, epoch 1" in ended.complaint
+        assert "failover recover" in ended.complaint
+    with run_mirror(Path(file)):
+        pause(3)
+    assert nodes(sites.witness, path) == {}, "the mirror has made a witness of its own"
+    shown, written, looked = (tell(*command, file) for command in runbook())
+    assert "nothing was changed" in shown.output, shown
+    assert written.status == 0, written
+    assert active(sites.witness, path) == ActiveSite(site="dc2", epoch=1)
+    assert "active   dc2 (epoch 1)" in looked.output
+
+
+def runbook() -> Iterator[list[str]]:
+    """Yield the commands of the page about a lost witness, as they stand there."""
+    for line in RUNBOOK.read_text().splitlines():
+        if line.startswith("failover ") and line.endswith(" dc.yaml"):
+            yield line.split()[1:-1]
+
+
+def test_an_old_copy_of_the_witness_is_refused(sites: Sites, tmp_path: Path) -> None:
+    path = "/old-copy"
+    create_topic(sites.dc1, "old-copy-orders")
+    file = str(sites.configure(tmp_path, path, "old-copy-.*"))
+    with run_mirror(Path(file)):
+        wait_begun(sites.witness, path)
+        copied = {k: v for k, v in nodes(sites.witness, path).items() if not _is_live(k)}
+        assert tell("promote", "dc2", file).status == 0
+    wipe(sites.witness, path)
+    client = KazooClient(hosts=sites.witness)
+    client.start()
+    for name, data in copied.items():
+        client.create(name, data, makepath=True)
+    client.stop()
+    client.close()
+    assert active(sites.witness, path) == ActiveSite(site="dc1", epoch=0)
+    refused = tell("status", file)
+    assert refused.status == 2, refused
+    assert "the witness says active dc1, epoch 0" in refused.complaint
+
+
+def _is_live(path: str) -> bool:
+    return any(part in path for part in ("/worker", "/failover/lease"))
+
+
+def test_one_cluster_under_two_names_is_refused(sites: Sites, tmp_path: Path) -> None:
+    same: Any = Sites(sites.dc1, sites.dc1, sites.witness)
+    file = str(same.configure(tmp_path, "/same", "same-.*"))
+    ended = tell("plan", "dc2", file)
+    assert ended.status == 2, ended
+    assert "dc1 and dc2 are one cluster" in ended.complaint
+
+
+def test_swapped_addresses_are_refused(sites: Sites, tmp_path: Path) -> None:
+    path = "/swapped"
+    file = sites.configure(tmp_path, path, "swapped-.*")
+    with run_mirror(file):
+        wait_begun(sites.witness, path)
+    swapped: Any = Sites(sites.dc2, sites.dc1, sites.witness)
+    ended = tell("status", str(swapped.configure(tmp_path, path, "swapped-.*")))
+    assert ended.status == 2, ended
+    assert "the address of dc1 leads to dc2" in ended.complaint

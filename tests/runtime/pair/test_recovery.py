@@ -1,0 +1,115 @@
+"""What a witness is restored to, and where a person has to decide."""
+
+from dataclasses import replace
+
+import pytest
+
+from runtime.pair.evidence import Evidence, PairSeen, SiteSeen
+from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
+from runtime.witness import ActiveSite, Pair
+
+IDS = {"dc1": "id-1", "dc2": "id-2"}
+PAIR = Pair(pair="p", clusters=IDS)
+DC2 = Evidence(path="/dr", pair="p", clusters=IDS, active="dc2", epoch=4)
+SILENT = SiteSeen(fault="no answer")
+
+
+def wiped(dc1: SiteSeen, dc2: SiteSeen) -> PairSeen:
+    return PairSeen(
+        path="/dr",
+        initial_active="dc1",
+        active=None,
+        pair=None,
+        journals=(),
+        sites={"dc1": dc1, "dc2": dc2},
+    )
+
+
+def site(name: str, evidence: Evidence | None) -> SiteSeen:
+    return SiteSeen(cluster_id=IDS[name], evidence=evidence)
+
+
+def why(seen: PairSeen, **decided: str) -> str:
+    recovery = decide_recovery(seen, active=decided.get("active"))
+    assert isinstance(recovery, CannotRestore), recovery
+    return recovery.reason
+
+
+def test_two_clusters_that_agree_restore_the_witness() -> None:
+    recovery = decide_recovery(wiped(site("dc1", DC2), site("dc2", DC2)))
+    assert recovery == Restore(pair=PAIR, active=ActiveSite(site="dc2", epoch=4))
+
+
+def test_the_later_epoch_counts() -> None:
+    older = replace(DC2, active="dc1", epoch=3)
+    recovery = decide_recovery(wiped(site("dc1", older), site("dc2", DC2)))
+    assert recovery == Restore(pair=PAIR, active=ActiveSite(site="dc2", epoch=4))
+
+
+def test_a_cluster_without_evidence_leaves_it_to_the_other() -> None:
+    recovery = decide_recovery(wiped(site("dc1", None), site("dc2", DC2)))
+    assert recovery == Restore(pair=PAIR, active=ActiveSite(site="dc2", epoch=4))
+
+
+def test_an_old_copy_of_the_witness_is_overruled() -> None:
+    seen = replace(
+        wiped(site("dc1", DC2), site("dc2", DC2)), pair=PAIR, active=ActiveSite(site="dc1", epoch=3)
+    )
+    assert decide_recovery(seen) == Restore(pair=PAIR, active=ActiveSite(site="dc2", epoch=4))
+
+
+def test_while_a_cluster_is_silent_a_person_names_the_active_site() -> None:
+    seen = wiped(SILENT, site("dc2", DC2))
+    assert "dc1 (no answer) does not tell" in why(seen)
+    decided = decide_recovery(seen, active="dc2")
+    assert decided == Restore(pair=PAIR, active=ActiveSite(site="dc2", epoch=5))
+
+
+def test_a_promotion_that_was_under_way_is_for_a_person_to_decide() -> None:
+    moving = replace(DC2, moving_to="dc1", moving_epoch=5)
+    seen = wiped(site("dc1", moving), site("dc2", DC2))
+    assert "a promotion of dc1 (epoch 5) was under way" in why(seen)
+    decided = decide_recovery(seen, active="dc1")
+    assert decided == Restore(pair=PAIR, active=ActiveSite(site="dc1", epoch=6))
+
+
+def test_two_active_sites_in_one_epoch_are_for_a_person_to_decide() -> None:
+    seen = wiped(site("dc1", replace(DC2, active="dc1")), site("dc2", DC2))
+    assert "epoch 4 has two active sites, dc1 and dc2" in why(seen)
+
+
+def test_evidence_of_two_pairs_is_for_a_person_to_decide() -> None:
+    seen = wiped(site("dc1", replace(DC2, pair="q")), site("dc2", DC2))
+    assert "different pairs" in why(seen)
+
+
+def test_without_any_evidence_there_is_nothing_to_restore() -> None:
+    recovery = decide_recovery(wiped(site("dc1", None), site("dc2", None)))
+    assert isinstance(recovery, NothingToRestore)
+
+
+def test_no_site_is_made_active_that_carries_nothing_and_hides_the_other() -> None:
+    assert "no cluster that answers" in why(wiped(SILENT, site("dc2", None)), active="dc2")
+
+
+def test_swapped_addresses_are_set_right_first() -> None:
+    seen = wiped(
+        SiteSeen(cluster_id="id-2", evidence=DC2), SiteSeen(cluster_id="id-1", evidence=DC2)
+    )
+    assert "leads to" in why(seen, active="dc2")
+
+
+@pytest.mark.parametrize("pair", [PAIR, None])
+def test_a_cluster_that_was_set_up_anew_is_taken_over_by_name(pair: Pair | None) -> None:
+    active = None if pair is None else ActiveSite(site="dc2", epoch=4)
+    seen = replace(wiped(SiteSeen(cluster_id="id-9"), site("dc2", DC2)), pair=pair, active=active)
+    assert "dc1 is another cluster than before" in why(seen)
+    recovery = decide_recovery(seen, replaced=["dc1"])
+    ids = {"dc1": "id-9", "dc2": "id-2"}
+    assert recovery == Restore(
+        pair=Pair(pair="p", clusters=ids), active=ActiveSite(site="dc2", epoch=4)
+    )
+
+
+def test_an_unknown_site_is_refused() -> None:
+    assert "unknown site dc3" in why(wiped(site("dc1", DC2), site("dc2", DC2)), active="dc3")
