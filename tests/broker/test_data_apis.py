@@ -1,8 +1,9 @@
 """Produce, Fetch and their kin over a real socket and a real log."""
 
 import struct
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -295,45 +296,79 @@ async def test_a_log_folder_that_failed_is_told_as_offline(tmp_path: Path) -> No
     assert (folder.error_code, folder.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, ())
 
 
-EVERY_VERSION = [
-    MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
-    ApiVersionsRequest(),
-    DescribeConfigsRequest(
-        resources=(
-            DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),
-            DescribeConfigsResource(resource_type=4, resource_name="0", configuration_keys=None),
-            DescribeConfigsResource(resource_type=4, resource_name="7", configuration_keys=None),
-        )
+EVERY_VERSION: list[tuple[Any, set[ErrorCode]]] = [
+    (MetadataRequest(topics=(MetadataRequestTopic(name="t"),)), {ErrorCode.LEADER_NOT_AVAILABLE}),
+    (ApiVersionsRequest(), set()),
+    (
+        DescribeConfigsRequest(
+            resources=(
+                DescribeConfigsResource(
+                    resource_type=2, resource_name="t", configuration_keys=None
+                ),
+                DescribeConfigsResource(
+                    resource_type=4, resource_name="0", configuration_keys=None
+                ),
+                DescribeConfigsResource(
+                    resource_type=4, resource_name="7", configuration_keys=None
+                ),
+            )
+        ),
+        {ErrorCode.INVALID_REQUEST},
     ),
-    DescribeLogDirsRequest(topics=None),
-    DescribeClusterRequest(include_cluster_authorized_operations=True),
-    InitProducerIdRequest(transaction_timeout_ms=1),
-    OffsetForLeaderEpochRequest(
-        topics=(
-            OffsetForLeaderTopic(
-                topic="t", partitions=(OffsetForLeaderPartition(partition=0, leader_epoch=5),)
-            ),
-        )
+    (DescribeLogDirsRequest(topics=None), set()),
+    (DescribeClusterRequest(include_cluster_authorized_operations=True), set()),
+    (InitProducerIdRequest(transaction_timeout_ms=1), set()),
+    (
+        OffsetForLeaderEpochRequest(
+            topics=(
+                OffsetForLeaderTopic(
+                    topic="t", partitions=(OffsetForLeaderPartition(partition=0, leader_epoch=5),)
+                ),
+            )
+        ),
+        set(),
     ),
-    CreateTopicsRequest(
-        topics=(
-            CreatableTopic(
-                name="n", num_partitions=1, replication_factor=1, assignments=(), configs=()
-            ),
-        )
+    (
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(
+                    name="n", num_partitions=1, replication_factor=1, assignments=(), configs=()
+                ),
+            )
+        ),
+        {ErrorCode.NOT_CONTROLLER},
     ),
-    produce(batch(b"a")),
-    produce(batch(b"a"), partition=2),
+    (produce(batch(b"a")), set()),
+    (produce(batch(b"a"), partition=2), {ErrorCode.NOT_LEADER_OR_FOLLOWER}),
 ]
+"""Requests, and the errors in their answers: what is asked for is there, or for a reason not."""
 
 
-@pytest.mark.parametrize("request_", EVERY_VERSION, ids=lambda one: type(one).__name__)
+def errors_in(answer: object) -> set[ErrorCode]:
+    """Return every error code of an answer, at whatever depth."""
+    if is_dataclass(answer):
+        found = set()
+        for one in fields(answer):
+            value = getattr(answer, one.name)
+            if one.name == "error_code":
+                found.add(ErrorCode(value))
+            else:
+                found |= errors_in(value)
+        return found - {ErrorCode.NONE}
+    if isinstance(answer, tuple | list):
+        return set().union(*map(errors_in, answer))
+    return set()
+
+
+@pytest.mark.parametrize(
+    ("request_", "errors"), EVERY_VERSION, ids=[type(one).__name__ for one, _ in EVERY_VERSION]
+)
 async def test_every_version_that_is_listed_is_answered(
-    tmp_path: Path, request_: ProduceRequest
+    tmp_path: Path, request_: ProduceRequest, errors: set[ErrorCode]
 ) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
         for version in APIS[request_.API_KEY].versions:
-            assert await client.ask(request_, version) is not None
+            assert errors_in(await client.ask(request_, version)) == errors, version
 
 
 async def test_what_old_librdkafka_looks_for_is_listed() -> None:

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
+    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -22,6 +23,7 @@ from failover.client.consumer import SiteConsumer
 from failover.client.faults import code_of
 from runtime.config import Configuration, load
 from runtime.witness import ActiveSite
+from tests.doubles.likeness import unlike
 from tests.failover.client.watching import Watch
 from tests.failover.sites import promotable
 
@@ -44,6 +46,8 @@ class FakeConsumer:
         self._on_lost: Callable[..., None] = others["on_lost"]
 
     def assign(self, _: list[TopicPartition]) -> None: ...
+
+    def incremental_assign(self, _: list[TopicPartition]) -> None: ...
 
     def committed(self, asked: list[TopicPartition], *, timeout: float) -> list[TopicPartition]:
         assert timeout > 0
@@ -81,6 +85,10 @@ class FakeConsumer:
 def _message(offset: int) -> Message:
     fields: dict[str, Any] = {"topic": "t", "partition": 0, "offset": offset}
     return Message(**fields)
+
+
+def test_the_fake_has_the_ways_of_the_real_consumer() -> None:
+    assert unlike(FakeConsumer, Consumer) == []
 
 
 @pytest.fixture
@@ -234,7 +242,7 @@ def test_partitions_are_taken_the_way_that_the_group_gives_them(
     taken: list[str] = []
     for name in ("assign", "incremental_assign"):
         take = partial(lambda name, *_: taken.append(name), name)
-        monkeypatch.setattr(FakeConsumer, name, take, raising=False)
+        monkeypatch.setattr(FakeConsumer, name, take)
     poll(SiteConsumer(configuration, "g", ["t"], consumer_config=settings))
     assert taken == [way]
 

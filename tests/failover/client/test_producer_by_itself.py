@@ -9,13 +9,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from failover.client import producer as module
-from failover.client.active_site import WitnessUnreachable
+from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
-from failover.client.sending import Settled, unsent_message
+from failover.client.sending import Sending, Settled, unsent_message
 from failover.client.site_reader import SiteUnreadable
 from runtime.config import load
 from runtime.witness import ActiveSite
+from tests.doubles.likeness import unlike
 from tests.failover.client.watching import Watch
 from tests.failover.sites import promotable
 
@@ -108,7 +109,7 @@ def arrive_with(
 
     monkeypatch.setattr(module, "open_reader", open_reader)
     monkeypatch.setattr(module, "find_arrived", lambda _, __, sent, ___: find(sent))
-    monkeypatch.setattr(module, "find_there", lambda _, sent, __: find(sent), raising=False)
+    monkeypatch.setattr(module, "find_there", lambda _, sent, __: find(sent))
 
 
 def first_of(count: int) -> Callable[[Sent], list[tuple[Pending, Message]]]:
@@ -119,6 +120,12 @@ def first_of(count: int) -> Callable[[Sent], list[tuple[Pending, Message]]]:
         return [(pending, unsent_message(pending)) for pending in pendings[:count]]
 
     return find
+
+
+def test_the_fakes_have_the_ways_of_what_they_stand_for() -> None:
+    assert unlike(Watch, ActiveSiteWatch) == []
+    own = ["Sending has no values"]
+    assert unlike(FakeSending, Sending) == own
 
 
 def test_a_record_that_is_refused_outright_is_not_taken_and_holds_up_no_other(

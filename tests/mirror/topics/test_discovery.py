@@ -13,7 +13,6 @@ from mirror.state.orders import POLICY, How, Orders, Pause, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
-from mirror.topics import missing
 from mirror.topics.discovery import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
@@ -158,8 +157,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
 ) -> None:
     """Who does not lead may see the new source topic before its copy, or before its id is noted."""
     clock = count(1_000, 3_000)
-    for module in (topics, missing):
-        monkeypatch.setattr(module, "now_ms", clock.__next__, raising=False)
+    monkeypatch.setattr(topics, "now_ms", clock.__next__)
     async with discovery(leads=False) as (looking, dc1, dc2, map_log):
         monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
         flow = looking._flow
