@@ -69,6 +69,7 @@ class Engine:
         self._loops = loops
         self._writers = TargetWriters(self.flow, links)
         way = RecordWay(loops, self.map_log, self._writers)
+        self._trimmer = MapTrimmer(config, self.flow.partitions, links, self.map_log)
         self._fetchers = SourceFetchers(self.flow, links, way)
 
     async def run(self) -> None:
@@ -86,7 +87,7 @@ class Engine:
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
             nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
-            nursery.start_soon(MapTrimmer(self.flow, self._links, self.map_log).run)
+            nursery.start_soon(self._trimmer.run)
             nursery.start_soon(self._fetchers.run)
             self.is_started = True
             self._loaded.set()

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from mirror.state.batches import Forward
-from mirror.state.flow_state import FlowState
+from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 
 
@@ -29,10 +29,10 @@ class Acknowledgements:
     Until they are taken over they count as under way, so a partition is not positioned meanwhile.
     """
 
-    __slots__ = ("_flow", "batches")
+    __slots__ = ("_measurements", "batches")
 
-    def __init__(self, flow: FlowState) -> None:
-        self._flow = flow
+    def __init__(self, measurements: FlowMeasurements) -> None:
+        self._measurements = measurements
         self.batches: defaultdict[MirroredPartition, list[Forward]] = defaultdict(list)
         """Of each partition those of its present attempt, in the order of its log."""
 
@@ -51,8 +51,7 @@ class Acknowledgements:
             arrivals.update(map(_ARRIVED_MS, forwards))
             newest.update(map(_NEWEST_MS, forwards))
         self.batches.clear()
-        measurements = self._flow.measurements
-        measurements.records += records
-        measurements.bytes += size
-        measurements.note_acknowledged(now_ms, arrivals, newest)
+        self._measurements.note_acknowledged(
+            now_ms, arrivals, newest, records=records, size_bytes=size
+        )
         return begun

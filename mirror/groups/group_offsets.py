@@ -18,7 +18,7 @@ import trio
 from mirror.clusters.links import Links
 from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourceGroups
-from mirror.state.flow_state import FlowState
+from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
@@ -56,8 +56,8 @@ much."""
 class GroupReader:
     """Reads all partitions of the offsets topic, at each broker those that it leads."""
 
-    def __init__(self, flow: FlowState, links: Links, groups: SourceGroups) -> None:
-        self._flow = flow
+    def __init__(self, config: FlowConfig, links: Links, groups: SourceGroups) -> None:
+        self._name = config.name
         self._links = links
         self._groups = groups
         self._topic: TopicView | None = None
@@ -71,7 +71,7 @@ class GroupReader:
         """By partition the offset of the damaged batch that was counted last."""
         self._stepped_to: dict[int, int] = {}
         """By partition how far a batch has been stepped over that has not even a header."""
-        self.fault = FaultNote(f"{flow.config.name}: {OFFSETS_TOPIC}")
+        self.fault = FaultNote(f"{config.name}: {OFFSETS_TOPIC}")
         self.refusal: str | None = None
         """Why the topic cannot be read by us, whatever we try; None while it can."""
 
@@ -150,12 +150,12 @@ class GroupReader:
         self._held.clear()
         if self.refusal is None:
             self.refusal = f"no right to read {OFFSETS_TOPIC}"
-            _LOG.warning("%s: %s: group positions are polled", self._flow.config.name, self.refusal)
+            _LOG.warning("%s: %s: group positions are polled", self._name, self.refusal)
 
     def _allow(self) -> None:
         if self.refusal is not None:
             self.refusal = None
-            _LOG.info("%s: %s can be read again", self._flow.config.name, OFFSETS_TOPIC)
+            _LOG.info("%s: %s can be read again", self._name, OFFSETS_TOPIC)
 
     async def _read_node(self, node: int) -> None:
         """Read what this broker leads."""

@@ -11,7 +11,7 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.groups.source_groups import SourceGroups
-from mirror.state.flow_state import FlowState
+from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import fetch_offsets_of, list_groups
@@ -24,15 +24,15 @@ WITHOUT_POSITIONS: Final = frozenset({"share"})
 class GroupPoller:
     """Asks all brokers for their groups and each group for its positions, again and again."""
 
-    def __init__(self, flow: FlowState, links: Links, groups: SourceGroups) -> None:
-        self._flow = flow
+    def __init__(self, config: FlowConfig, links: Links, groups: SourceGroups) -> None:
+        self._config = config
         self._links = links
         self._groups = groups
-        self.fault = FaultNote(f"{flow.config.name}: polling group positions")
+        self.fault = FaultNote(f"{config.name}: polling group positions")
 
     async def run(self, is_wanted: Callable[[], bool]) -> None:
         """Ask for ever, while it is wanted."""
-        interval_s = self._flow.config.group_poll_interval_ms / 1000
+        interval_s = self._config.group_poll_interval_ms / 1000
         while True:
             if not is_wanted():
                 await trio.sleep(LOOK_S)
@@ -48,7 +48,7 @@ class GroupPoller:
 
     async def _poll(self, is_wanted: Callable[[], bool]) -> None:
         cluster = self._links.source_groups
-        matches = self._flow.config.groups.matches
+        matches = self._config.groups.matches
         there = {
             group
             for group, listed in (await list_groups(cluster)).items()

@@ -79,8 +79,8 @@ class GroupSync:
 
     def __init__(self, flow: FlowState, links: Links) -> None:
         self.groups: Final = SourceGroups(flow)
-        self.reader: Final = GroupReader(flow, links, self.groups)
-        self.poller: Final = GroupPoller(flow, links, self.groups)
+        self.reader: Final = GroupReader(flow.config, links, self.groups)
+        self.poller: Final = GroupPoller(flow.config, links, self.groups)
         self.status: dict[Place, GroupStatus] = {}
         self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow

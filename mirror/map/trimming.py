@@ -10,9 +10,9 @@ import trio
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import PieceStartKey, RunStartKey, trimmed, withdrawal
+from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -33,9 +33,16 @@ class _Change(NamedTuple):
 class MapTrimmer:
     """Trims the maps of this worker's partitions every now and then."""
 
-    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        self.fault = FaultNote(f"{flow.config.name}: trimming of maps")
-        self._flow = flow
+    def __init__(
+        self,
+        config: FlowConfig,
+        partitions: Mapping[TopicPartition, MirroredPartition],
+        links: Links,
+        map_log: MapLog,
+    ) -> None:
+        self.fault = FaultNote(f"{config.name}: trimming of maps")
+        self._config = config
+        self._partitions = partitions
         self._links = links
         self._map_log = map_log
 
@@ -54,12 +61,12 @@ class MapTrimmer:
         """Ask where the logs begin, and trim; raises NetworkFault."""
         asked = {
             place: (one, one.attempt)
-            for place, one in self._flow.partitions.items()
+            for place, one in self._partitions.items()
             if one.is_flowing and len(one.offset_map) > 1
         }
         if asked:
             source = await read_ends(self._links.source_admin, asked)
-            names = self._flow.config.names
+            names = self._config.names
             target = await read_target_ends(self._links.target_admin, names, asked)
             # The logs of what was interrupted meanwhile may be others by now.
             same = {place for place, (one, attempt) in asked.items() if one.attempt == attempt}
@@ -78,8 +85,8 @@ class MapTrimmer:
         """
         strokes: list[_Change] = []
         needless: list[_Change] = []
-        for place in source.keys() & target.keys() & self._flow.partitions.keys():
-            one = self._flow.partitions[place]
+        for place in source.keys() & target.keys() & self._partitions.keys():
+            one = self._partitions[place]
             found = one.offset_map.obsolete(source[place], target[place])
             if not found.pieces:
                 continue
@@ -96,7 +103,7 @@ class MapTrimmer:
             some = changes[first : first + RECORDS_A_WRITE]
             await self._map_log.write(partial(_still_true, some))
         if needless:
-            _LOG.info("%s: %d pieces of maps forgotten", self._flow.config.name, len(needless))
+            _LOG.info("%s: %d pieces of maps forgotten", self._config.name, len(needless))
 
 
 def _still_true(changes: Sequence[_Change]) -> list[MapRecord]:

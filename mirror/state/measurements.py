@@ -75,9 +75,17 @@ class FlowMeasurements:
     malformed: Counter[str] = field(default_factory=Counter)
 
     def note_acknowledged(
-        self, now_ms: int, arrived_ms: Mapping[int, int], max_timestamps: Mapping[int, int]
+        self,
+        now_ms: int,
+        arrived_ms: Mapping[int, int],
+        max_timestamps: Mapping[int, int],
+        *,
+        records: int,
+        size_bytes: int,
     ) -> None:
         """Take what the batches of an answer took here, and how old their newest records are."""
+        self.records += records
+        self.bytes += size_bytes
         for time_ms, batches in arrived_ms.items():
             self.batches += batches
             self.forward.note(max(0, now_ms - time_ms), batches)

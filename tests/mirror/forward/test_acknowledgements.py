@@ -42,7 +42,7 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
     flow, _ = flow_with()
     ends = [sum(count for index, count in counts if index == one) for one in range(2)]
     partitions = [flowing(index, end, flow.budget) for index, end in enumerate(ends)]
-    acknowledged = Acknowledgements(flow)
+    acknowledged = Acknowledgements(flow.measurements)
     queued: list[tuple[MirroredPartition, Forward]] = []
     places = [0, 0]
     for number, (index, count) in enumerate(counts):

@@ -64,7 +64,7 @@ async def test_a_damaged_batch_is_counted_once_and_stepped_over(
             return fetched(logs, request)
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
-        reader = GroupReader(flow, links, groups)
+        reader = GroupReader(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
             await wait_known(groups, {"a": 0, "b": 1, "other": 0, **({"e": 4} if behind else {})})
@@ -120,7 +120,7 @@ async def test_a_group_that_is_not_told_does_not_hold_up_the_others() -> None:
             )
 
         fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
-        poller = GroupPoller(flow, links, groups)
+        poller = GroupPoller(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run, lambda: True)
             with trio.fail_after(60):
@@ -149,7 +149,7 @@ async def test_groups_of_every_type_that_has_positions_are_polled() -> None:
             return ListGroupsResponse(error_code=0, groups=listed)
 
         fake.brokers[0].scripts[ListGroupsRequest.API_KEY] = list_groups
-        poller = GroupPoller(flow, links, groups)
+        poller = GroupPoller(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run, lambda: True)
             with trio.fail_after(60):
@@ -175,7 +175,7 @@ async def test_who_reads_from_the_beginning_again_knows_nothing_new_until_all_is
             return replace(answer, responses=(replace(topic, partitions=refused),))
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
-        reader = GroupReader(flow, links, groups)
+        reader = GroupReader(flow.config, links, groups)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
@@ -215,7 +215,7 @@ async def test_a_transaction_that_nobody_ends_does_not_hide_what_was_committed_b
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
         fake.brokers[0].scripts[ListOffsetsRequest.API_KEY] = tell_ends
-        reader = GroupReader(flow, links, groups)
+        reader = GroupReader(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
             await wait_known(groups, {"a": 0, "b": 1})
@@ -266,7 +266,7 @@ async def test_a_broker_that_leads_nothing_any_more_is_no_fault() -> None:
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = refuse
         fake.brokers[1].scripts[FetchRequest.API_KEY] = fetch
-        reader = GroupReader(flow, links, groups)
+        reader = GroupReader(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.run)
             with trio.fail_after(20):
@@ -302,7 +302,7 @@ async def test_what_was_asked_for_before_it_could_be_read_is_not_taken() -> None
             return told
 
         fake.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
-        poller = GroupPoller(flow, links, groups)
+        poller = GroupPoller(flow.config, links, groups)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run, lambda: is_wanted)
             with trio.fail_after(60):

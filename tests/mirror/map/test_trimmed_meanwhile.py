@@ -12,8 +12,6 @@ from mirror.map import trimming
 from mirror.map.map_log import MapRecord
 from mirror.map.trimming import MapTrimmer
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
-from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MapState, piece_start
@@ -43,13 +41,12 @@ def trimmer_of(known: Map) -> tuple[MapTrimmer, MirroredPartition]:
     for source_start, place in STARTS:
         known.state.replay(*piece_start(*PLACE, source_start=source_start, target_start=place))
     known.state.advance({PLACE: 60})
-    flow = FlowState(config=CONFIG, measurements=FlowMeasurements("f"))
-    flow.partitions[PLACE] = partition = MirroredPartition(
+    partition = MirroredPartition(
         *PLACE, topic_id=UUID(int=1), offset_map=known.state.maps[PLACE], now_ms=0
     )
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(80, 60, 20), 0)
-    return MapTrimmer(flow, cast("Any", None), cast("Any", known)), partition
+    return MapTrimmer(CONFIG, {PLACE: partition}, cast("Any", None), cast("Any", known)), partition
 
 
 @pytest.mark.parametrize("interrupted_before", [0, 1, 2, None])

@@ -9,8 +9,6 @@ from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader
 from mirror.map.map_log import MapLog
 from mirror.map.trimming import MapTrimmer
-from mirror.state.flow_state import FlowState
-from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import MapState, map_topic_name, piece_start, run_start
 from offset_translation.translation import translate
@@ -38,7 +36,6 @@ async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
                 target_data=client,
                 target_admin=client,
             )
-            flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
             map_log = MapLog(client, "dc1", None)
             await map_log.load()
             records = [
@@ -48,10 +45,10 @@ async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
             offset_map = map_log.state.maps[PLACE]
             offset_map.advance(2 * PIECES + 5)
             before = [translate(offset_map, offset) for offset in range(3 * PIECES)]
-            flow.partitions[PLACE] = MirroredPartition(
+            partition = MirroredPartition(
                 *PLACE, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0
             )
-            trimmer = MapTrimmer(flow, links, map_log)
+            trimmer = MapTrimmer(CONFIG, {PLACE: partition}, links, map_log)
             await trimmer.trim({PLACE: 3 * 5_900}, {PLACE: 2 * 5_500 + 5})
             await trimmer.trim({PLACE: 3 * 5_900}, {PLACE: 2 * 5_500 + 5})
             reader = TailReader(client, map_topic_name("dc1"))
