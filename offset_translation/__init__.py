@@ -5,8 +5,8 @@ it the target's log ends, ask ``translate``. docs/clients/own-offsets.md has the
 
     >>> from offset_translation.map_records import piece_start
     >>> topic = [
-    ...     piece_start("orders", 0, source_start=0, target_start=0),
-    ...     piece_start("orders", 0, source_start=12, target_start=10),
+    ...     piece_start("orders", 0, source_start=0, place=0),
+    ...     piece_start("orders", 0, source_start=12, place=10),
     ... ]
     >>> state = MapState()
     >>> for key, value in topic:

@@ -62,7 +62,7 @@ class PieceStartKey:
 
     topic: str
     partition: int
-    target_start: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +149,10 @@ class Reached:
 
 
 def piece_start(
-    topic: str, partition: int, *, source_start: int, target_start: int
+    topic: str, partition: int, *, source_start: int, place: int
 ) -> tuple[bytes, bytes]:
     """Return key and value that announce a piece."""
-    key = PieceStartKey(topic=topic, partition=partition, target_start=target_start)
+    key = PieceStartKey(topic=topic, partition=partition, place=place)
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_start)
 
 
@@ -200,8 +200,8 @@ def withdrawal(key: MapKey) -> tuple[bytes, None]:
 def encode_key(key: MapKey) -> bytes:
     """Encode a key, kind first."""
     match key:
-        case PieceStartKey(topic=topic, partition=partition, target_start=target):
-            tail = put_string(topic) + struct.pack(">iq", partition, target)
+        case PieceStartKey(topic=topic, partition=partition, place=place):
+            tail = put_string(topic) + struct.pack(">iq", partition, place)
             return struct.pack(">h", Kind.PIECE_START) + tail
         case SealKey(topic=topic, partition=partition, target_end=target):
             tail = put_string(topic) + struct.pack(">iq", partition, target)
@@ -228,7 +228,7 @@ def decode_key(buffer: bytes) -> MapKey:
     match number:
         case Kind.PIECE_START:
             key = PieceStartKey(
-                topic=cursor.string(), partition=cursor.integer(4), target_start=cursor.integer(8)
+                topic=cursor.string(), partition=cursor.integer(4), place=cursor.integer(8)
             )
         case Kind.SEAL:
             key = SealKey(
@@ -340,8 +340,8 @@ class MapState:
 
     def _apply(self, key: MapKey, field: int | UUID | Reached) -> None:
         match key, field:
-            case PieceStartKey(topic=topic, partition=partition, target_start=start), int(source):
-                self._map(topic, partition).announce(source, start)
+            case PieceStartKey(topic=topic, partition=partition, place=place), int(source):
+                self._map(topic, partition).announce(source, place)
             case SealKey(topic=topic, partition=partition, target_end=end), int(source):
                 self._map(topic, partition).seal(source, end)
                 self._note_seal(topic, partition, Seal(source_end=source, target_end=end))
@@ -361,8 +361,8 @@ class MapState:
 
     def _withdraw(self, key: MapKey) -> None:
         match key:
-            case PieceStartKey(topic=topic, partition=partition, target_start=target):
-                self._map(topic, partition).withdraw(target)
+            case PieceStartKey(topic=topic, partition=partition, place=place):
+                self._map(topic, partition).withdraw(place)
             case SealKey(topic=topic, partition=partition, target_end=target):
                 self._map(topic, partition).unseal(target)
                 current = self.seals.get(TopicPartition(topic, partition))

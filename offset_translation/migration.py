@@ -91,7 +91,7 @@ def seed_records(seed: Seed, syncs: Iterable[OffsetSync]) -> list[tuple[bytes, b
     for number, (source, target) in enumerate(_known(seed, syncs), start=seed.target_start):
         if source - number != source_shift:
             source_shift = source - number
-            records.append(piece_start(*seed.place, source_start=source, target_start=number))
+            records.append(piece_start(*seed.place, source_start=source, place=number))
         if target - number != target_shift:
             target_shift = target - number
             records.append(run_start(*seed.place, place=number, target_start=target))

@@ -20,7 +20,7 @@ dc1's groups are in `{checkpoint_topic_name("dc1")}`. Each has one partition and
 """
 
 RECORDS: Final = (
-    ("piece start", map_records.piece_start("orders", 3, source_start=12, target_start=10)),
+    ("piece start", map_records.piece_start("orders", 3, source_start=12, place=10)),
     ("seal", map_records.seal("orders", 3, source_end=52, target_end=50)),
     (
         "mirror producer",

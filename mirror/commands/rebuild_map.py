@@ -267,7 +267,7 @@ async def _starts(
     starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
     runs = run_starts(written.log.offsets, written.targets)
     records: list[MapRecord] = [
-        map_records.piece_start(*place, source_start=source_start, target_start=first)
+        map_records.piece_start(*place, source_start=source_start, place=first)
         for source_start, first in starts
     ]
     records += [map_records.run_start(*place, place=at, target_start=to) for at, to in runs]

@@ -137,7 +137,7 @@ class ProduceAnswers(AnswerListener):
     def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
         """Take note of where a batch lies behind records of others, where those may be."""
         may_be = self._flow.config.is_active_active and (
-            base_offset > forward.target_base + partition.target.shift
+            base_offset > forward.place + partition.target.shift
         )
         if may_be:
             partition.displaced(forward, base_offset)
@@ -151,7 +151,7 @@ class ProduceAnswers(AnswerListener):
         self, partition: MirroredPartition, forward: Forward, base_offset: int, now: int
     ) -> None:
         reason = (
-            f"a batch for target offset {forward.target_base + partition.target.shift} was put at "
+            f"a batch for target offset {forward.place + partition.target.shift} was put at "
             f"{base_offset}: "
             "somebody else writes there"
         )
@@ -181,7 +181,7 @@ class ProduceAnswers(AnswerListener):
             self._flow.interrupt(partition, reason, now)
             self._flow.wakeups.refresh.wake()
             return
-        offset = forward.target_base + partition.target.shift
+        offset = forward.place + partition.target.shift
         at = f"target offset {offset}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
         self._flow.stop(partition, state, at, now, source_end=forward.source_end)

@@ -95,8 +95,8 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
 
     Batches of at most ``join_records`` that came together go on as one, larger ones where only
     single bytes change (`join_batches`); 0 for none. Where one ends and the next begins may then
-    differ from try to try, and that is safe: a record's sequence is its target offset whatever
-    batch it is in. Of a batch sent again in other company the broker either remembers the same
+    differ from try to try, and that is safe: a record's sequence is its place whatever batch it
+    is in. Of a batch sent again in other company the broker either remembers the same
     first and last sequence, which only the same records have, or calls it out of order, and then
     the position is read off the target's end.
     """
@@ -130,11 +130,11 @@ class _Routing:
         "_forwards",
         "_join_records",
         "_loop_ids",
+        "_place",
         "_producer",
         "_rebuilt",
         "_shift",
         "_starts",
-        "_target",
         "corrupt",
         "left_out",
         "source",
@@ -148,7 +148,7 @@ class _Routing:
         join_records: int,
         arrived_ms: int,
     ) -> None:
-        self.source, self._target, self._shift = cursor
+        self.source, self._place, self._shift = cursor
         self._arrived_ms = arrived_ms
         self._producer = producer
         self._loop_ids = loop_ids
@@ -161,11 +161,11 @@ class _Routing:
 
     def finish(self) -> Routed:
         """Announce a hole at the end too, so that the source's end counts as mirrored."""
-        self._announce(self.source, self._target)
+        self._announce(self.source, self._place)
         return Routed(
             forwards=self._forwards,
             starts=self._starts,
-            cursor=Cursor(self.source, self._target, self._shift),
+            cursor=Cursor(self.source, self._place, self._shift),
             left_out=self.left_out,
             rebuilt=self._rebuilt,
             corrupt=self.corrupt,
@@ -178,7 +178,7 @@ class _Routing:
         looks at it. `parse_header`, `crc_is_valid` and `rewrite` in one: a third of all work.
         """
         producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
-        source, target, end = self.source, self._target, len(view)
+        source, place, end = self.source, self._place, len(view)
         forwards, loop_ids = self._forwards, self._loop_ids
         most, arrived_ms = self._join_records and MAX_RECORDS_EACH, self._arrived_ms
         while end - position >= HEADER_BYTES:
@@ -189,7 +189,7 @@ class _Routing:
             stop = position + LENGTH_STARTS_AT + length
             if (
                 base_offset != source
-                or base_offset - target != self._shift
+                or base_offset - place != self._shift
                 or count != last_delta + 1
                 or count <= 0
                 or attributes & unusual
@@ -200,9 +200,9 @@ class _Routing:
             ):
                 break
             if count <= most and stop < end and not attributes & COMPRESSION_MASK:
-                self.source, self._target = source, target
+                self.source, self._place = source, place
                 after = self._join(view, position, unusual)
-                source, target = self.source, self._target
+                source, place = self.source, self._place
                 if after is not None:
                     position = after
                     continue
@@ -213,7 +213,7 @@ class _Routing:
                 max_timestamp,
                 producer_id,
                 producer_epoch,
-                target % SEQUENCES,
+                place % SEQUENCES,
                 count,
             )
             records = view[position + HEADER_BYTES : stop]
@@ -225,11 +225,11 @@ class _Routing:
             before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc)
             source += count
             size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
-            fields = (target, count, source, max_timestamp, size, parts, 1, arrived_ms)
+            fields = (place, count, source, max_timestamp, size, parts, 1, arrived_ms)
             forwards.append(_forward(Forward, fields))
-            target += count
+            place += count
             position = stop
-        self.source, self._target = source, target
+        self.source, self._place = source, place
         return position
 
     def _join(self, view: memoryview, position: int, unusual: int) -> int | None:
@@ -243,7 +243,7 @@ class _Routing:
         )
         if joined is None:
             return None
-        count, payload, target = joined.record_count, joined.payload, self._target
+        count, payload, place = joined.record_count, joined.payload, self._place
         under_crc = UNDER_CRC.pack(
             Compression.NONE,
             count - 1,
@@ -251,17 +251,17 @@ class _Routing:
             joined.max_timestamp,
             self._producer.producer_id,
             self._producer.producer_epoch,
-            target % SEQUENCES,
+            place % SEQUENCES,
             count,
         )
         size = HEADER_BYTES + len(payload)
         crc = crc32c(payload, crc32c(under_crc))
         head = BEFORE_CRC.pack(0, size - LENGTH_STARTS_AT, -1, MAGIC, crc) + under_crc
         self.source += count
-        self._target += count
+        self._place += count
         self._forwards.append(
             Forward(
-                target,
+                place,
                 count,
                 self.source,
                 joined.max_timestamp,
@@ -295,8 +295,8 @@ class _Routing:
         ):
             self._rebuild(header, batch)
             return
-        if header.base_offset - self._target != self._shift:
-            self._announce(header.base_offset, self._target)
+        if header.base_offset - self._place != self._shift:
+            self._announce(header.base_offset, self._place)
         # Base offset 0: with any other a broker takes the inner offsets of a compressed batch for
         # wrong and compresses it again (LogValidator), although it assigns the same ones.
         parts = rewrite(
@@ -304,7 +304,7 @@ class _Routing:
             base_offset=0,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.producer_epoch,
-            base_sequence=self._target % SEQUENCES,
+            base_sequence=self._place % SEQUENCES,
         )
         self.source = header.next_offset
         self._append(parts, header.record_count, header.max_timestamp, len(batch))
@@ -337,14 +337,14 @@ class _Routing:
         self.source = max(self.source, next_offset)
         if not heads:
             return
-        for place, head in enumerate(heads):
-            self._announce(head.offset, self._target + place)
+        for number, head in enumerate(heads):
+            self._announce(head.offset, self._place + number)
         rebuilt = build_batch_from_heads(
             heads,
             compression=compression,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.producer_epoch,
-            base_sequence=self._target % SEQUENCES,
+            base_sequence=self._place % SEQUENCES,
         )
         self._rebuilt += 1
         newest = max(head.timestamp_ms for head in heads)
@@ -353,15 +353,15 @@ class _Routing:
     def _append(
         self, parts: tuple[Piece, ...], count: int, newest: int, size: int, joined: int = 1
     ) -> None:
-        fields = (self._target, count, self.source, newest, size, parts, joined)
+        fields = (self._place, count, self.source, newest, size, parts, joined)
         self._forwards.append(Forward(*fields, self._arrived_ms))
-        self._target += count
+        self._place += count
 
-    def _announce(self, source: int, target: int) -> None:
+    def _announce(self, source: int, place: int) -> None:
         """Begin a piece here if a hole lies before; one in the place of another replaces it."""
-        if source - target == self._shift:
+        if source - place == self._shift:
             return
-        if self._starts and self._starts[-1][1] == target:
+        if self._starts and self._starts[-1][1] == place:
             self._starts.pop()
-        self._starts.append((source, target))
-        self._shift = source - target
+        self._starts.append((source, place))
+        self._shift = source - place

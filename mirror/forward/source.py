@@ -382,7 +382,7 @@ class SourceFetcher:
 def _announcements(starts: Iterable[tuple[Asked, PieceStart]]) -> list[MapRecord]:
     """Return the piece starts of partitions that nothing has interrupted since."""
     return [
-        piece_start(one.partition.topic, one.partition.index, source_start=s, target_start=t)
+        piece_start(one.partition.topic, one.partition.index, source_start=s, place=t)
         for one, (s, t) in starts
         if one.is_current
     ]

@@ -93,7 +93,7 @@ class MapTrimmer:
             topic, partition = place
             strokes.append(_Change(one, one.attempt, trimmed(topic, partition, found.place)))
             for at in found.pieces:
-                piece = PieceStartKey(topic=topic, partition=partition, target_start=at)
+                piece = PieceStartKey(topic=topic, partition=partition, place=at)
                 needless.append(_Change(one, one.attempt, withdrawal(piece)))
             for at in found.runs:
                 run = RunStartKey(topic=topic, partition=partition, place=at)

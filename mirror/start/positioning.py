@@ -200,12 +200,12 @@ class Positioning:
                 ends = found.target[partition.topic_partition]
                 assert isinstance(ends, LogEnds), "nothing is decided without the ends"
                 partition.offset_map.advance(ends.end)
-                partition.offset_map.reach(decision.target)
+                partition.offset_map.reach(decision.place)
                 partition.target.tell_runs()
                 partition.target.anchor()
                 _note_left_out(partition, decision)
-                shift = decision.source - decision.target
-                partition.go_on(Cursor(decision.source, decision.target, shift), now)
+                shift = decision.source - decision.place
+                partition.go_on(Cursor(decision.source, decision.place, shift), now)
             else:
                 self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
@@ -276,9 +276,7 @@ class Positioning:
         if not self._is_shared(partition):
             return []
         tail, ends = found.tails.get(key), found.target[key]
-        at = Reached(
-            place=start.target, target_end=start.target if start.run is None else start.run
-        )
+        at = Reached(place=start.place, target_end=start.place if start.run is None else start.run)
         runs: list[tuple[int, int]] = []
         if isinstance(tail, Tail) and isinstance(ends, LogEnds):
             # All of the log has been looked at: the next look may begin behind it.

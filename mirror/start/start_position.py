@@ -19,15 +19,15 @@ Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Go on at ``source`` → ``target`` once the map says so.
+    """Go on at the source offset ``source``, whose record gets ``place``, once the map says so.
 
-    ``target`` is a place in the mirrored stream. ``withdraw`` are announcements whose records never
-    arrived; ``announce`` says that the place begins a piece, ``run`` at which target offset it
-    lies, where others have written before it.
+    ``withdraw`` are announcements whose records never arrived; ``announce`` says that the place
+    begins a piece, ``run`` at which target offset the place lies, where others have written before
+    it.
     """
 
     source: int
-    target: int
+    place: int
     announce: bool
     withdraw: tuple[Withdrawn, ...] = ()
     left_out: int = 0
@@ -92,7 +92,7 @@ def decide_start(topic: str, partition: int, seen: Situation) -> Start | Stop:
         offset_map.reach(seen.tail.place)
     beyond = offset_map.beyond()
     keys: list[Withdrawn] = [
-        *(PieceStartKey(topic=topic, partition=partition, target_start=p) for p in beyond.pieces),
+        *(PieceStartKey(topic=topic, partition=partition, place=p) for p in beyond.pieces),
         *(RunStartKey(topic=topic, partition=partition, place=place) for place in beyond.runs),
         *(SealKey(topic=topic, partition=partition, target_end=at) for at in beyond.seals),
     ]
@@ -125,7 +125,7 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
     own = own_from is not None and own_from < target.end and not seen.is_shared
     start = Start(
         source=begin,
-        target=offset_map.place_end,
+        place=offset_map.place_end,
         announce=sealed_at is not None or begin != position,
         withdraw=keys,
         run=target.end if own else None,
@@ -175,11 +175,11 @@ def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | St
     begin = first_own_record(seen.source.start, seen.arrived)
     target = seen.target
     if target.start < target.end:
-        start = Start(source=begin, target=0, announce=True, withdraw=withdraw, run=target.end)
+        start = Start(source=begin, place=0, announce=True, withdraw=withdraw, run=target.end)
         is_taken = seen.taken_until is not None and target.end <= seen.taken_until
         return start if is_taken or seen.is_shared else _diverged(seen, start)
     is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
-    return Start(source=begin, target=target.end, announce=not is_known, withdraw=withdraw)
+    return Start(source=begin, place=target.end, announce=not is_known, withdraw=withdraw)
 
 
 def _diverged(seen: Situation, start: Start) -> Stop:

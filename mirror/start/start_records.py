@@ -22,12 +22,12 @@ def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord
                 partition.topic,
                 partition.index,
                 source_start=start.source,
-                target_start=start.target,
+                place=start.place,
             )
         )
     if start.run is not None:
         records.append(
-            run_start(partition.topic, partition.index, place=start.target, target_start=start.run)
+            run_start(partition.topic, partition.index, place=start.place, target_start=start.run)
         )
     return records
 

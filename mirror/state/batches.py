@@ -20,14 +20,14 @@ class Cursor(NamedTuple):
     """
 
     source: int
-    target: int
+    place: int
     shift: int
 
 
 class Forward(NamedTuple):
     """One batch for the target, as the parts that travel."""
 
-    target_base: int
+    place: int
     record_count: int
     source_end: int
     """Everything before it is on the target once this batch is there."""

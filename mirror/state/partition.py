@@ -143,7 +143,7 @@ class MirroredPartition:
     def go_on(self, cursor: Cursor, now_ms: int) -> None:
         """Fetch from here."""
         self.cursor = cursor
-        self.target.go_on(self.offset_map.runs.start_of(cursor.target) - cursor.target)
+        self.target.go_on(self.offset_map.runs.start_of(cursor.place) - cursor.place)
         self.in_flight.begin(now_ms)
         self.move(PartitionState.CATCHING_UP, now_ms)
 
@@ -227,7 +227,7 @@ class MirroredPartition:
 
     def displaced(self, forward: Forward, base_offset: int) -> None:
         """Note a batch that lies further behind than foretold: others have written before it."""
-        self.offset_map.begin_run(forward.target_base, base_offset)
+        self.offset_map.begin_run(forward.place, base_offset)
         self.offset_map.advance(base_offset)
         self.target.displace(forward, base_offset)
 
@@ -238,7 +238,7 @@ class MirroredPartition:
         """
         size = self.in_flight.acknowledge(forwards, now_ms)
         last = forwards[-1]
-        self.offset_map.reach(last.target_base + last.record_count)
+        self.offset_map.reach(last.place + last.record_count)
         self.retries.succeed()
         # In a backlog this is called again and again, and only the last time changes anything.
         if last.source_end >= self.source.next_look or not self.in_flight.bytes:

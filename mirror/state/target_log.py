@@ -87,7 +87,7 @@ class TargetLog:
 
     def displace(self, forward: Forward, base_offset: int) -> None:
         """Take note that a batch lies further behind than was foretold: others wrote before it."""
-        place = forward.target_base
+        place = forward.place
         self.untold_runs.append((place, base_offset))
         self.shift = base_offset - place
 

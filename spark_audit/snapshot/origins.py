@@ -88,7 +88,7 @@ class Arrivals:
                 _keep(self.producer_ids, producer_id, is_said=value is not None)
             case SealKey(topic=topic, partition=partition, target_end=end):
                 _keep(self._seals[TopicPartition(topic, partition)], end, is_said=value is not None)
-            case PieceStartKey(topic=topic, partition=partition, target_start=start):
+            case PieceStartKey(topic=topic, partition=partition, place=start):
                 self._begin(TopicPartition(topic, partition), start, is_said=value is not None)
             case (
                 RunStartKey(topic=topic, partition=partition)

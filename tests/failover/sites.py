@@ -249,7 +249,7 @@ class HandMirror:
         map_topic = map_topic_name("dc1")
         if map_topic not in self._admin().list_topics(timeout=READ_TIMEOUT_S).topics:
             create_topic(self.sites.dc2, map_topic)
-        self._say(*piece_start(self.topic, 0, source_start=0, target_start=0))
+        self._say(*piece_start(self.topic, 0, source_start=0, place=0))
         produce(self.sites.dc2, self.topic, range(count))
         self._say(*seal(self.topic, 0, source_end=count, target_end=count))
 

@@ -34,9 +34,7 @@ MANY = 250
 @asynccontextmanager
 async def stage(folder: Path) -> AsyncIterator[tuple[FakeCluster, FakeCluster, PromotionEffects]]:
     """All is mirrored; by its patterns, the flow takes one of the two topics no more."""
-    pieces = [
-        piece_start(*partition, source_start=0, target_start=0) for partition in (ORDERS, FORMER)
-    ]
+    pieces = [piece_start(*partition, source_start=0, place=0) for partition in (ORDERS, FORMER)]
     async with run_fake_cluster() as source, run_fake_cluster() as target:
         for topic, _ in (ORDERS, FORMER):
             source.create_topic(topic, 0).partitions[0].end = 10

@@ -83,7 +83,7 @@ async def stage(
         said = (
             mirror_producer(MIRROR),
             source_topic("orders", OLD),
-            piece_start("orders", 0, source_start=0, target_start=0),
+            piece_start("orders", 0, source_start=0, place=0),
         )
         fill(
             dc2.create_topic(map_topic_name("dc1"), 0).partitions[0],
@@ -136,7 +136,7 @@ async def test_what_ends_a_transaction_may_be_mirrored_behind_the_ends_that_were
     async with stage(MIRRORED) as there:
         logs = there.logs()
         there.log.end += 2
-        key, value = piece_start("orders", 0, source_start=MIRRORED + 2, target_start=MIRRORED)
+        key, value = piece_start("orders", 0, source_start=MIRRORED + 2, place=MIRRORED)
         said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
         said.batches.append(build_batch([Record(3, 0, key, value)], base_offset=3))
         said.end = 4

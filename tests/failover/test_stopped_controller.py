@@ -71,7 +71,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             orders = cluster.create_topic("orders", 0).partitions[0]
             orders.batches.append(build_batch(Record(n, 0, None, b"x", ()) for n in range(10)))
             orders.end = 10
-        key, value = piece_start("orders", 0, source_start=0, target_start=0)
+        key, value = piece_start("orders", 0, source_start=0, place=0)
         map_log = target.create_topic(map_topic_name("dc1"), 0).partitions[0]
         map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
         map_log.end = 1

@@ -47,7 +47,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     """Ten records have come from dc1."""
     async with run_fake_cluster() as source, run_fake_cluster() as target:
         target.create_topic("orders", 0).partitions[0].end = 10
-        key, value = piece_start("orders", 0, source_start=0, target_start=0)
+        key, value = piece_start("orders", 0, source_start=0, place=0)
         map_log = target.create_topic(MAP_TOPIC, 0).partitions[0]
         map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
         map_log.end = 1

@@ -105,7 +105,7 @@ def start_records(partitions: int = PARTITIONS, pieces: int = PIECES_EACH) -> It
         name = f"a-topic-with-an-ordinary-name-{number}"
         entries = [source_topic(name, UUID(int=number + 1))]
         for piece in range(pieces):
-            start = piece_start(name, 0, source_start=piece * 11, target_start=piece * 10)
+            start = piece_start(name, 0, source_start=piece * 11, place=piece * 10)
             entries.append(start)
         records += [Record(0, 1, key, value) for key, value in entries]
         if len(records) >= BATCH_RECORDS or number == partitions - 1:

@@ -34,7 +34,7 @@ class Taken:
     @property
     def places(self) -> list[int]:
         """The places of all batches, in their order."""
-        return [one.target_base for _, routed in self.all for one in routed.forwards]
+        return [one.place for _, routed in self.all for one in routed.forwards]
 
 
 def way_of(map_log: Any, writers: Any, loops: Any = None) -> RecordWay:

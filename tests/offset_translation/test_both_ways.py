@@ -79,7 +79,7 @@ class Mirror:
         return chunk
 
     def _announce(self, source: int, place: int) -> None:
-        self._say(*piece_start("t", 0, source_start=source, target_start=place))
+        self._say(*piece_start("t", 0, source_start=source, place=place))
         self.map.announce(source, place)
 
     def append(self, record: Record, place: int, *, acknowledged: bool = True) -> None:
@@ -125,7 +125,7 @@ class Mirror:
         self.map.reach(tail.place)
         beyond = self.map.beyond()
         for place in beyond.pieces:
-            self._say(*withdrawal(PieceStartKey(topic="t", partition=0, target_start=place)))
+            self._say(*withdrawal(PieceStartKey(topic="t", partition=0, place=place)))
             self.map.withdraw(place)
         for place in beyond.runs:
             self._say(*withdrawal(RunStartKey(topic="t", partition=0, place=place)))

@@ -36,7 +36,7 @@ class MirroredPartition(RuleBasedStateMachine):
         self._write_start(0, 0)
 
     def _write_start(self, source_start: int, target_start: int) -> None:
-        record = piece_start("t", 0, source_start=source_start, target_start=target_start)
+        record = piece_start("t", 0, source_start=source_start, place=target_start)
         self.map_log.append(record)
         self.live.announce(source_start, target_start)
 
@@ -98,7 +98,7 @@ class MirroredPartition(RuleBasedStateMachine):
         """What the daemon does at start: take back what never arrived, go on at the log's end."""
         self.live = self._replayed()
         for start in self.live.beyond().pieces:
-            key = PieceStartKey(topic="t", partition=0, target_start=start)
+            key = PieceStartKey(topic="t", partition=0, place=start)
             self.map_log.append(withdrawal(key))
             self.live.withdraw(start)
         position = self.live.mirrored_source_end
@@ -112,9 +112,7 @@ class MirroredPartition(RuleBasedStateMachine):
         if starts:
             middle = starts[len(starts) // 2]
             self.map_log.append(
-                piece_start(
-                    "t", 0, source_start=middle.source_start, target_start=middle.target_start
-                )
+                piece_start("t", 0, source_start=middle.source_start, place=middle.target_start)
             )
 
     @rule()
@@ -157,8 +155,8 @@ TestMirroredPartition = MirroredPartition.TestCase
 
 def test_a_withdrawn_start_is_gone_after_replay() -> None:
     state = MapState()
-    state.replay(*piece_start("t", 0, source_start=0, target_start=0))
-    state.replay(*piece_start("t", 0, source_start=9, target_start=5))
-    state.replay(encode_key(PieceStartKey(topic="t", partition=0, target_start=5)), None)
+    state.replay(*piece_start("t", 0, source_start=0, place=0))
+    state.replay(*piece_start("t", 0, source_start=9, place=5))
+    state.replay(encode_key(PieceStartKey(topic="t", partition=0, place=5)), None)
     state.advance({TOPIC: 7})
     assert state.maps[TOPIC].mirrored_source_end == 7

@@ -141,18 +141,18 @@ def test_a_replayed_trim_says_the_same_as_the_map_that_was_trimmed(
     """In one stroke, with the pieces before it withdrawn or not, compacted away or not."""
     live = build(log)
     found = live.obsolete(source_log_start, target_log_start)
-    starts = [piece_start("t", 0, source_start=s, target_start=p) for s, p in live_starts(log)]
+    starts = [piece_start("t", 0, source_start=s, place=p) for s, p in live_starts(log)]
     state = MapState()
     for key, value in (*starts, trimmed("t", 0, found.place)):
         state.replay(key, value)
     for place in found.pieces:
-        gone = PieceStartKey(topic="t", partition=0, target_start=place)
+        gone = PieceStartKey(topic="t", partition=0, place=place)
         state.replay(*withdrawal(gone))
     compacted = MapState()
     for key, value in starts:
         decoded = decode_key(key)
         assert isinstance(decoded, PieceStartKey)
-        if decoded.target_start not in found.pieces:
+        if decoded.place not in found.pieces:
             compacted.replay(key, value)
     live.trim(source_log_start, target_log_start)
     for replayed in (state, compacted):

@@ -38,7 +38,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def read_map(*_: object) -> MapState:
         state = MapState()
-        state.replay(*piece_start(*PLACE, source_start=0, target_start=0))
+        state.replay(*piece_start(*PLACE, source_start=0, place=0))
         return state
 
     async def read_map_of(*_: object) -> MapState:

@@ -79,7 +79,7 @@ async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_make
                 target_data=client,
                 target_admin=client,
             )
-            record = piece_start("t", 0, source_start=5, target_start=0)
+            record = piece_start("t", 0, source_start=5, place=0)
             await write_records(CONFIG, links, [record])
         [batch] = fake.topics[map_topic_name("dc1")].partitions[0].batches
     assert parse_header(batch).record_count == 1

@@ -84,7 +84,7 @@ def run(chunk: bytes, source: int = 0, *, joins: bool = True) -> Routed:
 def arrived(routed: Routed) -> list[Record]:
     """Return what the target would hold, by its offsets."""
     return [
-        record._replace(offset=forward.target_base + record.offset)
+        record._replace(offset=forward.place + record.offset)
         for forward in routed.forwards
         for record in iterate_records(b"".join(map(bytes, forward.parts)))
     ]

@@ -63,7 +63,7 @@ def run(
     )
 
 
-def arrived(routed: Routed, target_base: int = 0) -> list[Record]:
+def arrived(routed: Routed, place: int = 0) -> list[Record]:
     """Read back what a target would hold, and check places and sequences on the way."""
     records: list[Record] = []
     for forward in routed.forwards:
@@ -72,12 +72,12 @@ def arrived(routed: Routed, target_base: int = 0) -> list[Record]:
         assert crc_is_valid(data)
         assert header.batch_bytes == len(data) == forward.size
         assert (header.producer_id, header.producer_epoch) == (77, 3)
-        assert header.base_sequence == forward.target_base % SEQUENCES
+        assert header.base_sequence == forward.place % SEQUENCES
         assert header.base_offset == 0
         assert not header.is_transactional
         assert not header.has_offset_holes
         assert header.record_count == forward.record_count
-        assert forward.target_base == target_base + len(records)
+        assert forward.place == place + len(records)
         assert forward.arrived_ms == ARRIVED_MS
         records += list(iterate_records(data))
     return records
@@ -332,9 +332,9 @@ def test_however_a_log_is_fetched_every_record_arrives_once_and_the_map_is_exact
         routed = run(part, cursor)
         for source, target in routed.starts:
             offset_map.announce(source, target)
-        keys += [record.key for record in arrived(routed, cursor.target)]
+        keys += [record.key for record in arrived(routed, cursor.place)]
         cursor = routed.cursor
-        offset_map.advance(cursor.target)
+        offset_map.advance(cursor.place)
         assert offset_map.mirrored_source_end == cursor.source
     assert keys == [b"k%d" % offset for offset in offsets]
     mapped = [

@@ -25,7 +25,7 @@ def announce(dc1: FakeCluster, *producer_ids: int) -> None:
     log = dc1.topics[MAP].partitions[0]
     for producer_id in producer_ids:
         ours = MirrorProducer(producer_id=producer_id, producer_epoch=0)
-        piece = piece_start("t", 0, source_start=producer_id, target_start=0)
+        piece = piece_start("t", 0, source_start=producer_id, place=0)
         records = [
             Record(at, 0, *record) for at, record in enumerate([mirror_producer(ours), piece])
         ]

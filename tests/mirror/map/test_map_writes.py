@@ -18,7 +18,7 @@ from wire.record_batch import assign_offsets, build_batch, iterate_records, pars
 from wire.record_batch.header import stamp_append_time
 from wire.topic_partition import TopicPartition
 
-PIECE = piece_start("t", 0, source_start=5, target_start=3)
+PIECE = piece_start("t", 0, source_start=5, place=3)
 
 
 def stamped(batch: bytes) -> bytes:

@@ -39,7 +39,7 @@ class Map:
 def trimmer_of(known: Map) -> tuple[MapTrimmer, MirroredPartition]:
     """Return that of a flow whose partition has three pieces and sixty records."""
     for source_start, place in STARTS:
-        known.state.replay(*piece_start(*PLACE, source_start=source_start, target_start=place))
+        known.state.replay(*piece_start(*PLACE, source_start=source_start, place=place))
     known.state.advance({PLACE: 60})
     partition = MirroredPartition(
         *PLACE, topic_id=UUID(int=1), offset_map=known.state.maps[PLACE], now_ms=0
@@ -59,7 +59,7 @@ async def test_a_topic_that_is_begun_anew_keeps_the_pieces_of_its_new_map(
 
     def begin_anew() -> None:
         partition.interrupt("it is mirrored anew", 1)
-        known.state.replay(*piece_start(*PLACE, source_start=7, target_start=0))
+        known.state.replay(*piece_start(*PLACE, source_start=7, place=0))
 
     if interrupted_before is not None:
         known.before = [lambda: None] * interrupted_before + [begin_anew]

@@ -38,9 +38,7 @@ async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
             )
             map_log = MapLog(client, "dc1", None)
             await map_log.load()
-            records = [
-                piece_start(*PLACE, source_start=3 * n, target_start=2 * n) for n in range(PIECES)
-            ]
+            records = [piece_start(*PLACE, source_start=3 * n, place=2 * n) for n in range(PIECES)]
             await map_log.write(lambda: [*records, run_start(*PLACE, place=70, target_start=75)])
             offset_map = map_log.state.maps[PLACE]
             offset_map.advance(2 * PIECES + 5)

@@ -77,11 +77,11 @@ async def staged() -> AsyncIterator[Stage]:
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         for record in (
             mirror_producer(ours),
-            piece_start(*PLACE, source_start=COUNT, target_start=0),
+            piece_start(*PLACE, source_start=COUNT, place=0),
             reached(*PLACE, Reached(place=0, target_end=0)),
         ):
             map_log.state.replay(*record)
-        flow.reverse.arrived.replay(*piece_start(*PLACE, source_start=0, target_start=0))
+        flow.reverse.arrived.replay(*piece_start(*PLACE, source_start=0, place=0))
         flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=COUNT, target_end=COUNT)))
         partition = MirroredPartition(
             *PLACE, topic_id=UUID(int=1), offset_map=map_log.state.maps[PLACE], now_ms=0

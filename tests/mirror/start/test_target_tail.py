@@ -284,7 +284,7 @@ async def test_what_has_come_since_a_partition_was_interrupted_is_looked_at(
         for _ in range(2):
             partition.move(PartitionState.POSITIONING, 0)
             await positioning._position([_Tried(partition, partition.attempt)])
-            ends.append(partition.cursor and partition.cursor.target)
+            ends.append(partition.cursor and partition.cursor.place)
             if partition.is_flowing and len(ends) == 1:
                 partition.interrupt("the target leader moved", 0)
                 log = dc2.topics["orders"].partitions[0]

@@ -67,7 +67,7 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         flow.share.see({TopicPartition("orders", 0)})
         flow.share.take(frozenset(flow.share.seen))
         map_log.state.topic_ids["orders"] = orders.topic_id
-        flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, target_start=0))
+        flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, place=0))
         flow.reverse.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
         flow.orders.want_anew({"orders"})
         await looking.look()
