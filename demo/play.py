@@ -16,7 +16,7 @@ from demo.folder import empty_folder
 from demo.ledger import read_acknowledgements, read_commits, read_deliveries
 from demo.measure import Reader, create_topic, read_lost, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
-from demo.verdict import Evidence, Place, Verdict
+from demo.verdict import Evidence, RecordOffset, Verdict
 
 CONSUMERS: Final = 2
 RATE: Final = 20_000
@@ -32,7 +32,7 @@ class Ending:
     mirror_cpu_s_per_gib: float
     survivors: Mapping[int, tuple[int, ...]]
     audit: str
-    listed: frozenset[Place]
+    listed: frozenset[RecordOffset]
 
 
 class Narrator:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from demo.ledger import UNTOLD, Delivery
 
 Partition: TypeAlias = int
-Place: TypeAlias = tuple[Partition, int]
+RecordOffset: TypeAlias = tuple[Partition, int]
 """A partition and an offset."""
 
 
@@ -23,11 +23,11 @@ class Evidence:
     `listed`: where the audit says that records are lost.
     """
 
-    acknowledged: Mapping[int, Place]
+    acknowledged: Mapping[int, RecordOffset]
     deliveries: tuple[Delivery, ...]
     survivors: Mapping[Partition, tuple[int, ...]]
     committed: Mapping[Partition, int]
-    listed: frozenset[Place]
+    listed: frozenset[RecordOffset]
     left_site: str
 
 
@@ -69,7 +69,7 @@ def misnamed(evidence: Evidence) -> int:
     return len(told - evidence.listed) + (others - untold).total() + (untold - others).total()
 
 
-def _lost_places(evidence: Evidence) -> list[Place]:
+def _lost_places(evidence: Evidence) -> list[RecordOffset]:
     surviving = {number for numbers in evidence.survivors.values() for number in numbers}
     return [place for number, place in evidence.acknowledged.items() if number not in surviving]
 

@@ -6,7 +6,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import positions_on_target
-from mirror.groups.checkpoint_log import Place
+from mirror.groups.checkpoint_log import GroupPartition
 from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import FlowConfig
@@ -158,7 +158,7 @@ def _group(
     for (topic, partition), position in sorted(source.items()):
         there = target.get(TopicPartition(topic, partition))
         if (topic, partition) in ends:
-            place: Place = (group, topic, partition)
+            place: GroupPartition = (group, topic, partition)
             yield group_report(
                 place,
                 state="no daemon",

@@ -50,7 +50,7 @@ class GroupName:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartitionOffset:
     """Translate one offset."""
 
     topic: str
@@ -89,7 +89,7 @@ def parse_offsets(words: Sequence[str]) -> OffsetsWords:
             )
 
 
-def parse_what(what: str) -> GroupName | Place:
+def parse_what(what: str) -> GroupName | PartitionOffset:
     """Return TOPIC:PARTITION:OFFSET as a place; anything else names a group.
 
     No topic has a colon in its name; a group may, and `mirror translate --group` takes it as such.
@@ -98,7 +98,7 @@ def parse_what(what: str) -> GroupName | Place:
     partition, colon, offset = rest.partition(":")
     if not (topic and colon and partition.isdecimal() and offset.isdecimal()):
         return GroupName(what)
-    place = Place(topic, int(partition), int(offset))
+    place = PartitionOffset(topic, int(partition), int(offset))
     if place.partition > MAX_PARTITION or place.offset > MAX_OFFSET:
         raise PositionsUnreadable(f"{what}: there is no such partition or offset")
     return place

@@ -25,7 +25,7 @@ from mirror.commands.position_words import (
     Import,
     Line,
     OffsetsWords,
-    Place,
+    PartitionOffset,
     PositionsUnreadable,
     Show,
     read_lines,
@@ -83,14 +83,16 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
                 return await _import(flow, links, found.sight, str(file), lines)
 
 
-async def translate(configuration: Configuration, what: GroupName | Place, asked: Asked) -> int:
+async def translate(
+    configuration: Configuration, what: GroupName | PartitionOffset, asked: Asked
+) -> int:
     """Print where a position lies on the other side; return the exit status.
 
     1: a position has no exact counterpart. Raises LookFailed.
     """
     shown = what.group if isinstance(what, GroupName) else None
     async with _looking(configuration, asked, shown) as (flow, links, found):
-        if isinstance(what, Place):
+        if isinstance(what, PartitionOffset):
             line = translate_place(found.sight, what, flow, is_reverse=asked.is_reverse)
             sys.stdout.write(f"{json.dumps(line) if asked.as_json else line['told']}\n")
             return DONE if line["exact"] else NOT_ALL
@@ -102,7 +104,7 @@ async def translate(configuration: Configuration, what: GroupName | Place, asked
 
 
 def translate_place(
-    sight: Sight, place: Place, flow: FlowConfig, *, is_reverse: bool
+    sight: Sight, place: PartitionOffset, flow: FlowConfig, *, is_reverse: bool
 ) -> dict[str, object]:
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
     names = flow.names

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import trio
 
-from mirror.forward.fetch_session import Place
+from mirror.forward.fetch_session import PartitionKey
 from mirror.forward.lanes import Lane
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
@@ -35,11 +35,11 @@ class Asked(NamedTuple):
         return self.partition.attempt == self.attempt
 
 
-Looked: TypeAlias = Mapping[Place, Asked | None]
+Looked: TypeAlias = Mapping[PartitionKey, Asked | None]
 """What was looked at, and how it is asked for now; None: it is not."""
 
 
-def place_of(partition: MirroredPartition) -> Place:
+def place_of(partition: MirroredPartition) -> PartitionKey:
     """Return where a request names the partition."""
     return (partition.topic, partition.source.topic_id), partition.index
 
@@ -52,13 +52,13 @@ class Asking:
         self._flow = flow
         self._node = node
         self._lane = lane
-        self.asked: dict[Place, Asked] = {}
+        self.asked: dict[PartitionKey, Asked] = {}
         """In the order in which a broker is to serve them."""
-        self._held: dict[Place, MirroredPartition] = {}
+        self._held: dict[PartitionKey, MirroredPartition] = {}
         """Mine, and not to be asked for just now."""
-        self._came: dict[Place, MirroredPartition] = {}
+        self._came: dict[PartitionKey, MirroredPartition] = {}
         """Of which something came since the last look."""
-        self._behind: set[Place] = set()
+        self._behind: set[PartitionKey] = set()
         self._keys: dict[str | UUID, TopicKey] = {}
         self._changes = -1
         self._look_all_s = 0.0
@@ -106,7 +106,7 @@ class Asking:
         led = flow.fetched_from(self._node)
         mine = led if self._lane.count == 1 else filter(self._lane.carries, led)
         is_throttled = not flow.throttle.is_idle
-        asked: list[tuple[Place, Asked]] = []
+        asked: list[tuple[PartitionKey, Asked]] = []
         self._held, self._came, self._keys = {}, {}, {}
         self._behind.clear()
         for partition in mine:
@@ -123,7 +123,7 @@ class Asking:
     def _look_at_some(self) -> Looked:
         some, looked = self._held | self._came, []
         self._held, self._came = {}, {}
-        gone: dict[Place, Asked | None] = {}
+        gone: dict[PartitionKey, Asked | None] = {}
         for place, partition in some.items():
             if not self._is_mine(partition):
                 gone[place] = None
@@ -145,7 +145,7 @@ class Asking:
         is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
-    def _as_asked(self, place: Place, partition: MirroredPartition) -> Asked | None:
+    def _as_asked(self, place: PartitionKey, partition: MirroredPartition) -> Asked | None:
         """Return how to ask for it, None while it is to be held back."""
         cursor, limit = partition.cursor, self._flow.budget.most_bytes_each
         if _is_behind(partition):
@@ -163,7 +163,7 @@ def _is_behind(partition: MirroredPartition) -> bool:
     return cursor is None or end is None or cursor.source < end
 
 
-def _by_room(asked: Iterable[tuple[Place, Asked]]) -> list[tuple[Place, Asked]]:
+def _by_room(asked: Iterable[tuple[PartitionKey, Asked]]) -> list[tuple[PartitionKey, Asked]]:
     """Return those with the most room first: a broker serves in the order asked until it is full.
 
     A fetcher that refilled each acknowledged byte at once would ask for one partition's records at

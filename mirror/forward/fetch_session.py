@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from wire.errors import ErrorCode
 from wire.hot.fetch import Session, TopicKey, Wanted
 
-Place: TypeAlias = tuple[TopicKey, int]
+PartitionKey: TypeAlias = tuple[TopicKey, int]
 
 SESSION_LOST: Final = frozenset(
     {
@@ -45,10 +45,10 @@ class FetchSession:
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self._asked: dict[Place, Wanted | None] = {}
+        self._asked: dict[PartitionKey, Wanted | None] = {}
         """As the broker knows it; None where it is to be told again."""
 
-    def ask(self, wanted: Mapping[Place, Wanted]) -> Question:
+    def ask(self, wanted: Mapping[PartitionKey, Wanted]) -> Question:
         """Return how to ask for exactly these partitions, in this order where all are new."""
         changed: dict[TopicKey, list[Wanted]] = {}
         forgotten: dict[TopicKey, list[int]] = {}
@@ -66,7 +66,7 @@ class FetchSession:
         """Whether the broker knows what it was asked for, as far as we know."""
         return self._epoch != FIRST_EPOCH
 
-    def ask_some(self, looked: Mapping[Place, Wanted | None]) -> Question:
+    def ask_some(self, looked: Mapping[PartitionKey, Wanted | None]) -> Question:
         """Return how to ask for these from now on, None for not at all, and the others as before.
 
         Only while the session is open.
@@ -99,7 +99,7 @@ class FetchSession:
         self._epoch = FIRST_EPOCH
         self._asked = {}
 
-    def say_again(self, place: Place) -> None:
+    def say_again(self, place: PartitionKey) -> None:
         """Name the partition next time even if nothing changes: its answer was not used."""
         if place in self._asked:
             self._asked[place] = None

@@ -25,7 +25,7 @@ from wire.record_batch import Record, build_batch
 BATCH_BYTES: Final = 512 * 1024
 """Half of what brokers take by default."""
 
-Place: TypeAlias = tuple[str, str, int]
+GroupPartition: TypeAlias = tuple[str, str, int]
 """(group, topic, partition)"""
 
 
@@ -37,7 +37,7 @@ class CheckpointLog:
     ) -> None:
         """Know where the topic is; ``load`` reads it."""
         self.topic: Final = flow.names.checkpoints_topic
-        self.applied: dict[Place, Checkpoint] = {}
+        self.applied: dict[GroupPartition, Checkpoint] = {}
         """The last checkpoint of each place, by the source's names: tells a rewind from a run
         ahead."""
         self._target = target
@@ -45,7 +45,7 @@ class CheckpointLog:
         self._replication_factor = flow.replication_factor
         self._odd = odd
         self._fault = fault
-        self._unwritten: dict[Place, Checkpoint] = {}
+        self._unwritten: dict[GroupPartition, Checkpoint] = {}
         self._is_gone = False
         """The target has said that there is no such topic."""
 
@@ -81,7 +81,7 @@ class CheckpointLog:
         """Whether there is something to write."""
         return bool(self._unwritten) or self._is_gone
 
-    def note(self, place: Place, one: Checkpoint) -> None:
+    def note(self, place: GroupPartition, one: Checkpoint) -> None:
         """Note a checkpoint that has just been committed; ``write`` makes it durable."""
         self.applied[place] = one
         self._unwritten[place] = one
@@ -95,7 +95,7 @@ class CheckpointLog:
             return
         waiting = list(self._unwritten.items())
         while waiting:
-            written: list[tuple[Place, Checkpoint]] = []
+            written: list[tuple[GroupPartition, Checkpoint]] = []
             records: list[Record] = []
             size, stamp = 0, now_ms()
             while waiting and size < BATCH_BYTES:

@@ -21,7 +21,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.target_side import commit_on_target, positions_on_target
 from mirror.groups.agenda import ACTIVE_LOOK_MS, FAULT_LOOK_MS, WAITING_LOOK_MS, Agenda, Due
-from mirror.groups.checkpoint_log import CheckpointLog, Place
+from mirror.groups.checkpoint_log import CheckpointLog, GroupPartition
 from mirror.groups.group_offsets import GroupReader
 from mirror.groups.group_polling import GroupPoller
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
@@ -81,7 +81,7 @@ class GroupSync:
         self.groups: Final = SourceGroups(flow)
         self.reader: Final = GroupReader(flow.config, links, self.groups)
         self.poller: Final = GroupPoller(flow.config, links, self.groups)
-        self.status: dict[Place, GroupStatus] = {}
+        self.status: dict[GroupPartition, GroupStatus] = {}
         self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow
         self._links = links

@@ -8,7 +8,7 @@ from typing import Final, NotRequired, TypedDict
 from mirror.flow.engine import Engine
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
-from mirror.groups.checkpoint_log import Place
+from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
@@ -210,7 +210,7 @@ def partition_report(
     }
 
 
-def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> GroupReport:
+def placed_group_report(place: GroupPartition, status: GroupStatus, engine: Engine) -> GroupReport:
     """Return one group's line, with what the daemon knows of both sides' ends."""
     _, topic, index = place
     partition = engine.flow.placed.get(TopicPartition(topic, index))
@@ -229,7 +229,7 @@ def placed_group_report(place: Place, status: GroupStatus, engine: Engine) -> Gr
 
 
 def group_report(
-    place: Place,
+    place: GroupPartition,
     *,
     state: str,
     source_offset: int,

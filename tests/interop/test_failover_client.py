@@ -52,7 +52,7 @@ PAIRS: Final = (
     Pair(source=KAFKA_4_KRAFT, target=KAFKA_3_KRAFT),
 )
 
-Place: TypeAlias = tuple[int, bytes | None]
+Content: TypeAlias = tuple[int, bytes | None]
 """A record by its partition and value."""
 
 
@@ -70,7 +70,7 @@ class Group:
     """Members that are polled in turn, and all that they have read."""
 
     members: Sequence[SiteConsumer]
-    seen: list[Place] = field(default_factory=list)
+    seen: list[Content] = field(default_factory=list)
 
     def take(self) -> None:
         """Read a few records with each member."""
@@ -87,7 +87,7 @@ class Group:
             self.take()
 
 
-def fill(sites: RunningPair, topic: str) -> Counter[Place]:
+def fill(sites: RunningPair, topic: str) -> Counter[Content]:
     """Write transactions, a third of them aborted, and more; return what a reader should see."""
     write_transactions(sites.dc1, topic, count=30, each=7)
     write(sites.dc1, topic, 10_000, 1_000)

@@ -11,7 +11,7 @@ from mirror.commands.position_words import (
     GroupName,
     Import,
     Line,
-    Place,
+    PartitionOffset,
     PositionsUnreadable,
     Show,
     parse_offsets,
@@ -33,7 +33,7 @@ def test_one_word_is_a_group_and_export_and_import_are_commands() -> None:
 
 
 def test_a_place_has_a_topic_a_partition_and_an_offset_and_all_else_is_a_group() -> None:
-    assert parse_what("orders:3:120") == Place("orders", 3, 120)
+    assert parse_what("orders:3:120") == PartitionOffset("orders", 3, 120)
     for group in ("orders", "orders:3", "a:b:c", ":1:2", "orders:-1:2", "a:1:2:3", "", "o:³:1"):
         assert parse_what(group) == GroupName(group)
     with pytest.raises(PositionsUnreadable, match="no such partition"):

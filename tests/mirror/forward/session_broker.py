@@ -1,6 +1,6 @@
 """A broker's side of fetch sessions."""
 
-from mirror.forward.fetch_session import Place, Question
+from mirror.forward.fetch_session import PartitionKey, Question
 from wire.hot.fetch import Wanted
 
 
@@ -8,10 +8,12 @@ class Broker:
     """The broker's side: sessions by number, each with the epoch it expects next."""
 
     def __init__(self) -> None:
-        self.sessions: dict[int, tuple[int, dict[Place, Wanted]]] = {}
+        self.sessions: dict[int, tuple[int, dict[PartitionKey, Wanted]]] = {}
         self.made = 0
 
-    def hear(self, question: Question, *, opens: bool) -> tuple[int, dict[Place, Wanted]] | None:
+    def hear(
+        self, question: Question, *, opens: bool
+    ) -> tuple[int, dict[PartitionKey, Wanted]] | None:
         """Return the session's number and what it holds then; None for an unknown one."""
         session_id, epoch = question.session
         named = {(key, one.partition): one for key, ones in question.wanted.items() for one in ones}

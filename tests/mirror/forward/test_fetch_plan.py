@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from mirror.forward.fetch_plan import LOOK_S, Asking, place_of
-from mirror.forward.fetch_session import FetchSession, Place
+from mirror.forward.fetch_session import FetchSession, PartitionKey
 from mirror.forward.lanes import Lane
 from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
@@ -58,7 +58,7 @@ class Site:
     def partition(self, index: int) -> MirroredPartition:
         return self.flow.partitions[TopicPartition("t", index)]
 
-    def ask(self) -> dict[Place, Wanted]:
+    def ask(self) -> dict[PartitionKey, Wanted]:
         """Look, tell the broker, and return what it knows then."""
         looked, asked = self.asking.look(), self.asking.asked
         if looked is None or not self.session.is_open:

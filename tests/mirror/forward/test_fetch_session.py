@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.forward.fetch_session import FetchSession, Place, Question
+from mirror.forward.fetch_session import FetchSession, PartitionKey, Question
 from tests.mirror.forward.session_broker import Broker
 from wire.hot.fetch import Session, TopicKey, Wanted
 
@@ -15,13 +15,13 @@ WISHES = st.dictionaries(PLACES, st.builds(Wanted, st.just(0), st.integers(0, 2)
 LUCK = st.sampled_from(["session", "no session", "forgotten", "answer lost"])
 
 
-def fitting(wish: dict[Place, Wanted]) -> dict[Place, Wanted]:
+def fitting(wish: dict[PartitionKey, Wanted]) -> dict[PartitionKey, Wanted]:
     return {place: one._replace(partition=place[1]) for place, one in wish.items()}
 
 
 @given(st.lists(st.tuples(WISHES, LUCK)))
 def test_the_broker_always_knows_exactly_what_is_wanted(
-    rounds: list[tuple[dict[Place, Wanted], str]],
+    rounds: list[tuple[dict[PartitionKey, Wanted], str]],
 ) -> None:
     broker, session = Broker(), FetchSession()
     for wish, luck in rounds:
