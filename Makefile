@@ -35,6 +35,7 @@ demo: setup
 	@exec $(BIN)/python -m demo play $(if $(DISASTER),--disaster)
 
 test: check
+	@$(BIN)/python -m tests.deploy.promtool
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/docs
 
 check: setup

@@ -1,9 +1,8 @@
 """Each alert fires when it should and is silent otherwise, as Prometheus' own promtool finds.
 
-promtool comes with Prometheus; where it is not on the PATH, nothing is evaluated.
+`make test` has it out of the system's package where it is not on the PATH (tests/deploy/promtool).
 """
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Final
 import pytest
 import yaml
 
+from tests.deploy.promtool import find_promtool
+
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
-PROMTOOL: Final = shutil.which("promtool")
+PROMTOOL: Final = find_promtool()
 ALL_THE_TIME: Final = "x300"
 
 FLOW: Final = 'flow="dc1->dc2",instance="m"'

@@ -15,6 +15,10 @@ from tests.drill.task import Task
 
 GROUP: Final = "drill-group"
 COMMIT_EVERY_S: Final = 0.3
+SESSION_MS: Final = 6_000
+REBALANCE_MS: Final = 10_000
+"""So long the coordinator waits for members that are alive and do not join again: one that waits in
+its commit for a coordinator that is away gives heartbeats all the while, and stops the others."""
 MOST_AT_ONCE: Final = 500
 ASK_EVERY_S: Final = 0.5
 PATIENCE_S: Final = 5.0
@@ -34,9 +38,9 @@ class Member:
                     "group.id": GROUP,
                     "enable.auto.commit": False,
                     "auto.offset.reset": "earliest",
-                    "session.timeout.ms": 6_000,
+                    "session.timeout.ms": SESSION_MS,
                     "heartbeat.interval.ms": 1_000,
-                    "max.poll.interval.ms": 30_000,
+                    "max.poll.interval.ms": REBALANCE_MS,
                     "fetch.wait.max.ms": 100,
                     "check.crcs": True,
                 }
