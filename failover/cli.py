@@ -64,7 +64,7 @@ def _faults() -> Faults:
     from failover.execute import RollbackStuck, StepFailed
     from failover.journal import JournalUnreadable
     from failover.lease import LeaseHeld, LeaseLost
-    from failover.promote import Refused
+    from failover.promote import PromotionRefused
     from failover.recover import CannotRecover
     from failover.store import Superseded
     from runtime.config import ConfigurationError
@@ -75,7 +75,7 @@ def _faults() -> Faults:
 
     refused = (
         ConfigurationError,
-        Refused,
+        PromotionRefused,
         LeaseHeld,
         JournalUnreadable,
         WitnessGarbled,

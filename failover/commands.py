@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from failover.journal import Journal
-from failover.plan import Request
-from failover.promote import Refused, open_controller, plan_lines
+from failover.plan import PromotionRequest
+from failover.promote import PromotionRefused, open_controller, plan_lines
 from failover.recover import recover
 from failover.report import has_slipped, summary
 from failover.status import read_status, status_document, status_lines
@@ -119,15 +119,15 @@ async def recover_witness(options: Options) -> int:
     return ExitStatus.DONE
 
 
-def _request(options: Options) -> Request:
+def _request(options: Options) -> PromotionRequest:
     kind = PromotionKind.SOURCE_LOST if options.source_lost else PromotionKind.PLANNED
-    return Request(site=options.site, kind=kind, force=options.force)
+    return PromotionRequest(site=options.site, kind=kind, force=options.force)
 
 
 def _require_known(configuration: Configuration, site: str) -> None:
     if site not in configuration.clusters:
         known = ", ".join(sorted(configuration.clusters))
-        raise Refused(f"unknown site {site} (the file has {known})")
+        raise PromotionRefused(f"unknown site {site} (the file has {known})")
 
 
 async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Options) -> int:

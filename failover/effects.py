@@ -21,7 +21,7 @@ from failover.drain import (
     wait_close_behind,
     wait_drained,
 )
-from failover.execute import Outcome, StepFailed
+from failover.execute import StepFailed, StepOutcome
 from failover.facts import DrainFacts, Facts, FenceFacts, PreflightFacts
 from failover.fence import (
     Fence,
@@ -50,7 +50,7 @@ from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-Step: TypeAlias = Callable[[Journal], Awaitable[Outcome]]
+Step: TypeAlias = Callable[[Journal], Awaitable[StepOutcome]]
 Undo: TypeAlias = Callable[[Journal], Awaitable[Facts]]
 
 LOST_SOURCE_TIMEOUT_S: Final = 3.0
@@ -74,7 +74,7 @@ class PromotionEffects:
     """The map of records that the other direction has brought into the source."""
     evidence: PairEvidence
 
-    async def run(self, step: StepName, journal: Journal) -> Outcome:
+    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
         steps: dict[StepName, Step] = {
             StepName.PREFLIGHT: self._preflight,
@@ -111,7 +111,7 @@ class PromotionEffects:
 
     # --- looking ---------------------------------------------------------------------------------
 
-    async def _preflight(self, journal: Journal) -> Outcome:
+    async def _preflight(self, journal: Journal) -> StepOutcome:
         if journal.kind is PromotionKind.PLANNED:
             partitions = await self.source.partitions(self.flow)
             await wait_close_behind(
@@ -135,7 +135,7 @@ class PromotionEffects:
         facts = PreflightFacts(topics=_counted(partitions), target_fence=tuple(fence)).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
-        return Outcome(facts=facts)
+        return StepOutcome(facts=facts)
 
     async def _unmirrored(self, partitions: Collection[TopicPartition]) -> dict[str, int]:
         """Return how many partitions of each topic the mirror knew of and the target has not."""
@@ -151,16 +151,16 @@ class PromotionEffects:
 
     # --- the two clients' sides of it ------------------------------------------------------------
 
-    async def _announce(self, journal: Journal) -> Outcome:
+    async def _announce(self, journal: Journal) -> StepOutcome:
         await self.store.announce(journal, journal.site)
-        return Outcome()
+        return StepOutcome()
 
     async def _withdraw(self, journal: Journal) -> Facts:
         await self.store.announce(journal, None)
         return {}
 
-    async def _groups_leave(self, journal: Journal) -> Outcome:
-        return Outcome(
+    async def _groups_leave(self, journal: Journal) -> StepOutcome:
+        return StepOutcome(
             facts=await wait_left(
                 self.source,
                 self.flow.groups,
@@ -169,7 +169,7 @@ class PromotionEffects:
             )
         )
 
-    async def _groups_move(self, journal: Journal) -> Outcome:
+    async def _groups_move(self, journal: Journal) -> StepOutcome:
         partitions = frozenset(journal.moving)
         await self.follower.refresh(partitions)
         await self.backward.refresh(partitions)
@@ -180,7 +180,7 @@ class PromotionEffects:
             if partition in partitions
         }
         bounded = {partition: self.backward.bounded(partition) for partition in partitions}
-        return Outcome(
+        return StepOutcome(
             facts=await move_groups(
                 self.source,
                 self.target,
@@ -193,12 +193,12 @@ class PromotionEffects:
 
     # --- the fence -------------------------------------------------------------------------------
 
-    async def _fence(self, journal: Journal) -> Outcome:
+    async def _fence(self, journal: Journal) -> StepOutcome:
         if journal.kind is PromotionKind.PLANNED:
             closed = await self._close_source(journal)
             await self._require_way_back(closed)
             topics = FenceFacts(topics=_counted(closed)).encode()
-            return Outcome(facts={"fenced": True, "partitions": len(closed), **topics})
+            return StepOutcome(facts={"fenced": True, "partitions": len(closed), **topics})
         why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
         with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
             try:
@@ -206,8 +206,8 @@ class PromotionEffects:
             except (NetworkFault, StepFailed) as fault:
                 why = brief(fault)
             else:
-                return Outcome(facts={"fenced": True, "partitions": len(closed)})
-        return Outcome(facts={"fenced": False, "why": why})
+                return StepOutcome(facts={"fenced": True, "partitions": len(closed)})
+        return StepOutcome(facts={"fenced": False, "why": why})
 
     async def _close_source(
         self, journal: Journal, closed: Collection[TopicPartition] = ()
@@ -258,7 +258,7 @@ class PromotionEffects:
             return {"fenced": False}
         return {"left": f"{self.source.name} does not answer"}
 
-    async def _verify_fence(self, journal: Journal) -> Outcome:
+    async def _verify_fence(self, journal: Journal) -> StepOutcome:
         """Look once more at all that the switch rests on.
 
         No record may have been appended behind the drain, not even to a topic created since: such a
@@ -276,7 +276,7 @@ class PromotionEffects:
         made = await make_missing(self.source, self.target, self.flow, found)
         await self._require_sealed_ends(journal)
         moved = await self._groups_move(journal)
-        return Outcome(
+        return StepOutcome(
             facts={"partitions": len(found), "made": made, "committed": moved.facts["committed"]}
         )
 
@@ -309,7 +309,7 @@ class PromotionEffects:
                     f" {ends[partition]}: somebody writes to {self.target.name}, the standby"
                 )
 
-    async def _confirm(self, journal: Journal) -> Outcome:
+    async def _confirm(self, journal: Journal) -> StepOutcome:
         """Look behind the switch at what has slipped through to the old site, and carry it over.
 
         Nobody can look at a source that was lost; `failover serve` closes it when it is back. What
@@ -318,7 +318,7 @@ class PromotionEffects:
         left = await self.evidence.say_active()
         facts: Facts = {"evidence": left}
         if journal.kind is PromotionKind.SOURCE_LOST:
-            return Outcome(facts=facts)
+            return StepOutcome(facts=facts)
         try:
             drained = _drained_logs(journal).ends
             found = await self._close_source(journal)  # set anew, as it may have been lifted
@@ -331,8 +331,8 @@ class PromotionEffects:
                 if count
             }
         except (NetworkFault, StepFailed) as fault:
-            return Outcome(facts={**facts, "not_looked": brief(fault)})
-        return Outcome(
+            return StepOutcome(facts={**facts, "not_looked": brief(fault)})
+        return StepOutcome(
             facts={
                 **facts,
                 "appended": [asdict(one) for one in appended],
@@ -342,7 +342,7 @@ class PromotionEffects:
             }
         )
 
-    async def _open_target(self, journal: Journal) -> Outcome:
+    async def _open_target(self, journal: Journal) -> StepOutcome:
         """Let the target take writes; both clusters carry first that a promotion is under way."""
         planned = journal.kind is PromotionKind.PLANNED
         required = {self.target.name, *([self.source.name] if planned else [])}
@@ -351,7 +351,7 @@ class PromotionEffects:
         fence = await read_fence(self.target.cluster)
         if moved & set(fence.topics):
             await set_fence(self.target.cluster, Fence())
-        return Outcome(
+        return StepOutcome(
             facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
         )
 
@@ -374,7 +374,7 @@ class PromotionEffects:
 
     # --- records ---------------------------------------------------------------------------------
 
-    async def _drain(self, journal: Journal) -> Outcome:
+    async def _drain(self, journal: Journal) -> StepOutcome:
         timeout_ms = self.limits.drain_timeout_ms
         logs = await read_source_logs(self.source, journal.moving, timeout_ms=timeout_ms)
         try:
@@ -382,22 +382,22 @@ class PromotionEffects:
         except StepFailed as late:
             raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
         facts = DrainFacts(starts=logs.starts, ends=logs.ends).encode()
-        return Outcome(facts={"records": records, **facts})
+        return StepOutcome(facts={"records": records, **facts})
 
-    async def _stop_flow(self, journal: Journal) -> Outcome:
+    async def _stop_flow(self, journal: Journal) -> StepOutcome:
         timeout_ms, claim = self.limits.stop_timeout_ms, self.store.claim
-        return Outcome(facts=await self.control.stop(journal.epoch, timeout_ms, claim))
+        return StepOutcome(facts=await self.control.stop(journal.epoch, timeout_ms, claim))
 
-    async def _start_reverse(self, journal: Journal) -> Outcome:
+    async def _start_reverse(self, journal: Journal) -> StepOutcome:
         if self.reverse is not None:
             await self.reverse.start(journal.epoch, self.store.claim)
-        return Outcome(facts={"configured": self.reverse is not None})
+        return StepOutcome(facts={"configured": self.reverse is not None})
 
     async def _start_flow(self, journal: Journal) -> Facts:
         await self.control.start(journal.epoch, self.store.claim)
         return {}
 
-    async def _seal(self, journal: Journal) -> Outcome:
+    async def _seal(self, journal: Journal) -> StepOutcome:
         partitions = journal.moving
         await self.follower.refresh(partitions)
         logs = None if journal.kind is PromotionKind.SOURCE_LOST else _drained_logs(journal)
@@ -417,7 +417,7 @@ class PromotionEffects:
                 for found in ends
             }
         )
-        return Outcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
+        return StepOutcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
 
     def _ends_of(self, partition: TopicPartition, logs: SourceLogs | None) -> PartitionEnds | None:
         """Return where a partition stands; None if it holds records that no mirror has written.

@@ -46,7 +46,7 @@ class RollbackStuck(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StepOutcome:
     """The trace of a finished step in the journal."""
 
     facts: Facts = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Outcome:
 class Effects(Protocol):
     """The effects of steps. Each may be repeated at any time and ends in the same state."""
 
-    async def run(self, step: StepName, journal: Journal) -> Outcome:
+    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
         """Do a step other than `switch`; raises StepFailed."""
 
     async def undo(self, step: StepName, journal: Journal) -> Facts:

@@ -35,7 +35,7 @@ class SiteView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class SitesView:
     """Everything a plan depends on.
 
     `flow` is the name of the flow from the active site into the requested one; `worker` is the
@@ -64,7 +64,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PromotionRequest:
     """The operator's request; `force` insists on source-lost though the source answers."""
 
     site: str
@@ -109,7 +109,7 @@ class Refusal:
 Decision: TypeAlias = Plan | Resume | Refusal
 
 
-def decide(snapshot: Snapshot, request: Request) -> Decision:
+def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
     """Decide what a `promote` does, from an unfinished promotion first, then from both sites."""
     if request.site not in snapshot.sites:
         known = ", ".join(sorted(snapshot.sites))
@@ -158,7 +158,7 @@ def journal_bytes(partitions: Iterable[TopicPartition]) -> int:
     )
 
 
-def _is_overtaken(journal: Journal, request: Request) -> bool:
+def _is_overtaken(journal: Journal, request: PromotionRequest) -> bool:
     """Tell whether the source of an unfinished planned promotion is now said to be lost."""
     return (
         journal.site == request.site
@@ -168,7 +168,7 @@ def _is_overtaken(journal: Journal, request: Request) -> bool:
     )
 
 
-def _go_on(journal: Journal, request: Request) -> Resume | Refusal:
+def _go_on(journal: Journal, request: PromotionRequest) -> Resume | Refusal:
     unfinished = f"the {journal.kind} promotion of {journal.site} (epoch {journal.epoch})"
     if journal.site != request.site:
         return Refusal(
@@ -183,7 +183,7 @@ def _go_on(journal: Journal, request: Request) -> Resume | Refusal:
     )
 
 
-def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
+def _whether_possible(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
     if request.site == snapshot.active:
         return Refusal(reason=f"{request.site} is already the active site")
     if snapshot.flow is None or snapshot.source is None or snapshot.target is None:
@@ -205,7 +205,7 @@ def _whether_possible(snapshot: Snapshot, request: Request) -> Refusal | None:
             assert_never(request.kind)
 
 
-def _unfit(snapshot: Snapshot) -> str | None:
+def _unfit(snapshot: SitesView) -> str | None:
     """Return what of the flow's configuration a promotion cannot go with."""
     if snapshot.is_prefixed:
         return (
@@ -221,7 +221,7 @@ def _unfit(snapshot: Snapshot) -> str | None:
     return None
 
 
-def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal | None:
+def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal | None:
     if source.fault is not None:
         return Refusal(
             reason=f"{source.name} does not answer ({source.fault});"
@@ -242,7 +242,7 @@ def _whether_planned_possible(snapshot: Snapshot, source: SiteView) -> Refusal |
     return None
 
 
-def _whether_source_is_lost(source: SiteView, request: Request) -> Refusal | None:
+def _whether_source_is_lost(source: SiteView, request: PromotionRequest) -> Refusal | None:
     if source.fault is None and not request.force:
         return Refusal(
             reason=f"{source.name} answers, and a planned promotion loses nothing: leave out"
@@ -251,7 +251,7 @@ def _whether_source_is_lost(source: SiteView, request: Request) -> Refusal | Non
     return None
 
 
-def _lag(snapshot: Snapshot) -> int:
+def _lag(snapshot: SitesView) -> int:
     assert snapshot.source is not None, "lag is asked of a flow's source"
     ends = snapshot.source.ends
     return sum(max(0, end - snapshot.mirrored.get(where, 0)) for where, end in ends.items())

@@ -15,8 +15,8 @@ from failover.map_follower import MapFollower
 from failover.pair_evidence import PairEvidence
 from failover.plan import (
     Plan,
+    PromotionRequest,
     Refusal,
-    Request,
     Resume,
     decide,
     describe,
@@ -35,7 +35,7 @@ from runtime.zookeeper import ZooKeeper, open_zookeeper
 Print: TypeAlias = Callable[[str], None]
 
 
-class Refused(Exception):
+class PromotionRefused(Exception):
     """The command may not be carried out; the message is one line that says why."""
 
 
@@ -53,16 +53,16 @@ class Controller:
         """Return the paths in the witness."""
         return WitnessPaths(root=self.configuration.coordination.path)
 
-    async def promote(self, request: Request, started_ms: int) -> Journal:
+    async def promote(self, request: PromotionRequest, started_ms: int) -> Journal:
         """Begin a promotion or go on with one; return its journal once it has ended.
 
-        Raises Refused, RollbackStuck, LeaseLost, Superseded.
+        Raises PromotionRefused, RollbackStuck, LeaseLost, Superseded.
         """
         snapshot = await take_snapshot(self.configuration, self.zookeeper, request.site)
         decision = decide(snapshot, request)
         match decision:
             case Refusal(reason=reason):
-                raise Refused(reason)
+                raise PromotionRefused(reason)
             case Resume(journal=found):
                 self.show(describe_resume(decision))
                 store = self._store(found.epoch)
@@ -79,14 +79,16 @@ class Controller:
         return await self._carry_out(store, journal)
 
     async def abort(self) -> Journal:
-        """Take back the unfinished promotion; raises Refused, and what promote() raises."""
+        """Take back the unfinished promotion; raises what promote() raises."""
         async with open_clusters(self.configuration) as clusters:
             await require_pair(self.configuration, self.zookeeper, clusters)
         unfinished = find_unfinished(await read_journals(self.zookeeper, self.paths))
         if unfinished is None:
-            raise Refused("no promotion is unfinished; `failover status` shows the last one")
+            raise PromotionRefused(
+                "no promotion is unfinished; `failover status` shows the last one"
+            )
         if is_switched(unfinished.step_states):
-            raise Refused(
+            raise PromotionRefused(
                 f"{unfinished.site} is active already; `failover promote {unfinished.site}`"
                 " finishes what is left"
             )
@@ -100,7 +102,9 @@ class Controller:
     ) -> Journal:
         flow = flow_between(self.configuration, journal.source, journal.site)
         if flow is None:
-            raise Refused(f"the flow from {journal.source} to {journal.site} is not configured")
+            raise PromotionRefused(
+                f"the flow from {journal.source} to {journal.site} is not configured"
+            )
         async with self._effects(store, flow) as effects:
             executor = Executor(
                 store=store,
@@ -181,8 +185,8 @@ async def open_controller(configuration: Configuration, show: Print) -> AsyncIte
         yield Controller(configuration=configuration, zookeeper=zookeeper, lease=lease, show=show)
 
 
-async def plan_lines(configuration: Configuration, request: Request) -> Iterator[str]:
-    """Return what promote() would do now, as it would print it; raises Refused."""
+async def plan_lines(configuration: Configuration, request: PromotionRequest) -> Iterator[str]:
+    """Return what promote() would do now, as it would print it; raises PromotionRefused."""
     coordination = configuration.coordination
     async with open_zookeeper(
         coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
@@ -190,7 +194,7 @@ async def plan_lines(configuration: Configuration, request: Request) -> Iterator
         decision = decide(await take_snapshot(configuration, zookeeper, request.site), request)
     match decision:
         case Refusal(reason=reason):
-            raise Refused(reason)
+            raise PromotionRefused(reason)
         case Resume():
             return iter((describe_resume(decision),))
         case Plan():

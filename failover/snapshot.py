@@ -13,7 +13,7 @@ from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, first_of
-from failover.plan import SiteView, Snapshot
+from failover.plan import SitesView, SiteView
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.pair.opening import open_clusters, require_pair
@@ -75,7 +75,7 @@ def flow_between(configuration: Configuration, source: str, target: str) -> Flow
     return None
 
 
-async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site: str) -> Snapshot:
+async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site: str) -> SitesView:
     """Look at everything that promoting `site` depends on.
 
     Writes nothing. A cluster that does not answer is part of the picture. Raises PairContradicted
@@ -86,7 +86,7 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         active = (await require_pair(configuration, zookeeper, clusters)).known_active
     journals = await read_journals(zookeeper, paths)
     flow = flow_between(configuration, active.site, site)
-    seen = Snapshot(
+    seen = SitesView(
         sites=frozenset(configuration.clusters),
         active=active.site,
         last_epoch=max([active.epoch, *(journal.epoch for journal in journals)]),

@@ -38,15 +38,15 @@ at a reload, and so does this one when the file is right again.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class RestartBackoff:
     """The pause before a child is started again. Pure."""
 
     pause_s: float = FIRST_PAUSE_S
 
-    def after(self, ran_s: float) -> tuple[float, "Backoff"]:
+    def after(self, ran_s: float) -> tuple[float, "RestartBackoff"]:
         """Return the pause for a child that has died after so long, and what holds then."""
         pause_s = FIRST_PAUSE_S if ran_s >= STEADY_S else self.pause_s
-        return pause_s, Backoff(pause_s=min(2 * pause_s, MAX_PAUSE_S))
+        return pause_s, RestartBackoff(pause_s=min(2 * pause_s, MAX_PAUSE_S))
 
 
 def as_worker(configuration: Configuration, number: int) -> Configuration:
@@ -90,7 +90,7 @@ class _Supervisor:
 
     async def keep_running(self, number: int, all_of_them: trio.CancelScope) -> None:
         """Run one worker, again and again; when cancelled, let it settle and end."""
-        backoff, starts = Backoff(), 0
+        backoff, starts = RestartBackoff(), 0
         while True:
             began_s = trio.current_time()
             try:

@@ -53,7 +53,7 @@ from failover.client.handover import (
     is_complete,
     merge,
 )
-from failover.client.membership import Membership, Terms
+from failover.client.membership import GroupMembership, Terms
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.config import ClusterConfig, Configuration, load
 from runtime.witness import ActiveSite
@@ -108,7 +108,7 @@ class SiteConsumer:
         self._terms = self._agree(group_id, topics, dict(consumer_config or {}), chosen)
         self._watch = ActiveSiteWatch(self._configuration)
         self._seen = self._watch.current()
-        self._membership: Membership | None = None
+        self._membership: GroupMembership | None = None
         self._carried = Carried(site=self._seen.site)
         self._retry_at = 0.0
         self._group_id = group_id
@@ -239,7 +239,7 @@ class SiteConsumer:
 
     # --- following the active site ---------------------------------------------------------------
 
-    def _follow(self) -> Membership | None:
+    def _follow(self) -> GroupMembership | None:
         """Bring the membership in line with the witness; None while it can be nowhere."""
         active = self._seen = self._watch.current()
         if self._membership is None:
@@ -263,7 +263,7 @@ class SiteConsumer:
             _LOG.warning("cannot join on %s yet: %s", active.site, error)
             self._retry_at = monotonic() + RETRY_S
             return
-        self._membership = Membership(
+        self._membership = GroupMembership(
             self._terms,
             cluster,
             starts,
@@ -319,7 +319,7 @@ class SiteConsumer:
             self._hand_over_until = monotonic() + HAND_OVER_TIMEOUT_S
             self._let_go(membership)
 
-    def _let_go(self, membership: Membership) -> None:
+    def _let_go(self, membership: GroupMembership) -> None:
         self._carried = Carried(site=self._carried.site, positions=membership.carried())
         self._membership = None
 

@@ -68,7 +68,7 @@ class Terms:
         return str(chosen).casefold() in {"latest", "largest", "end"}
 
 
-class Membership:
+class GroupMembership:
     """A member of the group from construction until leave() or abandon()."""
 
     def __init__(

@@ -65,7 +65,7 @@ class Written:
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class RebuildEvidence:
     """The findings in the logs of all partitions."""
 
     records: list[MapRecord]
@@ -115,7 +115,9 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
     readable = await list_offsets(links.source_admin, source, isolation_level=flow.isolation_level)
-    found = Found(records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable)
+    found = RebuildEvidence(
+        records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable
+    )
     status = DONE
     for place, ends in sorted(source.items()):
         name = str(place)
@@ -149,7 +151,7 @@ async def _rebuild_one(
     places: tuple[TopicPartition, TopicPartition],
     source: LogEnds | ErrorCode,
     ends: Ends,
-    found: Found,
+    found: RebuildEvidence,
 ) -> str:
     """Add one partition's records to what was found and say what they are.
 
@@ -251,7 +253,7 @@ def _is_mirrored(header: BatchHeader) -> bool:
 
 
 async def _starts(
-    links: Links, place: TopicPartition, source: LogEnds, written: Written, found: Found
+    links: Links, place: TopicPartition, source: LogEnds, written: Written, found: RebuildEvidence
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
     readable_end = found.readable[place]

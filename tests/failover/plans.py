@@ -2,9 +2,9 @@
 
 from failover.journal import Journal, begin_step, end_step
 from failover.plan import (
-    Request,
+    PromotionRequest,
+    SitesView,
     SiteView,
-    Snapshot,
 )
 from failover.status import SiteStatus, Status
 from failover.steps import PromotionKind, PromotionState, StepName, StepState
@@ -20,7 +20,7 @@ DC2 = SiteView(
     ends={TopicPartition("orders", 0): 90, TopicPartition("orders", 1): 50},
     groups={},
 )
-ALL_WELL = Snapshot(
+ALL_WELL = SitesView(
     sites=frozenset({"dc1", "dc2"}),
     active="dc1",
     last_epoch=4,
@@ -33,7 +33,7 @@ ALL_WELL = Snapshot(
 )
 
 
-PLANNED = Request(site="dc2", kind=PromotionKind.PLANNED)
+PLANNED = PromotionRequest(site="dc2", kind=PromotionKind.PLANNED)
 
 
 def last_promotion() -> Journal:

@@ -7,10 +7,10 @@ import pytest
 from failover.journal import Journal, begin_step, end_step, turn_back
 from failover.plan import (
     Plan,
+    PromotionRequest,
     Refusal,
-    Request,
     Resume,
-    Snapshot,
+    SitesView,
     decide,
     describe,
     describe_resume,
@@ -18,7 +18,7 @@ from failover.plan import (
 from failover.steps import ORDER, PromotionKind, StepName, StepState
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
 
-LOST = Request(site="dc2", kind=PromotionKind.SOURCE_LOST)
+LOST = PromotionRequest(site="dc2", kind=PromotionKind.SOURCE_LOST)
 DC1_DOWN = replace(ALL_WELL, source=replace(DC1, fault="refused", ends={}, groups={}))
 
 
@@ -113,7 +113,7 @@ def test_a_lost_source_is_planned_from_the_target_and_its_lag_is_not_known() -> 
     ],
 )
 def test_a_refusal_is_one_line_that_says_why(
-    snapshot: Snapshot, request_: Request, reason: str
+    snapshot: SitesView, request_: PromotionRequest, reason: str
 ) -> None:
     assert decide(snapshot, request_) == Refusal(reason=reason)
 
@@ -183,7 +183,7 @@ def test_the_plan_names_the_promotion_that_it_replaces() -> None:
     ],
 )
 def test_where_nothing_would_move_nothing_is_begun(
-    snapshot: Snapshot, request_: Request, site: str
+    snapshot: SitesView, request_: PromotionRequest, site: str
 ) -> None:
     reason = (
         f"no topic of the flow dc1->dc2 is on {site}, so nothing moves; `mirror topics` says why"

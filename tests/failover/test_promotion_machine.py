@@ -14,7 +14,7 @@ import trio
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from failover.execute import Executor, Outcome, RollbackStuck, StepFailed, StepReport
+from failover.execute import Executor, RollbackStuck, StepFailed, StepOutcome, StepReport
 from failover.facts import Facts
 from failover.journal import Journal, decode_journal, encode_journal, taken_on
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
@@ -105,14 +105,14 @@ class FakeEffects:
     world: World
     fate: Fate
 
-    async def run(self, step: StepName, journal: Journal) -> Outcome:
+    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
         await trio.lowlevel.checkpoint()
         self.fate.strike()
         if step in self.fate.failing:
             raise StepFailed(f"{step} was bound to fail")
         self._act(step, journal)
         self.fate.strike()
-        return Outcome(facts={"done": step.value})
+        return StepOutcome(facts={"done": step.value})
 
     def _act(self, step: StepName, journal: Journal) -> None:
         world = self.world

@@ -9,14 +9,14 @@ from trio.testing import MockClock
 
 from mirror import supervisor
 from mirror.cli import main
-from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, Backoff, _Supervisor, as_worker
+from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, RestartBackoff, _Supervisor, as_worker
 from runtime.config import load
 from tests.commands import run_mirror_command
 from tests.dc_yaml import dc_yaml
 
 
 def test_who_dies_again_and_again_is_started_ever_less_often() -> None:
-    backoff, pauses = Backoff(), []
+    backoff, pauses = RestartBackoff(), []
     for ran_s in (0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 3600.0, 0.1):
         pause_s, backoff = backoff.after(ran_s)
         pauses.append(pause_s)
