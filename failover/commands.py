@@ -16,7 +16,7 @@ from failover.steps import PromotionKind, PromotionState, StepName
 from runtime.clock import now_ms
 from runtime.command import Options
 from runtime.config import Configuration
-from runtime.output import complain, print_nowhere
+from runtime.output import complain, print_line, print_nowhere
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.program import ExitStatus
 from runtime.signals import cancel_on_signal
@@ -26,7 +26,7 @@ from runtime.zookeeper import open_zookeeper
 
 def show(line: str) -> None:
     """Print one line at once, so that a promotion can be watched through a pipe."""
-    sys.stdout.write(f"{line}\n")
+    print_line(line)
     sys.stdout.flush()
 
 
@@ -100,7 +100,8 @@ async def status(options: Options) -> int:
             seen = await require_pair(options.configuration, zookeeper, clusters)
         found = await read_status(options.configuration, zookeeper, seen.known_active)
     if options.json:
-        show(json.dumps(status_document(found), indent=2))
+        for line in json.dumps(status_document(found), indent=2).splitlines():
+            show(line)
     else:
         for line in status_lines(found):
             show(line)

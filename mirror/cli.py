@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.command import Act, Command, Completes, Option, Options, Word
+from runtime.output import print_line
 from runtime.program import ExitStatus, Faults, Program
 
 MAX_WORKERS: Final = 64
@@ -58,7 +59,7 @@ def _check() -> Act:
 
     async def show(options: Options) -> int:
         async for line in check(options.configuration):
-            sys.stdout.write(f"{line}\n")
+            print_line(line)
         return ExitStatus.DONE
 
     return show
@@ -184,7 +185,7 @@ async def _show(page: Awaitable[str]) -> int:
 
 
 async def _show_line(line: Awaitable[str]) -> int:
-    sys.stdout.write(f"{await line}\n")
+    print_line(await line)
     return ExitStatus.DONE
 
 

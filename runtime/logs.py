@@ -3,6 +3,15 @@
 import logging
 import sys
 
+from runtime.output import escaped
+
+
+class _LineFormatter(logging.Formatter):
+    """Keeps a message in one line; a traceback behind it has the lines that it needs."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return escaped(super().formatMessage(record))
+
 
 def configure(program: str, *, verbose: bool = False) -> None:
     """Log to standard error as `time program level module: message`.
@@ -13,7 +22,9 @@ def configure(program: str, *, verbose: bool = False) -> None:
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if verbose else logging.INFO,
-        format=f"%(asctime)s {program} %(levelname)s %(name)s: %(message)s",
         force=True,
+    )
+    logging.getLogger().handlers[0].setFormatter(
+        _LineFormatter(f"%(asctime)s {program} %(levelname)s %(name)s: %(message)s")
     )
     logging.getLogger("kazoo").setLevel(logging.WARNING if verbose else logging.ERROR)

@@ -1,7 +1,9 @@
 """The HTTP endpoint of every program: /metrics, /health/live, /health/ready and its own routes."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -56,33 +58,103 @@ async def serve_metrics(
     except (OSError, UnicodeError) as error:  # also of a host whose name no host can have
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
-    limit = trio.CapacityLimiter(MAX_CONNECTIONS)
+    room = _Room()
     task_status.started(int(listeners[0].socket.getsockname()[1]))
-    await trio.serve_listeners(partial(_serve_connection, answers, ready, limit), listeners)
+    await trio.serve_listeners(
+        partial(_serve_connection, answers, ready, room),
+        [_BoundedListener(one, room) for one in listeners],
+    )
+
+
+class _Room:
+    """Places for MAX_CONNECTIONS connections, of which one is always being made free.
+
+    A connection that has sent no request gives its place up first, the oldest before all others.
+    So the next request is read, whoever holds connections open and says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._free = trio.Semaphore(MAX_CONNECTIONS)
+        self._silent: dict[trio.CancelScope, None] = {}
+        self._answered: dict[trio.CancelScope, None] = {}
+
+    async def wait_free(self) -> None:
+        """Take a place, from the oldest silent connection if there is none."""
+        if not self._free.value:
+            oldest = next(iter(self._silent or self._answered), None)
+            if oldest is not None:
+                oldest.cancel()
+        await self._free.acquire()
+
+    def free(self) -> None:
+        """Give a place back that no connection uses."""
+        self._free.release()
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """Limit a connection's time; what is given notes that its request has arrived."""
+        with trio.move_on_after(REQUEST_TIMEOUT_S) as scope:
+            self._silent[scope] = None
+
+            def note_request() -> None:
+                self._answered[scope] = self._silent.pop(scope)
+
+            try:
+                yield note_request
+            finally:
+                self._silent.pop(scope, None)
+                self._answered.pop(scope, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
+    """Accepts a connection only when there is room: each one takes a file of the process."""
+
+    listener: trio.SocketListener
+    room: _Room
+
+    async def accept(self) -> trio.SocketStream:
+        """Return the next connection, which holds a place in the room."""
+        await self.room.wait_free()
+        try:
+            return await self.listener.accept()
+        except BaseException:
+            self.room.free()
+            raise
+
+    async def aclose(self) -> None:
+        """Stop to listen."""
+        await self.listener.aclose()
 
 
 async def _serve_connection(
     answers: Mapping[str, Route],
     ready: Callable[[], bool],
-    limit: trio.CapacityLimiter,
+    room: _Room,
     stream: trio.SocketStream,
 ) -> None:
     """Answer one request and close: scrapers come rarely, and closing keeps this simple."""
-    async with stream, limit:
-        try:
-            with trio.move_on_after(REQUEST_TIMEOUT_S):
-                await _answer(answers, ready, stream)
-        except (trio.BrokenResourceError, h11.ProtocolError) as error:
-            _LOG.debug("metrics request dropped: %s", error)
+    try:
+        async with stream:
+            with room.hold() as note_request:
+                await _answer(answers, ready, stream, note_request)
+    except (trio.BrokenResourceError, h11.ProtocolError) as error:
+        _LOG.debug("metrics request dropped: %s", error)
+    finally:
+        room.free()
 
 
 async def _answer(
-    answers: Mapping[str, Route], ready: Callable[[], bool], stream: trio.SocketStream
+    answers: Mapping[str, Route],
+    ready: Callable[[], bool],
+    stream: trio.SocketStream,
+    note_request: Callable[[], None],
 ) -> None:
     connection = h11.Connection(h11.SERVER)
     request = await _receive_request(connection, stream)
     if request is None:
         return
+    note_request()
     status, content_type, body = await _guarded_respond(answers, ready, request)
     head = h11.Response(
         status_code=status,

@@ -66,6 +66,11 @@ def output_that_names_its_faults() -> Iterator[None]:
         sys.stdout = stream
 
 
+def print_line(line: str) -> None:
+    """Print one line on standard output; names from outside in it stay within the line."""
+    sys.stdout.write(f"{escaped(line)}\n")
+
+
 def complain(program: str, message: str) -> None:
     """Say on standard error what went wrong, in one line, if anybody listens."""
     with suppress(OSError):

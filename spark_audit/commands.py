@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import trio
 
 from runtime.command import Options
-from runtime.output import complain
+from runtime.output import complain, print_line
 from runtime.program import ExitStatus
 from runtime.starting import unwind_at_signals
 from spark_audit.result.exporter import serve
@@ -25,9 +25,9 @@ def run(options: Options) -> int:
     output = options.output or options.configuration.audit.output
     verdict = run_audit(options.configuration, options.topic, output)
     if options.json:
-        _show([Result(output).verdict_text()])
+        print_lines([Result(output).verdict_text()])
     elif verdict.flows:
-        _show([*short_report(verdict), f"result: {output}"])
+        print_lines([*short_report(verdict), f"result: {output}"])
     return _finish(verdict)
 
 
@@ -38,9 +38,9 @@ def report(options: Options) -> int:
     verdict = _stored(result)
     if options.json:
         findings = list(result.findings())
-        _show([json.dumps({**json.loads(result.verdict_text()), "findings": findings})])
+        print_lines([json.dumps({**json.loads(result.verdict_text()), "findings": findings})])
     else:
-        _show(long_report(verdict, result.findings()))
+        print_lines(long_report(verdict, result.findings()))
     return _finish(verdict)
 
 
@@ -64,7 +64,8 @@ def _finish(verdict: Verdict) -> int:
     return verdict.answer.exit_status
 
 
-def _show(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines; a name from outside stays within its line."""
     for line in lines:
-        sys.stdout.write(f"{line}\n")
+        print_line(line)
     sys.stdout.flush()

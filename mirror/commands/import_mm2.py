@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from mirror.mirrormaker.mm2_properties import import_properties
+from runtime.output import escaped
 from runtime.properties import ConfigurationError, read_properties
 from runtime.yaml_section import as_yaml
 
@@ -16,7 +17,7 @@ def import_mm2(file: Path, *, zookeeper: str, write: bool) -> int:
     imported = import_properties(read_properties(file), str(file), zookeeper)
     text = as_yaml(imported.document)
     for note in imported.notes:
-        sys.stderr.write(f"{note}\n")
+        sys.stderr.write(f"{escaped(note)}\n")
     if not write:
         sys.stdout.write(text)
         return 0

@@ -106,14 +106,22 @@ def parse_what(what: str) -> GroupName | PartitionOffset:
 
 def write_lines(positions: Iterable[tuple[str, str, int, int]]) -> str:
     """Return (group, topic, partition, offset) as the lines of a file."""
-    page = io.StringIO()
-    csv.writer(page, lineterminator="\n").writerows(positions)
-    return page.getvalue()
+    return "".join(
+        f"{_quoted(group)},{topic},{partition},{offset}\n"
+        for group, topic, partition, offset in positions
+    )
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a CSV field; in quotes unless all of it is plainly part of a name."""
+    if name and name.isprintable() and name == name.strip() and not set(name) & {",", '"'}:
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def read_lines(name: str, text: str) -> list[Line]:
     """Return the positions of a file; raises PositionsUnreadable naming file, line and column."""
-    reader = csv.reader(io.StringIO(text), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     found: dict[tuple[str, str, int], Line] = {}
     try:
         for fields in reader:
@@ -137,7 +145,8 @@ def _line(where: str, number: int, fields: Sequence[str]) -> Line:
         raise PositionsUnreadable(
             f"{where}: {len(fields)} columns, not {len(COLUMNS)}: {', '.join(COLUMNS)}"
         )
-    group, topic, partition, offset = (field.strip() for field in fields)
+    group = fields[0]  # blanks at its ends are part of a group's name
+    topic, partition, offset = (field.strip() for field in fields[1:])
     if not topic:
         raise PositionsUnreadable(f"{where}: topic: is empty")
     for column, word, limit in (

@@ -34,6 +34,7 @@ from mirror.commands.position_words import (
 from offset_translation.translation import NotYet, translate_back
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.output import print_line
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets
@@ -76,7 +77,8 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
                 try:
                     if file.stat().st_size > FILE_LIMIT_BYTES:
                         raise PositionsUnreadable(f"{file}: has more than {FILE_LIMIT_BYTES} bytes")
-                    text = file.read_text(encoding="utf-8")
+                    # As bytes: reading as text would make "\n" of a carriage return in a name.
+                    text = file.read_bytes().decode("utf-8")
                 except (OSError, UnicodeDecodeError) as fault:
                     raise PositionsUnreadable(f"{file}: {fault}") from fault
                 lines = read_lines(str(file), text)
@@ -94,7 +96,7 @@ async def translate(
     async with _looking(configuration, asked, shown) as (flow, links, found):
         if isinstance(what, PartitionOffset):
             line = translate_place(found.sight, what, flow, is_reverse=asked.is_reverse)
-            sys.stdout.write(f"{json.dumps(line) if asked.as_json else line['told']}\n")
+            print_line(json.dumps(line) if asked.as_json else str(line["told"]))
             return DONE if line["exact"] else NOT_ALL
         if asked.is_reverse:
             raise LookFailed("--reverse translates a single TOPIC:PARTITION:OFFSET")
@@ -188,7 +190,7 @@ async def _import(
             status = NOT_ALL
             reasons = ", ".join(sorted(_reason(code) for code in refused))
             told = f"refused for {sum(c is not ErrorCode.NONE for c in codes.values())}: {reasons}"
-        sys.stdout.write(f"group {group}: {told}\n")
+        print_line(f"group {group}: {told}")
     return status
 
 
@@ -221,11 +223,11 @@ def _print_rows(flow: FlowConfig, found: Look, rows: Sequence[GroupRow], asked: 
             "source_fault": found.source_fault,
             "positions": [asdict(row) for row in rows],
         }
-        sys.stdout.write(json.dumps(body, default=_plain) + "\n")
+        print_line(json.dumps(body, default=_plain))
         return
-    sys.stdout.write(f"flow {flow.name}: group {rows[0].group}: {summary(rows)}\n")
+    print_line(f"flow {flow.name}: group {rows[0].group}: {summary(rows)}")
     if found.source_fault is not None:
-        sys.stdout.write(f"  by what was mirrored last: {found.source_fault}\n")
+        print_line(f"  by what was mirrored last: {found.source_fault}")
     sys.stdout.write(render_rows(rows, now_ms()))
 
 

@@ -5,7 +5,6 @@ writes; so the producer id is found again as well, and the mirror goes on where 
 records flow both ways, the map of the other direction knows which of the target's are its own.
 """
 
-import sys
 from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
@@ -32,6 +31,7 @@ from offset_translation.rebuilding import (
 )
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.output import print_line
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode, describe
@@ -122,15 +122,15 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     for place, ends in sorted(source.items()):
         name = str(place)
         if len(known.get(place, ())):
-            sys.stdout.write(f"{name}: {LEFT}\n")
+            print_line(f"{name}: {LEFT}")
             continue
         try:
             there = TopicPartition(flow.names.on_target(place[0]), place[1])
             told = await _rebuild_one(links, (place, there), ends, target, found)
-            sys.stdout.write(f"{name}: {told}\n")
+            print_line(f"{name}: {told}")
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
-            sys.stdout.write(f"{name}: cannot be rebuilt: {fault}\n")
+            print_line(f"{name}: cannot be rebuilt: {fault}")
     if not found.producers:
         return status
     for name in sorted({topic for topic, _ in source}):
@@ -140,9 +140,9 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     found.records += [map_records.mirror_producer(producer) for producer, _ in by_use]
     if write:
         await write_records(flow, links, found.records)
-        sys.stdout.write(f"{len(found.records)} records: {map_topic_name(flow.source)}\n")
+        print_line(f"{len(found.records)} records: {map_topic_name(flow.source)}")
     else:
-        sys.stdout.write("nothing was written: --write does\n")
+        print_line("nothing was written: --write does")
     return status
 
 

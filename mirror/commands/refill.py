@@ -5,7 +5,6 @@ stops before them. Without that map all that lies on the other site counts as it
 brings everything, and its own map translates each position exactly.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -18,6 +17,7 @@ from mirror.commands.positions import DONE, LookFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
+from runtime.output import print_line
 from runtime.pair.opening import take_over_cluster_id
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
@@ -119,13 +119,13 @@ async def _refill(away: FlowConfig, links: Links, *, write: bool) -> int:
         if write:
             await delete_topic(links.target_admin, topic)
         told = "deleted" if write else "to be deleted"
-        sys.stdout.write(f"{away.target}: {topic}: {told}\n")
-    sys.stdout.write(
+        print_line(f"{away.target}: {topic}: {told}")
+    print_line(
         f"{len(state.maps)} partitions: everything that {away.target} holds "
-        f"{'is' if write else 'would be'} brought to {away.source} by the next `mirror run`\n"
+        f"{'is' if write else 'would be'} brought to {away.source} by the next `mirror run`"
     )
     if not write:
-        sys.stdout.write("nothing was changed: --write does\n")
+        print_line("nothing was changed: --write does")
     return DONE
 
 

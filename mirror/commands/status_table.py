@@ -13,6 +13,7 @@ from mirror.report.status import (
     StatusReport,
     WorkerReport,
 )
+from runtime.output import escaped
 
 UNKNOWN: Final = "?"
 PARTITION_HEAD: Final = (
@@ -29,7 +30,7 @@ LEFT: Final = frozenset({"TOPIC", "WORKER", "STATE", "REASON", "GROUP"})
 def render(report: StatusReport) -> str:
     """Return the whole page."""
     return "\n".join(
-        line for flow in report["flows"] for line in (*_flow(flow, report["now_ms"]), "")
+        escaped(line) for flow in report["flows"] for line in (*_flow(flow, report["now_ms"]), "")
     )
 
 
@@ -171,6 +172,7 @@ def duration(milliseconds: int) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
     """Yield the lines of a table whose columns are as wide as they must be."""
+    rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         cells = (

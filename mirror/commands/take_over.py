@@ -5,7 +5,6 @@ then, off the two logs themselves. The map is seeded with it; the daemon then go
 any restart (offset_translation.migration has what the map says of the time before).
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +29,7 @@ from offset_translation.migration import Seed, find_agreed, seed_records
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign
 from runtime.config import Configuration, FlowConfig
+from runtime.output import print_line
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import READ_COMMITTED, describe_groups
@@ -95,7 +95,7 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
             told, found = f"cannot be taken over: {fault}", []
-        sys.stdout.write(f"{place}: {told}\n")
+        print_line(f"{place}: {told}")
         records += found
         taken |= {place[0]} if found else set()
     if records:
@@ -103,7 +103,7 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
         # Of the others it may be known already: one that was made again since is not the same.
         records += [map_records.source_topic(name, topics[name].topic_id) for name in sorted(taken)]
     if not write:
-        sys.stdout.write("nothing was written: --write does\n")
+        print_line("nothing was written: --write does")
     elif records:
         await write_records(flow, links, records)
     return status

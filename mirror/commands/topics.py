@@ -10,6 +10,7 @@ from mirror.commands.check import CheckFailed
 from mirror.commands.orders import flow_named
 from mirror.topics.choice import Choice, choices
 from runtime.config import Configuration, FlowConfig
+from runtime.output import escaped
 from wire.net import NetworkFault, open_cluster
 
 TIMEOUT_S: Final = 20.0
@@ -59,11 +60,12 @@ def _as_json(flow: FlowConfig, chosen: Sequence[Choice]) -> dict[str, object]:
 
 def _page(flow: FlowConfig, chosen: Sequence[Choice]) -> str:
     count = sum(one.left_out is None for one in chosen)
-    width = max((len(one.topic) for one in chosen), default=0)
+    names = [escaped(one.topic) for one in chosen]
+    width = max(map(len, names), default=0)
     lines = [f"flow {flow.name}: {count} of {len(chosen)} topics are mirrored"]
     lines += [
-        f"  {one.topic.ljust(width)}  {one.partition_count:>5} partitions  {_verdict(one)}"
-        for one in chosen
+        f"  {name.ljust(width)}  {one.partition_count:>5} partitions  {escaped(_verdict(one))}"
+        for name, one in zip(names, chosen, strict=True)
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,14 +1,20 @@
 """The HTTP endpoint that every program serves."""
 
 import socket
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 from prometheus_client import CollectorRegistry, Counter
 
-from runtime.metrics import AddressInUse, serve_metrics
+from runtime import metrics
+from runtime.metrics import MAX_CONNECTIONS, AddressInUse, serve_metrics
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def nothing() -> tuple[str, bytes]:
@@ -79,6 +85,44 @@ async def test_a_bad_request_and_a_broken_page_disturb_nothing(
         await exchange(port, request_bytes)
     alive = await exchange(port, b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
     assert alive.endswith(b"alive\n")
+
+
+async def test_silent_connections_take_few_files_and_health_is_answered(
+    nursery: trio.Nursery,
+) -> None:
+    serve = partial(serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry())
+    port: int = await nursery.start(serve)
+    before = open_files()
+    async with AsyncExitStack() as silent:
+        with trio.fail_after(5):
+            for _ in range(4 * MAX_CONNECTIONS):
+                stream = await trio.open_tcp_stream("127.0.0.1", port)
+                await silent.enter_async_context(stream)
+            alive = await exchange(port, b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert alive.endswith(b"alive\n")
+        assert open_files() - before <= 4 * MAX_CONNECTIONS + MAX_CONNECTIONS
+
+
+async def test_clients_that_ask_and_do_not_read_do_not_shut_others_out(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "MAX_CONNECTIONS", 4)
+
+    async def large() -> tuple[str, bytes]:
+        return "text/plain", b"x" * 20_000_000
+
+    serve = partial(
+        serve_metrics, "127.0.0.1", 0, registry=CollectorRegistry(), routes={"/large": large}
+    )
+    port: int = await nursery.start(serve)
+    async with AsyncExitStack() as stuck:
+        for _ in range(4):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            await stuck.enter_async_context(stream)
+            await stream.send_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        with trio.fail_after(5):
+            alive = await exchange(port, b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert alive.endswith(b"alive\n")
 
 
 async def test_head_is_answered_without_the_page(nursery: trio.Nursery) -> None:
