@@ -57,7 +57,7 @@ async def _know_again(configuration: Configuration, site: str, links: Links) -> 
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
         ) as zookeeper:
             if await take_over_cluster_id(configuration, zookeeper, site, cluster_id):
-                sys.stdout.write(f"{site}: known from now on by its new cluster id {cluster_id}\n")
+                print_line(f"{site}: known from now on by its new cluster id {cluster_id}")
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise LookFailed(f"refill {site}: the witness: {fault}") from fault
 
