@@ -122,7 +122,7 @@ def test_a_file_with_a_wrong_position_changes_nothing(
 
 
 def test_the_examples_of_the_documentation_translate(sites: Sites, mirrored: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "positions.md"
+    page = Path(__file__).parents[2] / "docs" / "clients" / "own-offsets.md"
     named: dict[str, Any] = {}
     for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(example, named)  # noqa: S102 - our own page
