@@ -11,6 +11,7 @@ from typing import Final
 
 from mirror.state.batches import Forward
 from mirror.state.measurements import FlowMeasurements
+from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
 
 
@@ -29,10 +30,11 @@ class Acknowledgements:
     Until they are taken over they count as under way, so a partition is not positioned meanwhile.
     """
 
-    __slots__ = ("_measurements", "batches")
+    __slots__ = ("_measurements", "_progress", "batches")
 
-    def __init__(self, measurements: FlowMeasurements) -> None:
+    def __init__(self, measurements: FlowMeasurements, progress: MirroredProgress) -> None:
         self._measurements = measurements
+        self._progress = progress
         self.batches: defaultdict[MirroredPartition, list[Forward]] = defaultdict(list)
         """Of each partition those of its present attempt, in the order of its log."""
 
@@ -50,6 +52,7 @@ class Acknowledgements:
             records += sum(map(_RECORDS, forwards))
             arrivals.update(map(_ARRIVED_MS, forwards))
             newest.update(map(_NEWEST_MS, forwards))
+        self._progress.tell(self.batches)
         self.batches.clear()
         self._measurements.note_acknowledged(
             now_ms, arrivals, newest, records=records, size_bytes=size

@@ -68,7 +68,7 @@ class ProduceAnswers(AnswerListener):
         self._node = node
         self._flow = flow
         self._ready = ready
-        self._acknowledged = Acknowledgements(flow.measurements)
+        self._acknowledged = Acknowledgements(flow.measurements, flow.progress)
         self.awaited = 0
         """Requests of whose answer nobody has been told yet."""
         self._answered = 0

@@ -271,6 +271,7 @@ class SourceFetcher:
                 one.partition.let_through()
                 self._writers.forward(one.partition, routed)
                 one.partition.note_progress(now_ms())
+        self._flow.progress.tell(one.partition for one, _ in waiting)
 
     def _note_heard(self, arrived_ms: int) -> None:
         """Take what a session's answers leave out for unchanged, every now and then."""

@@ -6,7 +6,7 @@ enough ago, and every now and then without any reason: somebody may have deleted
 Looks without news are spread, so that many groups cost no more than a few looks a second.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from wire.topic_partition import TopicPartition
@@ -75,23 +75,22 @@ class Agenda:
         self,
         now_ms: int,
         groups: Mapping[str, object],
-        mirrored: Iterable[TopicPartition],
-        source_end: Callable[[TopicPartition], int | None],
+        moved_on: Mapping[TopicPartition, int | None],
     ) -> tuple[Due, list[str]]:
         """Return the places to look at, and groups to look at whole; both are forgotten here.
 
-        ``groups`` are those known, ``mirrored`` the partitions whose extent is known, and
-        ``source_end`` tells the source offset before which all of a partition is mirrored.
+        ``groups`` are those known. ``moved_on`` are the partitions whose extent is known and that
+        have come further since the last call, each with the source offset before which all is
+        mirrored; of the others nothing is due that waits for them.
         """
         due: Due = {}
         for group in [group for group, (at_ms, _) in self._later.items() if at_ms <= now_ms]:
             due.setdefault(group, set()).update(self._later.pop(group)[1])
-        for place, waiting in self._waiting.items():
-            end = source_end(place)
+        for place, end in moved_on.items():
+            waiting = self._waiting.get(place, {})
             for group in [g for g, offset in waiting.items() if end is not None and offset <= end]:
                 due.setdefault(group, set()).add(place)
-        for place in self._unmirrored.keys() & mirrored if self._unmirrored else ():
-            for group in self._unmirrored.pop(place):
+            for group in self._unmirrored.pop(place, ()):
                 due.setdefault(group, set()).add(place)
         return due, self._of_round(now_ms, groups)
 

@@ -146,13 +146,13 @@ class GroupSync:
                 self._is_loaded = True
 
     def _due(self) -> Due:
-        partitions = self._flow.placed
-        due, whole = self._agenda.due(
-            now_ms(),
-            self.groups.positions,
-            (place for place, one in partitions.items() if one.has_true_map),
-            self._mirrored_end,
-        )
+        placed = self._flow.placed
+        moved_on = {
+            place: one.offset_map.mirrored_source_end
+            for place in self._flow.progress.take()
+            if (one := placed.get(place)) is not None and one.has_true_map
+        }
+        due, whole = self._agenda.due(now_ms(), self.groups.positions, moved_on)
         for group in whole:
             due.setdefault(group, set()).update(self.groups.positions[group])
         for group, place in self._behind_arrivals():
@@ -184,10 +184,6 @@ class GroupSync:
                 further.append((group, place))
         self._look_at_arrivals_ms = now_ms() + ARRIVALS_REST * (now_ms() - now)
         return further
-
-    def _mirrored_end(self, place: TopicPartition) -> int | None:
-        one = self._flow.placed.get(place)
-        return None if one is None or not one.has_true_map else one.offset_map.mirrored_source_end
 
     async def _apply(self, due: Due) -> None:
         """Look at these places, commit what is due, and write the checkpoints noted before."""

@@ -209,6 +209,7 @@ class Positioning:
             else:
                 self._stop(partition, decision, found, now)
             self._note_ends(partition, found.source, now)
+        self._flow.progress.tell(one.partition for one, _ in decided)
         self._flow.wakeups.fetch_anew()
 
     async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:

@@ -1,6 +1,7 @@
-"""The state that the tasks of one flow share. No I/O.
+"""The state that the tasks of one flow share, in objects that change by their own methods. No I/O.
 
-`partition` is one mirrored partition with its `partition_state`; `flow_state` holds the
-partitions of a flow, `orders` what people have ordered, `throttle` and `measurements` its rates,
-`batches` what travels.
+`flow_state` holds the flow: its `partition`s, `in_flight` (the budget of bytes), `wakeups`,
+`work_share`, `orders_in_force`, `reverse_flow`, `mirrored_progress`, `throttle`, `measurements`.
+A `partition` walks its `partition_state` and is made of `source_log`, `target_log`, `leadership`,
+`in_flight`, `retries` and `skips`; `batches` travel.
 """

@@ -7,6 +7,7 @@ from typing import Final
 
 from mirror.state.in_flight import InFlightBudget
 from mirror.state.measurements import FlowMeasurements
+from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.orders import Restart
 from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
@@ -35,6 +36,7 @@ class FlowState:
     is_fetching: bool = True
     """False while the flow drains or the witness is out of reach."""
     wakeups: Wakeups = field(default_factory=Wakeups)
+    progress: MirroredProgress = field(default_factory=MirroredProgress)
     orders: OrdersInForce = field(default_factory=OrdersInForce)
     share: WorkShare = field(default_factory=WorkShare)
     reverse: ReverseFlow = field(default_factory=ReverseFlow)

@@ -1,8 +1,8 @@
 """The retries of a partition that could not go on: back-off and refusals. Pure."""
 
+from dataclasses import dataclass
 from typing import Final
 
-from mirror.state.join_policy import Joins
 from mirror.state.partition_state import UNAUTHORISED_RETRY_MS
 
 FIRST_BACKOFF_MS: Final = 100
@@ -10,11 +10,32 @@ MAX_BACKOFF_MS: Final = 5_000
 MOST_DOUBLINGS: Final = 10
 REFUSED_AGAIN_MS: Final = 15_000
 """A sequence that is wrong is refused at least so often: tries are MAX_BACKOFF_MS apart."""
+FIRST_ALONE_MS: Final = 600_000
+"""A batch that was refused for one record is behind by then, as a rule."""
+MOST_ALONE_MS: Final = 86_400_000
+"""A limit of the target's topic that joined batches pass is met again each time."""
 
 
 def backoff_ms(failures: int) -> int:
     """Return how long to wait after so many failures without any progress in between."""
     return min(FIRST_BACKOFF_MS * (1 << min(failures, MOST_DOUBLINGS)), MAX_BACKOFF_MS)
+
+
+@dataclass(slots=True)
+class Joins:
+    """The joins of one partition. A refusal costs an interruption, so tries become ever rarer."""
+
+    _alone_until_ms: int = 0
+    _alone_ms: int = FIRST_ALONE_MS
+
+    def refuse(self, now_ms: int) -> None:
+        """Note that the target has refused batches that had been joined."""
+        self._alone_until_ms = now_ms + self._alone_ms
+        self._alone_ms = min(2 * self._alone_ms, MOST_ALONE_MS)
+
+    def are_allowed(self, now_ms: int) -> bool:
+        """Whether small batches may go on as one."""
+        return now_ms >= self._alone_until_ms
 
 
 class Retries:

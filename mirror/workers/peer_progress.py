@@ -32,6 +32,8 @@ class Elsewhere:
         self._flow = flow
         self._links = links
         self._map_log = map_log
+        self._told: dict[MirroredPartition, tuple[bool, int | None]] = {}
+        """Of each, whether its map is true and its mirrored end, as it was told last."""
 
     async def run(self) -> None:
         """Look again and again."""
@@ -63,7 +65,7 @@ class Elsewhere:
         flow = self._flow
         places = flow.share.seen - flow.partitions.keys()
         for place in flow.share.peers.keys() - places:
-            del flow.share.peers[place]
+            self._told.pop(flow.share.peers.pop(place), None)
         if not places:
             return
         names = flow.config.names
@@ -89,3 +91,7 @@ class Elsewhere:
                 flow.share.peers[place] = one
             one.target.vouch(is_vouched=place in flow.share.vouched)
             self._map_log.state.advance({place: end})
+            known = one.has_true_map, one.offset_map.mirrored_source_end
+            if self._told.get(one) != known:
+                self._told[one] = known
+                flow.progress.tell((one,))

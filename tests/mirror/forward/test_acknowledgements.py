@@ -42,7 +42,7 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
     flow, _ = flow_with()
     ends = [sum(count for index, count in counts if index == one) for one in range(2)]
     partitions = [flowing(index, end, flow.budget) for index, end in enumerate(ends)]
-    acknowledged = Acknowledgements(flow.measurements)
+    acknowledged = Acknowledgements(flow.measurements, flow.progress)
     queued: list[tuple[MirroredPartition, Forward]] = []
     places = [0, 0]
     for number, (index, count) in enumerate(counts):
@@ -66,6 +66,8 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
         del queued[:size]
         begun += [partition.index for partition in acknowledged.take_over(NOW_MS)]
     assert not queued
+    moved_on = {partition.topic_partition for partition in partitions if ends[partition.index]}
+    assert flow.progress.take() == moved_on
     return sorted(begun), told(flow), [told_of(partition) for partition in partitions]
 
 

@@ -148,6 +148,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
         assert sync._due() == {}
         partition.move(PartitionState.POSITIONING, 3)
         partition.go_on(Cursor(10, 10, 0), 4)
+        flow.progress.tell([partition])
         assert sync._due() == {"g": {("orders", 0)}}
 
 

@@ -104,6 +104,7 @@ async def test_a_quiet_source_goes_on_although_nothing_tells_any_more_how_far_it
     async with staged() as stage:
         stage.delete(6)
         await stage.position()
+        assert stage.flow.progress.take() == {PLACE}
         assert stage.partition.cursor == Cursor(COUNT, 0, COUNT)
         assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT)
 

@@ -109,6 +109,7 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
         routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes([(asked, routed)])
+        assert stage.flow.progress.take() == {partition.topic_partition}
     assert taken.all == [(partition, routed)]
     partition.offset_map.advance(MANY)
     assert partition.offset_map.mirrored_source_end == 2 * MANY - 1

@@ -10,6 +10,7 @@ import mirror
 from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import InFlight, InFlightBudget
 from mirror.state.leadership import Leadership
+from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.retries import Retries
@@ -26,6 +27,7 @@ OWNERS = (
     InFlightBudget,
     Leadership,
     MirroredPartition,
+    MirroredProgress,
     OrdersInForce,
     Retries,
     ReverseFlow,
