@@ -9,6 +9,7 @@ import trio
 from broker.controller.cluster import UNKNOWN_BROKER_EPOCH
 from broker.listeners import Listener
 from broker.zookeeper.store import BrokerIdTaken, ClusterStore
+from broker.zookeeper.tree import MalformedNode
 from runtime import clock
 from runtime.zookeeper import SessionState, ZooKeeperFault
 
@@ -49,9 +50,9 @@ class Registration:
             except BrokerIdTaken as error:
                 holder = await self._store.brokers([str(self._broker_id)])
                 registered = holder.get(self._broker_id)
-                if registered is not None and (
-                    await _answers(registered.host, registered.port)
-                    or trio.current_time() > deadline
+                is_late = trio.current_time() > deadline
+                if is_late or (
+                    registered is not None and await _answers(registered.host, registered.port)
                 ):
                     raise
                 _LOG.info("%s, which does not answer; waiting for its session to end", error)
@@ -71,7 +72,7 @@ class Registration:
         while True:
             try:
                 await self._register()
-            except ZooKeeperFault as fault:
+            except (ZooKeeperFault, MalformedNode) as fault:
                 _LOG.warning("not registered: %s; trying again", fault)
                 await trio.sleep(RETRY_S)
             else:

@@ -45,6 +45,7 @@ from failover.steps import (
     StepState,
     may_move,
 )
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 DECISIVE: Final[Mapping[StepName, Callable[[Facts], object]]] = {
@@ -267,10 +268,10 @@ def decode_journal(data: bytes) -> Journal:
     understanding it could do harm.
     """
     try:
-        document = json.loads(data)
+        document = read_json(data)
         journal = _from_document(document)
         _check_facts(journal)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JournalUnreadable(f"{type(error).__name__}: {error}") from error
     return journal
 
@@ -286,24 +287,37 @@ def _check_facts(journal: Journal) -> None:
 
 def _from_document(document: Mapping[str, Any]) -> Journal:
     return Journal(
-        epoch=int(document["epoch"]),
-        site=str(document["site"]),
-        source=str(document["source"]),
+        epoch=whole_number(document["epoch"]),
+        site=text(document["site"]),
+        source=text(document["source"]),
         kind=PromotionKind(document["kind"]),
         state=PromotionState(document["state"]),
         direction=Direction(document["direction"]),
-        reason=document["reason"],
-        started_ms=int(document["started_ms"]),
-        switched_ms=document["switched_ms"],
-        partitions=tuple(PartitionEnds(**ends) for ends in document["partitions"]),
+        reason=None if document["reason"] is None else text(document["reason"]),
+        started_ms=whole_number(document["started_ms"]),
+        switched_ms=_number_or_none(document["switched_ms"]),
+        partitions=tuple(
+            PartitionEnds(
+                topic=text(ends["topic"]),
+                partition=whole_number(ends["partition"], LARGEST_INT32),
+                mirrored_source_end=whole_number(ends["mirrored_source_end"]),
+                target_end=whole_number(ends["target_end"]),
+                source_end=_number_or_none(ends["source_end"]),
+            )
+            for ends in document["partitions"]
+        ),
         steps=tuple(
             StepRecord(
                 name=StepName(step["name"]),
                 state=StepState(step["state"]),
-                started_ms=int(step["started_ms"]),
-                ended_ms=step["ended_ms"],
+                started_ms=whole_number(step["started_ms"]),
+                ended_ms=_number_or_none(step["ended_ms"]),
                 facts=dict(step["facts"]),
             )
             for step in document["steps"]
         ),
     )
+
+
+def _number_or_none(value: object) -> int | None:
+    return None if value is None else whole_number(value)

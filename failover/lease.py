@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 import trio
 
 from runtime.clock import uptime_ms
+from runtime.foreign_json import LARGEST_INT32, read_json, whole_number
 from runtime.session_lease import SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessPaths
@@ -197,8 +198,8 @@ def _is_of_dead_process(owner: bytes) -> bool:
     session can act. Anything not certain counts as alive.
     """
     try:
-        found = json.loads(owner)
-        pid, machine = int(found["pid"]), found["machine"]
+        found = read_json(owner)
+        pid, machine = whole_number(found["pid"], LARGEST_INT32), found["machine"]
     except (ValueError, KeyError, TypeError):
         return False
     if machine is None or machine != _machine():
@@ -241,7 +242,7 @@ async def _holder(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:
     if node is None:
         return "it has just ended"
     try:
-        owner = json.loads(node.data)
-    except ValueError:
+        owner = read_json(node.data)
+        return f"process {owner['pid']} on {owner['host']}"
+    except (ValueError, KeyError, TypeError):
         return repr(node.data[:200])
-    return f"process {owner.get('pid')} on {owner.get('host')}"

@@ -14,11 +14,11 @@
 """
 
 import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Final, Self, get_type_hints
 
+from runtime.foreign_json import LARGEST_INT32, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
 
 
@@ -117,21 +117,17 @@ def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
     The rest of it is the mirror's. Raises WitnessGarbled.
     """
     try:
-        found: Any = json.loads(zlib.decompress(data))
+        found = unpack_json(data)
         return frozenset(
-            TopicPartition(str(topic), int(index))
+            TopicPartition(text(topic), whole_number(index, LARGEST_INT32))
             for topics in found["owners"].values()
             for topic, indexes in topics.items()
             for index in indexes
-        ) | {TopicPartition(str(topic), int(index)) for topic, index, *_ in found["leaving"]}
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        zlib.error,
-    ) as error:
+        ) | {
+            TopicPartition(text(topic), whole_number(index, LARGEST_INT32))
+            for topic, index, *_ in found["leaving"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 
 

@@ -87,12 +87,14 @@ class ActiveController:
 
     async def load(self) -> None:
         """Read the whole tree and bring every broker up to it."""
-        topics = await self._writes.read_topics(await self._store.topic_names())
-        states = await self._writes.read_states(
+        names = await self._store.topic_names()
+        understood = await self._writes.read_topics(names)
+        states, malformed = await self._writes.read_states(
             TopicPartition(name, index)
-            for name, topic in topics.items()
+            for name, topic in understood.items()
             for index in topic.replicas
         )
+        topics = {name: one for name, one in understood.items() if name not in malformed}
         deleting = frozenset(await self._writes.read_deletions())
         self._cluster = Cluster(
             controller_epoch=self._cluster.controller_epoch,
@@ -101,7 +103,7 @@ class ActiveController:
             unclean=self._unclean(topics),
             deleting=deleting & topics.keys(),
         )
-        for name in deleting - topics.keys():
+        for name in deleting.difference(names):
             await self._writes.remove_topic(name)  # its last step was interrupted
         live = await self._store.brokers(await self._store.broker_ids())
         await self._apply(BrokersChanged(live=live))
@@ -120,8 +122,17 @@ class ActiveController:
             async for names in listings:
                 async with self._one_event:
                     unknown = [name for name in names or () if name not in self._cluster.topics]
-                    for name, topic in (await self._writes.read_topics(unknown)).items():
+                    for name, topic in (await self._new_topics(unknown)).items():
                         await self._carry_out(TopicFound(name=name, assignment=topic))
+
+    async def _new_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
+        """Return the topics that nobody has led yet: one with states was left as it is by us."""
+        found = await self._writes.read_topics(names)
+        states, malformed = await self._writes.read_states(
+            TopicPartition(name, index) for name, topic in found.items() for index in topic.replicas
+        )
+        known = malformed | {place.topic for place in states}
+        return {name: topic for name, topic in found.items() if name not in known}
 
     async def watch_deletions(self) -> None:
         """Take in deletions that somebody else asked for."""

@@ -19,13 +19,14 @@ from broker.controller.settings import ControllerSettings
 from broker.controller.topics import TopicSpec
 from broker.zookeeper.controller_store import ControllerEpoch, try_become_controller
 from broker.zookeeper.store import ClusterStore
-from broker.zookeeper.tree import TopicAssignment
+from broker.zookeeper.tree import MalformedNode, TopicAssignment
 from runtime.zookeeper import SessionState, ZooKeeperFault
 from wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
+MALFORMED_RETRY_S: Final = 5.0
 NOT_CONTROLLER: Final = ApiError(
     error=ErrorCode.NOT_CONTROLLER, message="This is not the correct controller for this cluster."
 )
@@ -88,6 +89,9 @@ class Controller:
                 for fault in group.exceptions:
                     _LOG.warning("this broker resigns as the controller: %s", fault)
                 await trio.sleep(RETRY_S)
+            except* MalformedNode as group:
+                _LOG.error("this broker cannot be the controller: %s", group.exceptions[0])
+                await trio.sleep(MALFORMED_RETRY_S)
 
     async def _wait_vacant(self) -> None:
         async with self._store.watch_controller() as nodes:

@@ -4,6 +4,7 @@ Every write is a transaction that also checks `/controller_epoch`: a controller 
 while it looked away gets BadVersion and nothing is changed.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Final
 
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
-from broker.zookeeper.tree import PartitionState, TopicAssignment
+from broker.zookeeper.tree import MalformedNode, PartitionState, TopicAssignment
 from runtime.zookeeper import (
     BadVersion,
     Check,
@@ -25,6 +26,8 @@ from runtime.zookeeper import (
     ZooKeeper,
 )
 from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 PER_TRANSACTION: Final = 250
 """Operations; ZooKeeper takes a megabyte (`jute.maxbuffer`)."""
@@ -52,7 +55,7 @@ async def try_become_controller(
         if present.ephemeral_owner != zookeeper.session_id:
             return None
         operations.append(Delete(path=tree.CONTROLLER, version=present.version))
-    epoch = int(counted.data) + 1
+    epoch = tree.decode_controller_epoch(counted.data) + 1
     try:
         await zookeeper.transaction(
             [
@@ -80,28 +83,46 @@ class ControllerStore:
         self._fence = Check(path=tree.CONTROLLER_EPOCH, version=epoch.node_version)
 
     async def read_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
-        """Return the assignments of the topics that (still) exist."""
+        """Return the assignments of the topics that (still) exist and can be understood."""
 
         async def read(name: str) -> TopicAssignment | None:
             node = await self._zookeeper.get(tree.topic_path(name))
-            return None if node is None else tree.decode_topic(name, node.data)
+            if node is None:
+                return None
+            try:
+                return tree.decode_topic(name, node.data)
+            except MalformedNode as fault:
+                _LOG.error("topic %s is left as it is: %s", name, fault)
+                return None
 
         return await all_of(names, read)
 
     async def read_states(
         self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, PartitionState]:
-        """Return the states of the partitions that have one."""
+    ) -> tuple[dict[TopicPartition, PartitionState], frozenset[str]]:
+        """Return the states of the partitions that have one, and topics with a malformed one.
+
+        A state that is not understood is not a missing one: as new, its partition would be given
+        a leader that may lack records.
+        """
+        malformed: set[str] = set()
 
         async def read(partition: TopicPartition) -> PartitionState | None:
             path = tree.state_path(*partition)
             node = await self._zookeeper.get(path)
             if node is None:
                 return None
-            state = tree.decode_state(path, node.data, node.version)
+            try:
+                state = tree.decode_state(path, node.data, node.version)
+            except MalformedNode as fault:
+                _LOG.error("topic %s is left as it is: %s", partition.topic, fault)
+                malformed.add(partition.topic)
+                return None
             return replace(state, written_zxid=node.modified_zxid)
 
-        return await all_of(partitions, read)
+        states = await all_of(partitions, read)
+        found = {place: one for place, one in states.items() if place.topic not in malformed}
+        return found, frozenset(malformed)
 
     async def read_deletions(self) -> list[str]:
         """Return the topics whose deletion somebody has asked for."""
@@ -197,9 +218,13 @@ class ControllerStore:
         found = await all_of(paths, self._zookeeper.get)
         for chunk in _chunks(Delete(path=path) for path in found):
             await self._fenced(chunk)
-        return frozenset(
-            tree.decode_log_dir_failure(path, node.data) for path, node in found.items()
-        )
+        failed: set[int] = set()
+        for path, node in found.items():
+            try:
+                failed.add(tree.decode_log_dir_failure(path, node.data))
+            except MalformedNode as fault:
+                _LOG.error("ignored: %s", fault)
+        return frozenset(failed)
 
     async def _fenced(self, operations: Sequence[Operation]) -> None:
         await self._zookeeper.transaction([self._fence, *operations])

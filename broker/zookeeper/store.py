@@ -4,6 +4,7 @@
 """
 
 import base64
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,6 +16,7 @@ from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
+    MalformedNode,
     ProducerIdBlock,
     TopicAssignment,
 )
@@ -29,6 +31,8 @@ from runtime.zookeeper import (
     ZooKeeper,
     ZooKeeperUnreachable,
 )
+
+_LOG = logging.getLogger(__name__)
 
 PRODUCER_ID_BLOCK: Final = 1_000
 KEPT_CHANGES: Final = 100
@@ -76,8 +80,13 @@ class ClusterStore:
         present = await self.zookeeper.get(path)
         if present is None:
             await self._create_registration(path, data, broker_id)
-        elif present.ephemeral_owner != self.zookeeper.session_id:
-            other = self._decoded(broker_id, present)
+        elif present.ephemeral_owner == self.zookeeper.session_id:
+            await self._restore_registration(path, data, broker_id, present)
+        else:
+            try:
+                other = self._decoded(broker_id, present)
+            except MalformedNode as fault:
+                raise BrokerIdTaken(f"broker.id {broker_id} is in use: {fault}") from fault
             if (other.host, other.port) not in {(one.host, one.port) for one in endpoints}:
                 raise BrokerIdTaken(
                     f"broker.id {broker_id} is in use by a broker at {other.host}:{other.port}"
@@ -87,6 +96,19 @@ class ClusterStore:
         if node is None:
             raise ZooKeeperUnreachable(f"{path} vanished while it was being registered")
         return self._decoded(broker_id, node)
+
+    async def _restore_registration(
+        self, path: str, data: bytes, broker_id: int, present: Node
+    ) -> None:
+        """Write our own registration again if somebody has written something else over it."""
+        try:
+            self._decoded(broker_id, present)
+        except MalformedNode as fault:
+            _LOG.error("the registration is written again: %s", fault)
+            try:
+                await self.zookeeper.set(path, data, version=present.version)
+            except (NoNode, BadVersion) as error:
+                raise ZooKeeperUnreachable(f"{path} vanished while it was restored") from error
 
     def _decoded(self, broker_id: int, node: Node) -> BrokerRegistration:
         return tree.decode_broker(broker_id, node.data, node.created_zxid, self._inter_broker)
@@ -126,12 +148,17 @@ class ClusterStore:
         return await self.zookeeper.children(tree.BROKERS) or []
 
     async def brokers(self, ids: list[str]) -> dict[int, BrokerRegistration]:
-        """Return the registrations that (still) exist, by broker id."""
+        """Return the registrations that (still) exist and can be understood, by broker id."""
         found: dict[int, BrokerRegistration] = {}
         for name in ids:
             node = await self.zookeeper.get(f"{tree.BROKERS}/{name}")
-            if node is not None:
-                found[int(name)] = self._decoded(int(name), node)
+            if node is None:
+                continue
+            try:
+                broker_id = tree.decode_broker_id(name)
+                found[broker_id] = self._decoded(broker_id, node)
+            except MalformedNode as fault:
+                _LOG.error("not counted as a live broker: %s", fault)
         return found
 
     async def controller(self) -> int | None:
@@ -220,7 +247,7 @@ class ClusterStore:
         )
         newest = change_number(written)
         for name in await self.zookeeper.children(tree.CONFIG_CHANGES) or ():
-            if change_number(name) <= newest - KEPT_CHANGES:
+            if 0 <= change_number(name) <= newest - KEPT_CHANGES:
                 with_path = f"{tree.CONFIG_CHANGES}/{name}"
                 try:
                     await self.zookeeper.delete(with_path)
@@ -296,5 +323,6 @@ class ClusterStore:
 
 
 def change_number(name: str) -> int:
-    """Return the sequence number that ZooKeeper gave a notification."""
-    return int(name.rpartition("_")[2])
+    """Return the sequence number that ZooKeeper gave a notification, -1 for what is none."""
+    number = name.rpartition("_")[2]
+    return int(number) if number.isascii() and number.isdigit() and len(number) <= 10 else -1

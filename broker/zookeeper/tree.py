@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from broker.listeners import Listener, SecurityProtocol
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 
 BROKERS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
@@ -28,6 +29,7 @@ DELETE_TOPICS: Final = "/admin/delete_topics"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 LOG_DIR_FAILED: Final = 1
+LARGEST_PORT: Final = 65_535
 CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERSISTENT: Final = (
@@ -218,14 +220,14 @@ def decode_broker(
     value = _load(broker_path(broker_id), data)
     try:
         protocols = value.get("listener_security_protocol_map", {})
-        endpoints = tuple(_endpoint(text, protocols) for text in value.get("endpoints", ()))
+        endpoints = tuple(_endpoint(one, protocols) for one in value.get("endpoints", ()))
         first = endpoints[0] if endpoints else None
         reached = next((one for one in endpoints if one.name == inter_broker), first)
         return BrokerRegistration(
             broker_id=broker_id,
-            host=str(value["host"]) if reached is None else reached.host,
-            port=int(value["port"]) if reached is None else reached.port,
-            rack=value.get("rack"),
+            host=text(value["host"]) if reached is None else reached.host,
+            port=whole_number(value["port"], LARGEST_PORT) if reached is None else reached.port,
+            rack=None if value.get("rack") is None else text(value["rack"]),
             epoch=epoch,
             endpoints=endpoints,
         )
@@ -233,12 +235,23 @@ def decode_broker(
         raise MalformedNode(f"{broker_path(broker_id)}: {error!r}") from error
 
 
-def _endpoint(text: str, protocols: Mapping[str, str]) -> Listener:
+def _endpoint(endpoint: object, protocols: Mapping[str, str]) -> Listener:
     """Return an address; before version 4 a listener's name is its protocol."""
-    name, _, address = text.partition("://")
+    name, _, address = text(endpoint).partition("://")
     host, _, port = address.rpartition(":")
     protocol = SecurityProtocol[protocols.get(name, name)]
-    return Listener(name=name, host=host.strip("[]"), port=int(port), protocol=protocol)
+    number = _number(port)
+    if number > LARGEST_PORT:
+        raise ValueError(f"{number} is no port")
+    return Listener(name=name, host=host.strip("[]"), port=number, protocol=protocol)
+
+
+def decode_broker_id(name: str) -> int:
+    """Return the id that a registration's node is named by. Raises MalformedNode."""
+    try:
+        return whole_number(_number(name), LARGEST_INT32)
+    except ValueError as error:
+        raise MalformedNode(f"{BROKERS}/{name}: {error}") from error
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
@@ -259,7 +272,24 @@ def _listed(replicas: Mapping[int, tuple[int, ...]]) -> dict[str, list[int]]:
 
 
 def _numbered(listed: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
-    return dict(sorted((int(index), tuple(ids)) for index, ids in listed.items() if ids))
+    return dict(
+        sorted((_number(index), tuple(map(_id, ids))) for index, ids in listed.items() if ids)
+    )
+
+
+def _id(value: object) -> int:
+    return whole_number(value, LARGEST_INT32)
+
+
+def _number(value: object) -> int:
+    """Return a whole number, which Kafka writes as a text in some places; raises ValueError."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return whole_number(int(value))
+    return whole_number(value)
+
+
+def _leader(value: object) -> int:
+    return -1 if value == -1 and type(value) is int else _id(value)
 
 
 def decode_topic(topic: str, data: bytes) -> TopicAssignment:
@@ -293,12 +323,12 @@ def decode_state(path: str, data: bytes, version: int) -> PartitionState:
     value = _load(path, data)
     try:
         return PartitionState(
-            leader=int(value["leader"]),
-            leader_epoch=int(value["leader_epoch"]),
-            isr=tuple(value["isr"]),
-            controller_epoch=int(value["controller_epoch"]),
+            leader=_leader(value["leader"]),
+            leader_epoch=_id(value["leader_epoch"]),
+            isr=tuple(map(_id, value["isr"])),
+            controller_epoch=_id(value["controller_epoch"]),
             version=version,
-            recovery=int(value.get("leader_recovery_state", 0)),
+            recovery=_id(value.get("leader_recovery_state", 0)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
@@ -316,10 +346,18 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
     )
 
 
+def decode_controller_epoch(data: bytes) -> int:
+    """Return the epoch of the newest controller. Raises MalformedNode."""
+    try:
+        return _number(data.decode("ascii"))
+    except ValueError as error:
+        raise MalformedNode(f"{CONTROLLER_EPOCH}: {error}") from error
+
+
 def decode_controller(data: bytes) -> int:
     """Return the controller's broker id. Raises MalformedNode."""
     try:
-        return int(_load(CONTROLLER, data)["brokerid"])
+        return _id(_load(CONTROLLER, data)["brokerid"])
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{CONTROLLER}: {error!r}") from error
 
@@ -347,8 +385,8 @@ def encode_config_change(entity_path: str) -> bytes:
 def decode_config_change(path: str, data: bytes) -> str:
     """Return the entity whose settings changed, as `topics/<t>`. Raises MalformedNode."""
     try:
-        return str(_load(path, data)["entity_path"])
-    except KeyError as error:
+        return text(_load(path, data)["entity_path"])
+    except (KeyError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
 
@@ -360,7 +398,7 @@ def encode_log_dir_failure(broker_id: int) -> bytes:
 def decode_log_dir_failure(path: str, data: bytes) -> int:
     """Return the broker's id."""
     try:
-        return int(_load(path, data)["broker"])
+        return _id(_load(path, data)["broker"])
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
@@ -373,8 +411,8 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 def decode_cluster_id(data: bytes) -> str:
     """Return the cluster id. Raises MalformedNode."""
     try:
-        return str(_load(CLUSTER_ID, data)["id"])
-    except KeyError as error:
+        return text(_load(CLUSTER_ID, data)["id"])
+    except (KeyError, ValueError) as error:
         raise MalformedNode(f"{CLUSTER_ID}: {error!r}") from error
 
 
@@ -395,9 +433,9 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
     value = _load(PRODUCER_IDS, data)
     try:
         return ProducerIdBlock(
-            broker_id=int(value["broker"]),
-            first=int(value["block_start"]),
-            last=int(value["block_end"]),
+            broker_id=_id(value["broker"]),
+            first=_number(value["block_start"]),
+            last=_number(value["block_end"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{PRODUCER_IDS}: {error!r}") from error
@@ -409,7 +447,7 @@ def _dump(value: Mapping[str, object]) -> bytes:
 
 def _load(path: str, data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
+        value = read_json(data)
     except ValueError as error:
         raise MalformedNode(f"{path}: {error}") from error
     if not isinstance(value, dict):

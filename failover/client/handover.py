@@ -15,6 +15,7 @@ from typing import Self
 from urllib.parse import quote
 
 from failover.client.carried import Carried
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 
@@ -41,13 +42,15 @@ class Handover:
     def decode(cls, data: bytes) -> Self:
         """Return the value of a member's node; raises HandoverGarbled."""
         try:
-            node = json.loads(data)
+            node = read_json(data)
             positions = {
-                TopicPartition(str(topic), int(partition)): int(offset)
+                TopicPartition(text(topic), whole_number(partition, LARGEST_INT32)): whole_number(
+                    offset
+                )
                 for topic, partition, offset in node["positions"]
             }
-            carried = Carried(site=str(node["site"]), positions=positions)
-            return cls(epoch=int(node["epoch"]), carried=carried)
+            carried = Carried(site=text(node["site"]), positions=positions)
+            return cls(epoch=whole_number(node["epoch"]), carried=carried)
         except (ValueError, KeyError, TypeError) as error:
             raise HandoverGarbled(f"witness: not a handover: {data[:200]!r}") from error
 

@@ -84,11 +84,11 @@ async def _order(
             assignment = await zookeeper.get(paths.assignment(flow.source, flow.target))
             if assignment is not None and not _is_mirrored(scope, assignment.data):
                 told += " (nothing by that name is mirrored now)"
+            running = None if worker is None else WorkerInfo.decode(worker.data)
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise OrderFailed(str(fault)) from fault
-    if worker is None:
+    if running is None:
         return f"{flow.name}: {told}; no daemon runs the flow, the next one will obey"
-    running = WorkerInfo.decode(worker.data)
     obeys = f"process {running.pid} on {running.host} obeys"
     if len(workers) > 1:
         obeys = f"the {len(workers)} workers obey, of which process {running.pid} leads"

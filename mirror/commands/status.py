@@ -1,7 +1,6 @@
 """`mirror status`: ask the running daemons; where there is none, look at both clusters."""
 
 import http.client
-import json
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from mirror.report.worker_statuses import merged
 from mirror.workers.handover import Member
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.foreign_json import MAX_BYTES, read_json
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 
@@ -133,9 +133,9 @@ def _get_status(metrics_url: str) -> Any:  # noqa: ANN401 - JSON of another proc
     try:
         connection.request("GET", "/status")
         response = connection.getresponse()
-        body = response.read()
+        body = response.read(MAX_BYTES + 1)
     finally:
         connection.close()
     if response.status != http.client.OK:
         raise http.client.HTTPException(f"/status answered {response.status}")
-    return json.loads(body)
+    return read_json(body)

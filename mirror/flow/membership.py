@@ -31,7 +31,7 @@ from mirror.workers.handover import (
 from offset_translation.map_records import MirrorProducer
 from runtime.config import FlowConfig
 from runtime.tasks import background_tasks
-from runtime.witness import WitnessPaths, WorkerInfo
+from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.zookeeper import (
     BadVersion,
     Node,
@@ -128,6 +128,9 @@ class Membership:
         """The facts by which the present version was found good."""
         self._balance = Balance()
         self._has_left = False
+        self._has_garbled_assignment = False
+        self._garbled: frozenset[str] = frozenset()
+        """Nodes of workers that cannot be understood: nobody knows whether they have let go."""
 
     @property
     def has_share(self) -> bool:
@@ -210,9 +213,23 @@ class Membership:
                 self._see(node)
 
     def _see(self, node: Node | None) -> None:
+        """Take the assignment over. One that cannot be understood changes nothing."""
         if node is None or node.modified_zxid <= self._seen_zxid:
             return
-        assignment, self._seen_zxid = Assignment.decode(node.data), node.modified_zxid
+        self._seen_zxid = node.modified_zxid
+        try:
+            assignment = Assignment.decode(node.data)
+        except WitnessGarbled as fault:
+            self._has_garbled_assignment = True
+            _LOG.error(
+                "%s: %s: workers keep what they have, and nobody gets more; stop all of the flow's"
+                " `mirror run`, delete the node and start them again: %s",
+                self._engine.flow.config.name,
+                self._nodes.assignment,
+                fault,
+            )
+            return
+        self._has_garbled_assignment = False
         if assignment.version > self.assignment.version:
             self.assignment = assignment
             self._engine.flow.take_portion(portion_of(self.name, assignment.mirrored_by))
@@ -270,13 +287,15 @@ class Membership:
             return
         node = await self._zookeeper.get(self._nodes.assignment)
         self._see(node)
+        if self._has_garbled_assignment:
+            return
         now = self.assignment
         if not self._decided:
             # What was mirrored before we led is not forgotten because its topic is gone.
             owned = now.owners.items()
             engine.flow.share.see(place for place, owner in owned if owner in members)
         await engine.map_log.ensure_producer()
-        for name, writer in to_fence(now, members).items():
+        for name, writer in to_fence(now, members.keys() | self._garbled).items():
             await self._fence(name, writer)
         self._look_at_rates(members)
         flow = engine.flow
@@ -326,10 +345,24 @@ class Membership:
 
     async def _read_members(self) -> dict[str, Member]:
         members: dict[str, Member] = {}
+        garbled: set[str] = set()
         for name in await self._zookeeper.children(self._nodes.workers) or ():
             node = await self._zookeeper.get(f"{self._nodes.workers}/{name}")
-            if node is not None:
+            if node is None:
+                continue
+            try:
                 members[name] = Member.decode(node.data)
+            except WitnessGarbled as fault:
+                garbled.add(name)
+                if name not in self._garbled:
+                    _LOG.error(
+                        "%s: %s/%s is counted as no worker; it keeps what it has: %s",
+                        self._engine.flow.config.name,
+                        self._nodes.workers,
+                        name,
+                        fault,
+                    )
+        self._garbled = frozenset(garbled)
         self.members = members
         share = self._engine.flow.share
         gone = {

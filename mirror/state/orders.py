@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, Final, Self
 
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 from runtime.witness import WitnessGarbled
 
 _TOPIC_CHARACTERS: Final = frozenset(
@@ -103,8 +104,8 @@ class Restart:
         return cls(
             scope=_scope(found["scope"]),
             how=How(found["how"]),
-            by=str(found["by"]),
-            at_ms=int(found["at_ms"]),
+            by=text(found["by"]),
+            at_ms=whole_number(found["at_ms"]),
         )
 
 
@@ -175,25 +176,25 @@ class Orders:
     def decode(cls, data: bytes) -> Self:
         """Return what a node says; raises WitnessGarbled."""
         try:
-            found: Any = json.loads(data)
+            found = read_json(data)
             return cls(
                 pauses=tuple(
                     Pause(
                         scope=_scope(one["scope"]),
-                        by=str(one["by"]),
-                        since_ms=int(one["since_ms"]),
+                        by=text(one["by"]),
+                        since_ms=whole_number(one["since_ms"]),
                     )
                     for one in found["pauses"]
                 ),
                 restarts=tuple(Restart.of(one) for one in found["restarts"]),
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}") from error
+            raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}: {error}") from error
 
 
 def _scope(found: Any) -> Scope:  # noqa: ANN401 - JSON
     topic, partition = found["topic"], found["partition"]
     return Scope(
-        topic=None if topic is None else str(topic),
-        partition=None if partition is None else int(partition),
+        topic=None if topic is None else text(topic),
+        partition=None if partition is None else whole_number(partition, LARGEST_INT32),
     )

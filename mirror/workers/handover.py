@@ -17,13 +17,16 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from mirror.state.orders import Restart
 from mirror.workers.assignment import Loads, assign
 from offset_translation.map_records import MirrorProducer
+from runtime.foreign_json import LARGEST_INT32, rate, text, unpack_json, whole_number
 from runtime.witness import WitnessGarbled, WorkerInfo
 from wire.topic_partition import TopicPartition
+
+MAX_PRODUCER_EPOCH: Final = 2**15 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,27 +65,25 @@ class Member:
     def decode(cls, data: bytes) -> Self:
         """Return what a node says; raises WitnessGarbled."""
         try:
-            found = _unpack(data)
+            found = unpack_json(data)
             return cls(
                 info=WorkerInfo.decode(json.dumps(found["info"]).encode()),
                 writer=_writer(found["writer"]),
-                confirmed=int(found["confirmed"]),
+                confirmed=whole_number(found["confirmed"]),
                 bytes_per_s={
-                    TopicPartition(str(topic), int(index)): float(rate)
-                    for topic, index, rate in found["rates"]
+                    _place(topic, index): rate(told) for topic, index, told in found["rates"]
                 },
                 gone={
-                    TopicPartition(str(topic), int(index)): int(end)
+                    _place(topic, index): whole_number(end)
                     for topic, index, end in found.get("gone", ())
                 },
                 doubted=frozenset(
-                    TopicPartition(str(topic), int(index))
-                    for topic, index in found.get("doubted", ())
+                    _place(topic, index) for topic, index in found.get("doubted", ())
                 ),
                 obeyed=frozenset(Restart.of(one) for one in found.get("obeyed", ())),
             )
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}: {error}") from error
 
 
 def _age(restart: Restart) -> int:
@@ -139,25 +140,27 @@ class Assignment:
     def decode(cls, data: bytes) -> Self:
         """Return what a node says; raises WitnessGarbled."""
         try:
-            found = _unpack(data)
-            return cls(
-                version=int(found["version"]),
+            found = unpack_json(data)
+            read = cls(
+                version=whole_number(found["version"]),
                 owners={
-                    TopicPartition(topic, int(index)): owner
+                    _place(topic, index): owner
                     for owner, topics in found["owners"].items()
                     for topic, indexes in topics.items()
                     for index in indexes
                 },
                 leaving={
-                    TopicPartition(str(topic), int(index)): Leaving(
-                        str(holder), int(since), str(heir)
-                    )
+                    _place(topic, index): Leaving(text(holder), whole_number(since), text(heir))
                     for topic, index, holder, since, heir in found["leaving"]
                 },
                 writers={name: _writer(one) for name, one in found["writers"].items()},
             )
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-            raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
+            unknown = read.holders - read.writers.keys()
+            if unknown:
+                raise ValueError(f"no writer of {min(unknown)}")  # noqa: TRY301 - as all the rest
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}: {error}") from error
+        return read
 
 
 def to_fence(now: Assignment, members: Collection[str]) -> dict[str, MirrorProducer]:
@@ -267,12 +270,15 @@ def _by_holder(owners: Mapping[TopicPartition, str]) -> dict[str, dict[str, list
 
 def _writer(found: Any) -> MirrorProducer:  # noqa: ANN401 - JSON
     producer_id, producer_epoch = found
-    return MirrorProducer(producer_id=int(producer_id), producer_epoch=int(producer_epoch))
+    return MirrorProducer(
+        producer_id=whole_number(producer_id),
+        producer_epoch=whole_number(producer_epoch, MAX_PRODUCER_EPOCH),
+    )
+
+
+def _place(topic: object, index: object) -> TopicPartition:
+    return TopicPartition(text(topic), whole_number(index, LARGEST_INT32))
 
 
 def _pack(value: Any) -> bytes:  # noqa: ANN401 - JSON
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
-
-
-def _unpack(data: bytes) -> Any:  # noqa: ANN401 - JSON
-    return json.loads(zlib.decompress(data))

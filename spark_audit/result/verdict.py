@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from runtime.foreign_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
 
 FORMAT_VERSION: Final = 1
@@ -121,7 +122,7 @@ def encode(verdict: Verdict) -> str:
 def decode(text: str) -> Verdict:
     """Return the verdict of a verdict.json; ValueError if it is none, or of another version."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
         if document["version"] != FORMAT_VERSION:
             raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
         return Verdict(
@@ -141,5 +142,5 @@ def decode(text: str) -> Verdict:
                 for flow in document["flows"]
             ),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"no verdict of an audit: {error!r}") from error

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from runtime.foreign_json import read_json
 from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd, Snapshot
 from wire.topic_partition import TopicPartition
 
@@ -110,7 +111,7 @@ def encode(memory: Memory) -> str:
 def decode(text: str) -> Memory:
     """Return what a file's text says; ValueError if it is none, or of another version."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
         if document["version"] != FORMAT_VERSION:
             raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
         return {

@@ -5,12 +5,12 @@ points know each other by what they write) only these keys are needed: epoch, si
 direction and partitions.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 
@@ -73,9 +73,11 @@ def promotion_of(
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
-        document: Any = json.loads(data)
-        missing = {"epoch", "site", "source", "state", "partitions"} - set(document)
-    except (ValueError, TypeError) as error:
+        document: Any = read_json(data)
+        missing = {"epoch", "site", "source", "state", "partitions"} - document.keys()
+        if not missing:
+            whole_number(document["epoch"])
+    except (ValueError, AttributeError) as error:
         raise CannotTell(f"witness: a promotion's journal is no JSON object: {error}") from error
     if missing:
         raise CannotTell(f"witness: a promotion's journal lacks {', '.join(sorted(missing))}")
@@ -85,9 +87,11 @@ def _document(data: bytes) -> Mapping[str, Any]:
 def _seals(document: Mapping[str, Any]) -> Mapping[TopicPartition, Seal]:
     try:
         return {
-            TopicPartition(str(ends["topic"]), int(ends["partition"])): Seal(
-                mirrored_source_end=int(ends["mirrored_source_end"]),
-                target_end=int(ends["target_end"]),
+            TopicPartition(
+                text(ends["topic"]), whole_number(ends["partition"], LARGEST_INT32)
+            ): Seal(
+                mirrored_source_end=whole_number(ends["mirrored_source_end"]),
+                target_end=whole_number(ends["target_end"]),
             )
             for ends in document["partitions"]
         }

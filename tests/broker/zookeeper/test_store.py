@@ -77,7 +77,7 @@ async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> Non
         for write in writes:
             with pytest.raises(BadVersion, match=tree.CONTROLLER_EPOCH):
                 await write()
-        assert await new.read_states([T0]) == {}
+        assert (await new.read_states([T0]))[0] == {}
         assert await new.read_topics(["t", "u"]) == {"t": TOPIC}
         assert await new.read_deletions() == []
 
@@ -94,7 +94,7 @@ async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: s
         ]
         await store.write({}, [(T0, states[0]), (T1, states[0])], {})
         await store.write({}, [(T0, states[1])], {})
-        assert await store.read_states([T0, T1, T2]) == {
+        assert (await store.read_states([T0, T1, T2]))[0] == {
             T0: states[1],
             T1: states[0],
         }
@@ -108,10 +108,10 @@ async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zooke
         await store.create_topic("t", TOPIC, {})
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({}, [(T0, state)], {})
-        before = (await store.read_states([T0]))[T0].written_zxid
+        before = (await store.read_states([T0]))[0][T0].written_zxid
         registered = await ClusterStore(one).register(0, [HERE], None, now_ms=1)
         await store.write({}, [(T0, replace(state, version=1))], {})
-        after = (await store.read_states([T0]))[T0].written_zxid
+        after = (await store.read_states([T0]))[0][T0].written_zxid
         assert 0 < before < registered.epoch < after
 
 
@@ -123,7 +123,7 @@ async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         partitions = [TopicPartition("t", index) for index in big.replicas]
         await store.write({}, [(partition, state) for partition in partitions], {})
-        assert list(await store.read_states(partitions)) == partitions
+        assert list((await store.read_states(partitions))[0]) == partitions
 
 
 async def test_a_removed_topic_leaves_no_node(empty_zookeeper: str) -> None:
@@ -229,7 +229,7 @@ async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) 
         await one.create(tree.partition_path("t", 0))
         state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({}, [(T0, state), (T1, state)], {})
-        assert set(await store.read_states([T0, T1])) == {T0, T1}
+        assert set((await store.read_states([T0, T1]))[0]) == {T0, T1}
 
 
 async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper: str) -> None:
@@ -244,4 +244,49 @@ async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper
         later = replace(state, version=1, leader=3)
         await store.write({"t": moving}, [(T0, later)], {"t": done})
         assert await store.read_topics(["t"]) == {"t": done}
-        assert await store.read_states([T0]) == {T0: later}
+        assert (await store.read_states([T0]))[0] == {T0: later}
+
+
+async def test_garbage_in_a_node_stops_what_it_is_about_and_nothing_else(
+    empty_zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
+        store = ControllerStore(one, await become_controller(one, 0))
+        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        for name in ("t", "garbled"):
+            await store.create_topic(name, TOPIC, {})
+            await store.write({}, [(TopicPartition(name, 0), state)], {})
+        await store.create_topic("nothing", TOPIC, {})
+        await one.set(tree.topic_path("nothing"), b"[" * 100_000)
+        await one.set(tree.state_path("garbled", 0), b'{"leader":1e999}')
+        await one.create(f"{tree.BROKERS}/x", b"{}")
+        await one.create(f"{tree.BROKERS}/7", b"\xff")
+        cluster = ClusterStore(one)
+        await cluster.register(0, [HERE], None, now_ms=1)
+        assert await store.read_topics(["t", "nothing"]) == {"t": TOPIC}
+        states, malformed = await store.read_states([T0, TopicPartition("garbled", 0)])
+        assert (list(states), malformed) == ([T0], frozenset({"garbled"}))
+        assert list(await cluster.brokers(await cluster.broker_ids())) == [0]
+        await one.create(f"{tree.LOG_DIR_EVENTS}/log_dir_event_0", b"garbage")
+        assert await store.take_log_dir_events(["log_dir_event_0"]) == frozenset()
+        for path in ("/brokers/topics/nothing", "/partitions/0/state", "/ids/x", "/ids/7", "dir_"):
+            assert path in caplog.text
+
+
+async def test_a_registration_that_somebody_has_written_over_is_restored(
+    empty_zookeeper: str,
+) -> None:
+    async with two_sessions(empty_zookeeper) as (one, other):
+        first = await ClusterStore(one).register(0, [HERE], None, now_ms=1)
+        await other.set(tree.broker_path(0), b"garbage")
+        with pytest.raises(BrokerIdTaken, match="/brokers/ids/0"):
+            await ClusterStore(other).register(0, [HERE], None, now_ms=1)
+        assert await ClusterStore(one).register(0, [HERE], None, now_ms=1) == first
+
+
+async def test_a_garbled_controller_epoch_is_named(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, _):
+        await one.create(tree.CONTROLLER_EPOCH, b"many")
+        with pytest.raises(tree.MalformedNode, match=tree.CONTROLLER_EPOCH):
+            await try_become_controller(one, 0, 1)
+        assert change_number("config_change_x") == -1

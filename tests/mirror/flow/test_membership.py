@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -89,3 +90,29 @@ async def test_an_assignment_whose_node_is_deleted_meanwhile_is_written_anew(
     written = Assignment.decode(witness.nodes[NODES.assignment])
     assert written.owners == {PLACE: member.name}
     assert not witness.is_quicker
+
+
+async def test_a_worker_whose_node_is_garbage_is_named_and_holds_nobody_up(
+    autojump_clock: MockClock,  # noqa: ARG001
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    witness = Witness()
+    member = leading(witness)
+    witness.nodes[f"{NODES.workers}/other"] = b"garbage"
+    with trio.move_on_after(5):
+        await member._lead()
+    assert Assignment.decode(witness.nodes[NODES.assignment]).owners == {PLACE: member.name}
+    assert caplog.text.count("/workers/other is counted as no worker") == 1
+
+
+async def test_an_assignment_that_is_garbage_is_named_and_not_written_over(
+    autojump_clock: MockClock,  # noqa: ARG001
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    witness = Witness()
+    member = leading(witness)
+    witness.nodes[NODES.assignment] = b"garbage"
+    with trio.move_on_after(5):
+        await member._lead()
+    assert witness.nodes[NODES.assignment] == b"garbage"
+    assert caplog.text.count("/assignment: workers keep what they have") == 1
