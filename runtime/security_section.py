@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.yaml_section import Section
-from wire.net.security import PLAINTEXT, Mechanism, Sasl, Security, Tls
+from wire.net.security import PLAINTEXT, Mechanism, Sasl, Security, Tls, reveal
 from wire.net.tls import make_context, reason_of
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -24,12 +24,12 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "ssl.certificate": "The client's certificate, as PEM.",
         "ssl.key": "Its private key, as PEM. Without it the certificate's file has the key.",
         "ssl.key_password": "What the private key is encrypted with.",
-        "ssl.key_password_file": "A file that holds `key_password`.",
+        "ssl.key_password_file": "A file that holds `key_password`; read at each connection.",
         "ssl.check_hostname": "Hold the broker's name against its certificate.",
         "sasl.mechanism": "The SASL mechanism.",
         "sasl.username": "The user.",
         "sasl.password": "The password.",
-        "sasl.password_file": "A file that holds `password`.",
+        "sasl.password_file": "A file that holds `password`; read at each connection.",
     }
 )
 """What each key of a cluster's section is for that is read here."""
@@ -105,9 +105,9 @@ def confluent_settings(security: Security) -> dict[str, str]:
         }
         settings |= {name: str(file) for name, file in files.items() if file is not None}
         if tls.key_password is not None:
-            settings["ssl.key.password"] = tls.key_password
+            settings["ssl.key.password"] = reveal(tls.key_password)
     if sasl is not None:
         settings["sasl.mechanism"] = sasl.mechanism.value
         settings["sasl.username"] = sasl.username
-        settings["sasl.password"] = sasl.password
+        settings["sasl.password"] = reveal(sasl.password)
     return settings

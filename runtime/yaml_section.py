@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from wire.net.security import FileSecret, Secret
+
 MAX_FILE_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 63
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
@@ -144,7 +146,7 @@ class Section:
         except UnicodeDecodeError:
             raise self.error(key, f"{file}: is not UTF-8 text") from None
 
-    def secret(self, key: str, *, required: bool = True) -> str | None:
+    def secret(self, key: str, *, required: bool = True) -> Secret | None:
         """Return a secret of the file, of the environment (`${NAME}`), or of the file `<key>_file`.
 
         Complaints do not show it.
@@ -156,7 +158,8 @@ class Section:
         if node is not None and file is not None:
             raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
         if file is not None:
-            return self._usable(file_key, self._text_of(file_key, file).rstrip("\r\n"))
+            text = self._usable(file_key, self._text_of(file_key, file).rstrip("\r\n"))
+            return FileSecret(file=file, last_known=text)
         if node is None:
             if required:
                 raise self.missing(key)

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.config import ClusterConfig, ConfigurationError, load
 from tests.doubles.certificates import KEY_PASSWORD, Certificates
-from wire.net.security import PLAINTEXT, Mechanism
+from wire.net.security import PLAINTEXT, Mechanism, reveal
 
 FILE = """\
 clusters:
@@ -95,7 +95,23 @@ def test_secrets_come_from_the_environment_and_from_files(
         tmp_path, protocol, "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
     )
     assert found.security.sasl is not None
-    assert found.security.sasl.password == FROM_A_FILE
+    assert reveal(found.security.sasl.password) == FROM_A_FILE
+
+
+def test_a_password_in_a_file_is_the_one_that_stands_there_now(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("old\n")
+    lines = (
+        "security_protocol: SASL_PLAINTEXT",
+        "sasl: {mechanism: PLAIN, username: m, password_file: secret}",
+    )
+    found = cluster(tmp_path, *lines)
+    file.write_text(f"{FROM_A_FILE}\n")
+    assert found.client_settings()["sasl.password"] == FROM_A_FILE
+    assert cluster(tmp_path, *lines) == found, "a reload finds no change that needs a restart"
+    file.write_text("")
+    assert found.client_settings()["sasl.password"] == "old", "it is just being written"
+    assert FROM_A_FILE not in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from wire.net.connection import Connection
 from wire.net.errors import AuthenticationFailed, ConnectionClosed, NetworkFault
 from wire.net.retries import code_of
 from wire.net.scram import ScramRefused, client_final, client_first, verify_server
-from wire.net.security import Mechanism, Sasl
+from wire.net.security import Mechanism, Sasl, reveal
 
 RENEWED_FROM: Final = 0.85
 RENEWED_WITHIN: Final = 0.1
@@ -35,7 +35,7 @@ async def authenticate(connection: Connection, sasl: Sasl) -> int:
     if answer.error_code != ErrorCode.NONE:
         raise _failed(connection, code_of(answer.error_code).name)
     if sasl.mechanism is Mechanism.PLAIN:
-        token = f"\0{sasl.username}\0{sasl.password}".encode()
+        token = f"\0{sasl.username}\0{reveal(sasl.password)}".encode()
         return (await _step(connection, token)).session_lifetime_ms
     try:
         return await _scram(connection, sasl)
@@ -47,7 +47,7 @@ async def _scram(connection: Connection, sasl: Sasl) -> int:
     nonce = secrets.token_urlsafe(_NONCE_BYTES)
     first = await _step(connection, client_first(sasl.username, nonce))
     final = client_final(
-        sasl.mechanism, sasl.username, sasl.password, nonce, bytes(first.auth_bytes)
+        sasl.mechanism, sasl.username, reveal(sasl.password), nonce, bytes(first.auth_bytes)
     )
     last = await _step(connection, final.message)
     verify_server(final, bytes(last.auth_bytes))

@@ -3,7 +3,32 @@
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSecret:
+    """A secret in a file, which is read again whenever the secret is used."""
+
+    file: Path
+    last_known: str = field(repr=False, compare=False)
+    """Used while the file is away, empty or unreadable, and where another machine has none."""
+
+    def read(self) -> str:
+        """Return what the file holds now."""
+        try:
+            found = self.file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError):
+            return self.last_known
+        return found or self.last_known
+
+
+Secret: TypeAlias = str | FileSecret
+
+
+def reveal(secret: Secret) -> str:
+    """Return the secret as it is now."""
+    return secret.read() if isinstance(secret, FileSecret) else secret
 
 
 class Mechanism(Enum):
@@ -25,7 +50,7 @@ class Tls:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
-    key_password: str | None = field(default=None, repr=False)
+    key_password: Secret | None = field(default=None, repr=False)
     checks_hostname: bool = True
 
 
@@ -35,7 +60,7 @@ class Sasl:
 
     mechanism: Mechanism
     username: str
-    password: str = field(repr=False)
+    password: Secret = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

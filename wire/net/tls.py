@@ -16,7 +16,7 @@ import trio
 
 from wire.net.ciphertext import Ciphertext
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.security import Tls
+from wire.net.security import FileSecret, Tls, reveal
 from wire.net.transport import (
     CONNECT_TIMEOUT_S,
     MAX_PARTS_AT_ONCE,
@@ -187,7 +187,7 @@ def make_context(tls: Tls) -> ssl.SSLContext:
     context.check_hostname = tls.checks_hostname
     if tls.certificate is not None:
         # Without a password OpenSSL would ask the terminal for one.
-        password = tls.key_password or ""
+        password = reveal(tls.key_password or "")
         context.load_cert_chain(tls.certificate, tls.key, password)
     return context
 
@@ -239,7 +239,9 @@ class TlsDial:
         return transport
 
     def _current_context(self) -> ssl.SSLContext:
-        files = (self._tls.ca, self._tls.certificate, self._tls.key)
+        secret = self._tls.key_password
+        password = secret.file if isinstance(secret, FileSecret) and secret.file.exists() else None
+        files = (self._tls.ca, self._tls.certificate, self._tls.key, password)
         changed = tuple(file.stat().st_mtime_ns for file in files if file is not None)
         if self._context is None or changed != self._read_from:
             self._context = make_context(self._tls)

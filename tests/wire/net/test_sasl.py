@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import trio
@@ -16,7 +17,7 @@ from wire.net import AuthenticationFailed, ConnectionClosed
 from wire.net.backoff import LONGEST_REFUSED_DELAY_S
 from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
-from wire.net.security import Mechanism, Sasl
+from wire.net.security import FileSecret, Mechanism, Sasl
 from wire.net.transport import Address, Transport
 
 PLACE: Address = ("memory", 1)
@@ -61,6 +62,29 @@ async def test_a_wrong_password_names_cluster_address_and_cause() -> None:
             await pool.connection(PLACE)
     assert str(caught.value).startswith("dc2: memory:1: SASL authentication failed: Authentication")
     assert RIGHT not in repr(SCRAM)
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+async def test_a_password_that_changes_on_the_broker_and_in_its_file_is_taken_up(
+    mechanism: Mechanism,
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    file = tmp_path / "password"
+    file.write_text(f"{RIGHT}\n")
+    secret = FileSecret(file=file, last_known=RIGHT)
+    sasl = Sasl(mechanism=mechanism, username="mirror", password=secret)
+    scripts = SaslScripts()
+    async with pool_with(sasl, scripts) as (pool, _):
+        first = await pool.connection(PLACE)
+        scripts.password = WRONG
+        first.close("the broker was restarted")
+        with pytest.raises(AuthenticationFailed):
+            await pool.connection(PLACE)
+        file.write_text(f"{WRONG}\n")
+        await trio.sleep(LONGEST_REFUSED_DELAY_S)
+        second = await pool.connection(PLACE)
+        assert (await second.request(METADATA)).topics == ()
 
 
 async def test_a_mechanism_that_is_off_is_told_with_those_that_are_on() -> None:
