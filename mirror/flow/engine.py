@@ -26,6 +26,7 @@ from mirror.map.reached import ReachedKeeper
 from mirror.map.trimming import MapTrimmer
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
+from mirror.state.bulkheads import keep_at_work
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
@@ -59,6 +60,8 @@ class Engine:
         self.mirrormaker = MirrorMakerTopics(self.flow, links)
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
+        self.task_fault = FaultNote(f"{config.name}: tasks")
+        """The tasks that an error has ended, and that have begun anew."""
         self.is_started = False
         self.share = Share(self.flow, self.map_log, self.discovery.take_share)
         self.elsewhere = Elsewhere(self.flow, links, self.map_log)
@@ -79,16 +82,20 @@ class Engine:
         await self._retry(self._loops.look)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._writers.run)
-            nursery.start_soon(self.discovery.run)
-            nursery.start_soon(positioning.run)
-            nursery.start_soon(self._loops.run)
-            nursery.start_soon(self.share.run)
+            reached = ReachedKeeper(self.flow, self.map_log)
+            for task in (
+                self.discovery.run,
+                positioning.run,
+                self._loops.run,
+                self.share.run,
+                reached.run,
+                self._trimmer.run,
+                self._fetchers.run,
+            ):
+                nursery.start_soon(keep_at_work, task, self.task_fault)
             of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
-            nursery.start_soon(ReachedKeeper(self.flow, self.map_log).run)
-            nursery.start_soon(self._trimmer.run)
-            nursery.start_soon(self._fetchers.run)
             self.is_started = True
             self._loaded.set()
 
@@ -108,7 +115,7 @@ class Engine:
 
     async def _when_leading(self, task: Callable[[], Awaitable[None]]) -> None:
         await self._leading.wait()
-        await task()
+        await keep_at_work(task, self.task_fault)
 
     async def drain(
         self,

@@ -30,13 +30,15 @@ class Acknowledgements:
     Until they are taken over they count as under way, so a partition is not positioned meanwhile.
     """
 
-    __slots__ = ("_measurements", "_progress", "batches")
+    __slots__ = ("_measurements", "_progress", "batches", "failed")
 
     def __init__(self, measurements: FlowMeasurements, progress: MirroredProgress) -> None:
         self._measurements = measurements
         self._progress = progress
         self.batches: defaultdict[MirroredPartition, list[Forward]] = defaultdict(list)
         """Of each partition those of its present attempt, in the order of its log."""
+        self.failed: list[tuple[MirroredPartition, Exception]] = []
+        """Partitions that could not take over theirs, by errors that nobody has foreseen."""
 
     def take_over(self, now_ms: int) -> list[MirroredPartition]:
         """Tell the partitions and the counters; return those that had nothing there before."""
@@ -48,7 +50,11 @@ class Acknowledgements:
         for partition, forwards in self.batches.items():
             if not partition.in_flight.is_taken:
                 begun.append(partition)
-            size += partition.acknowledge(forwards, now_ms)
+            try:
+                size += partition.acknowledge(forwards, now_ms)
+            except Exception as fault:  # noqa: BLE001 - an error of ours stops this partition alone
+                self.failed.append((partition, fault))
+                continue
             records += sum(map(_RECORDS, forwards))
             arrivals.update(map(_ARRIVED_MS, forwards))
             newest.update(map(_NEWEST_MS, forwards))

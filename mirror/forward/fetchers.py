@@ -25,6 +25,7 @@ class SourceFetchers:
 
     async def run(self) -> None:
         """Have a fetcher for every broker that a source partition is fetched from, for ever."""
+        self._nodes.clear()
         async with trio.open_nursery() as nursery:
             while True:
                 for node in self._new_nodes():

@@ -14,6 +14,7 @@ from mirror.forward.acknowledgements import Acknowledgements
 from mirror.forward.ready_line import ReadyLine
 from mirror.forward.refusals import STOPPING, TAKEN_APART
 from mirror.state.batches import Forward
+from mirror.state.bulkheads import stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -93,7 +94,7 @@ class ProduceAnswers(AnswerListener):
                     error_code
                     or attempt != partition.attempt
                     or base_offset != forward[0] + partition.target.shift
-                ) and not self._is_displaced(item, appended):
+                ) and not self._is_there_nevertheless(item, appended):
                     self._release(item)
                 else:
                     taken[partition].append(forward)
@@ -109,12 +110,23 @@ class ProduceAnswers(AnswerListener):
         for partition in self._acknowledged.take_over(now_ms()):
             if partition.in_flight.queue and partition.in_flight.queued_at is None:
                 self._ready.put(partition)
+        while self._acknowledged.failed:
+            partition, fault = self._acknowledged.failed.pop()
+            stop_as_failed(self._flow, partition, "what the target has acknowledged", fault)
         if self._answered:
             self.awaited -= self._answered
             self._answered = 0
             if self._flow.budget.has_room:
                 self._flow.wakeups.fetch_more.wake()
             self._flow.wakeups.settled.wake()
+
+    def _is_there_nevertheless(self, item: SentBatch, appended: Appended) -> bool:
+        """Return what `_is_displaced` does; an error of ours stops this partition alone."""
+        try:
+            return self._is_displaced(item, appended)
+        except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+            stop_as_failed(self._flow, item[0], "the target's answer", fault)
+            return False
 
     def _is_displaced(self, item: SentBatch, appended: Appended) -> bool:
         """Act on an answer that is not what was foretold.

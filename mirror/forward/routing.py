@@ -8,6 +8,7 @@ offset map gets the start of a new piece, to be durable before the data behind i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from struct import Struct
 from typing import Final
 
@@ -51,6 +52,9 @@ batches of other partitions share. Where single bytes change, MAX_RECORDS_EACH i
 JOINED_ALONE: Final = 32
 """The same where requests hold batches of a single partition."""
 
+LAST_SOURCE: Final = 1 << 62
+"""A chunk that begins before it ends before the last offset that an int64 holds."""
+
 _SEEN: Final = Struct(">qi4xbIhiqqq6xi")
 """Of a batch's header what a forwarder looks at: neither leader epoch nor epoch and sequence."""
 
@@ -77,6 +81,10 @@ class Routed:
     """Batches that went the slow way."""
     corrupt: str | None = None
     """Why the chunk could not be read further; what lies before it is complete."""
+    unforeseen: Exception | None = None
+    """An error of our own, by which the chunk could not be read further either."""
+    behind_fault: int | None = None
+    """The source offset behind the batch of that error, if its header may be believed."""
 
 
 def route(  # noqa: PLR0913 - what is known of a flow, each with its default
@@ -101,7 +109,9 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     the position is read off the target's end.
     """
     routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
-    if not chunk:
+    if cursor.source > LAST_SOURCE:
+        routing.corrupt = f"no log comes to offset {cursor.source}"
+    if not chunk or routing.corrupt is not None:
         return routing.finish()
     view = memoryview(chunk)
     committed = CommittedFilter(aborted, loop_ids)
@@ -119,7 +129,27 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
                 position += size
     except CorruptBatch as fault:
         routing.corrupt = f"behind offset {routing.source}: {fault}"
+    except Exception as fault:  # noqa: BLE001 - an error of ours stops this partition, by name
+        routing.unforeseen = fault
+        routing.behind_fault = _end_of(view, position)
     return routing.finish()
+
+
+def _end_of(view: memoryview, position: int) -> int | None:
+    """Return the offset behind the batch at this place, None if its checksum does not hold."""
+    try:
+        size = batch_size(view, position)
+        header = parse_header(view, position)
+    except CorruptBatch:
+        return None
+    is_whole = size is not None and crc_is_valid(view[position : position + size])
+    return header.next_offset if is_whole else None
+
+
+def _ascend(heads: Sequence[RecordHead], next_offset: int) -> bool:
+    """Whether each record lies behind the one before it, and the last before that offset."""
+    in_order = all(first.offset < second.offset for first, second in pairwise(heads))
+    return in_order and heads[-1].offset < next_offset
 
 
 class _Routing:
@@ -135,9 +165,11 @@ class _Routing:
         "_rebuilt",
         "_shift",
         "_starts",
+        "behind_fault",
         "corrupt",
         "left_out",
         "source",
+        "unforeseen",
     )
 
     def __init__(
@@ -158,6 +190,8 @@ class _Routing:
         self._rebuilt = 0
         self.left_out = 0
         self.corrupt: str | None = None
+        self.unforeseen: Exception | None = None
+        self.behind_fault: int | None = None
 
     def finish(self) -> Routed:
         """Announce a hole at the end too, so that the source's end counts as mirrored."""
@@ -169,6 +203,8 @@ class _Routing:
             left_out=self.left_out,
             rebuilt=self._rebuilt,
             corrupt=self.corrupt,
+            unforeseen=self.unforeseen,
+            behind_fault=self.behind_fault,
         )
 
     def forward_run(self, view: memoryview, position: int, unusual: int) -> int:
@@ -334,11 +370,11 @@ class _Routing:
         joined: int = 1,
     ) -> None:
         heads = [head for head in found if head.offset >= self.source]
-        self.source = max(self.source, next_offset)
         if not heads:
+            self.source = max(self.source, next_offset)
             return
-        for number, head in enumerate(heads):
-            self._announce(head.offset, self._place + number)
+        if not _ascend(heads, next_offset):
+            raise CorruptBatch(0, f"its records are not in order before offset {next_offset}")
         rebuilt = build_batch_from_heads(
             heads,
             compression=compression,
@@ -346,6 +382,9 @@ class _Routing:
             producer_epoch=self._producer.producer_epoch,
             base_sequence=self._place % SEQUENCES,
         )
+        for number, head in enumerate(heads):
+            self._announce(head.offset, self._place + number)
+        self.source = max(self.source, next_offset)
         self._rebuilt += 1
         newest = max(head.timestamp_ms for head in heads)
         self._append((rebuilt,), len(heads), newest, len(rebuilt), joined)

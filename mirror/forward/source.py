@@ -18,7 +18,7 @@ from mirror.forward.routing import Routed, join_limit, route
 from mirror.forward.writers import TargetWriters
 from mirror.map.loops import LoopWatch
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
-from mirror.state.batches import PieceStart
+from mirror.state.bulkheads import contained, described, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -111,6 +111,14 @@ def fail_source(
     flow.wakeups.refresh.wake()
 
 
+class _Waiting(NamedTuple):
+    """A routed chunk that waits until its holes are in the map."""
+
+    one: Asked
+    routed: Routed
+    announcements: list[MapRecord]
+
+
 class SourceFetcher:
     """The loop of one connection to a source broker."""
 
@@ -162,6 +170,11 @@ class SourceFetcher:
             except NetworkFault as fault:
                 self._session.end()
                 self._fail(fault)
+                await trio.sleep(FAULT_PAUSE_S)
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                _LOG.exception("source broker %d: the fetcher begins anew", self._node)
+                self._session.end()
+                self._interrupt_all(f"source broker {self._node}: {described(fault)}")
                 await trio.sleep(FAULT_PAUSE_S)
 
     def _chunk_bytes(self) -> tuple[int, int]:
@@ -234,26 +247,17 @@ class SourceFetcher:
                 self._refuse(self._asking.asked.values(), answer.error_code)
             return 0
         self._session.answered(answer.session_id)
-        waiting: list[tuple[Asked, Routed]] = []
+        waiting: list[_Waiting] = []
         size = 0
-        is_throttled = not self._flow.throttle.is_idle
         limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
         for one, data in self._asking.found(answer):
             if not one.is_current or one.partition.is_announcing:
                 self._session.say_again(place_of(one.partition))
                 continue
-            records = self._accept(one, data, arrived_ms)
-            if not records:
-                continue
-            size += len(records)
-            if is_throttled:
-                self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
-            routed = self._route(one.partition, data, records, arrived_ms, limit)
-            if routed.starts:
-                one.partition.hold_back(one.attempt)
-                waiting.append((one, routed))
-            else:
-                self._writers.forward(one.partition, routed)
+            try:
+                size += self._take_one(one, data, arrived_ms, limit, waiting)
+            except Exception as fault:  # noqa: BLE001 - `contained` costs too much here
+                stop_as_failed(self._flow, one.partition, "what was fetched", fault)
         if waiting:
             await self._forward_behind_holes(waiting)
         if self._flow.reverse.strangers:
@@ -261,17 +265,40 @@ class SourceFetcher:
         self._note_heard(arrived_ms)
         return size
 
-    async def _forward_behind_holes(self, waiting: Sequence[tuple[Asked, Routed]]) -> None:
-        starts = [(one, start) for one, routed in waiting for start in routed.starts]
-        for first in range(0, len(starts), RECORDS_A_WRITE):
-            some = starts[first : first + RECORDS_A_WRITE]
-            await self._map_log.write(partial(_announcements, some))
-        for one, routed in waiting:
+    def _take_one(
+        self,
+        one: Asked,
+        data: FetchedPartition,
+        arrived_ms: int,
+        join_records: int,
+        waiting: list["_Waiting"],
+    ) -> int:
+        """Route one partition's chunk, to go on or to be held back; return its bytes."""
+        records = self._accept(one, data, arrived_ms)
+        if not records:
+            return 0
+        if not self._flow.throttle.is_idle:
+            self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
+        routed = self._route(one.partition, data, records, arrived_ms, join_records)
+        if routed.starts:
+            waiting.append(_Waiting(one, routed, _announcements(one, routed)))
+            one.partition.hold_back(one.attempt)
+        else:
+            self._writers.forward(one.partition, routed)
+        return len(records)
+
+    async def _forward_behind_holes(self, waiting: Sequence["_Waiting"]) -> None:
+        records = [(held.one, record) for held in waiting for record in held.announcements]
+        for first in range(0, len(records), RECORDS_A_WRITE):
+            some = records[first : first + RECORDS_A_WRITE]
+            await self._map_log.write(partial(_still_wanted, some))
+        for one, routed, _ in waiting:
             if one.is_current:
                 one.partition.let_through()
-                self._writers.forward(one.partition, routed)
-                one.partition.note_progress(now_ms())
-        self._flow.progress.tell(one.partition for one, _ in waiting)
+                with contained(self._flow, one.partition, "what was fetched"):
+                    self._writers.forward(one.partition, routed)
+                    one.partition.note_progress(now_ms())
+        self._flow.progress.tell(one.partition for one, _, _ in waiting)
 
     def _note_heard(self, arrived_ms: int) -> None:
         """Take what a session's answers leave out for unchanged, every now and then."""
@@ -340,6 +367,9 @@ class SourceFetcher:
             # With batches before it, they go first: the next chunk begins with the damage.
             end = behind_damage(records, routed.cursor.source, partition.source.readable_end or 0)
             self._note_corrupt(partition, routed.corrupt, end, now)
+        elif routed.unforeseen is not None and not routed.forwards:
+            end, doing = routed.behind_fault, f"source offset {routed.cursor.source}"
+            stop_as_failed(self._flow, partition, doing, routed.unforeseen, source_end=end)
         elif self._corrupt:
             self._corrupt.pop(partition.topic_partition, None)
         return routed
@@ -375,15 +405,25 @@ class SourceFetcher:
         self._flow.wakeups.refresh.wake()
 
     def _fail(self, fault: NetworkFault) -> None:
+        fail_source(self._flow, self._node, self._flowing(), fault)
+
+    def _flowing(self) -> list[MirroredPartition]:
         asked = self._asking.asked.values()
-        flowing = [one.partition for one in asked if one.is_current and one.partition.is_flowing]
-        fail_source(self._flow, self._node, flowing, fault)
+        return [one.partition for one in asked if one.is_current and one.partition.is_flowing]
+
+    def _interrupt_all(self, reason: str) -> None:
+        """Begin anew with all that was asked for: which partition it was, nobody can tell."""
+        self._flow.measurements.fetch_errors["unforeseen"] += 1
+        for partition in self._flowing():
+            self._flow.interrupt(partition, reason, now_ms())
 
 
-def _announcements(starts: Iterable[tuple[Asked, PieceStart]]) -> list[MapRecord]:
-    """Return the piece starts of partitions that nothing has interrupted since."""
-    return [
-        piece_start(one.partition.topic, one.partition.index, source_start=s, place=t)
-        for one, (s, t) in starts
-        if one.is_current
-    ]
+def _announcements(one: Asked, routed: Routed) -> list[MapRecord]:
+    """Return the map's records of the piece starts of a chunk."""
+    place = one.partition.topic_partition
+    return [piece_start(*place, source_start=s, place=t) for s, t in routed.starts]
+
+
+def _still_wanted(records: Iterable[tuple[Asked, MapRecord]]) -> list[MapRecord]:
+    """Return the records of partitions that nothing has interrupted since."""
+    return [record for one, record in records if one.is_current]

@@ -20,6 +20,7 @@ from mirror.clusters.links import Links
 from mirror.forward.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
 from mirror.forward.ready_line import ReadyLine
+from mirror.state.bulkheads import described, stop_as_failed
 from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.wakeups import KeptWakeup
@@ -130,6 +131,11 @@ class TargetLane:
                 self._flow.measurements.produce_errors[type(fault).__name__] += 1
                 self._flow.wakeups.refresh.wake()
                 await trio.sleep(FAULT_PAUSE_S)
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                _LOG.exception("target broker %d: the writer begins anew", self._node)
+                self._drop_line(fault)
+                self._flow.measurements.produce_errors["unforeseen"] += 1
+                await trio.sleep(FAULT_PAUSE_S)
 
     async def _stream(self) -> None:
         """Send over one connection until it fails."""
@@ -172,10 +178,28 @@ class TargetLane:
         while total < AT_ONCE_BYTES and self._ready.partitions:
             items, batches = self._next_request()
             if items:
-                body, size = request_parts(batches, version, acks=-1, timeout_ms=TIMEOUT_MS)
+                try:
+                    body, size = request_parts(batches, version, acks=-1, timeout_ms=TIMEOUT_MS)
+                except Exception:  # noqa: BLE001 - which batch it is, is seen one by one
+                    self._sort_out(items, batches, version)
+                    continue
                 requests.append((body, size, ProduceAttempt(self._answers, items, version)))
                 total += size
         return requests
+
+    def _sort_out(self, items: Sent, batches: dict[str, list[Batch]], version: int) -> None:
+        """Stop the partitions whose batches no request can hold; the others begin anew."""
+        for topic, of_topic in batches.items():
+            for batch in of_topic:
+                partition, _, forward = items[topic][batch[0]]
+                partition.in_flight.release(forward)
+                try:
+                    request_parts({topic: [batch]}, version, acks=-1, timeout_ms=TIMEOUT_MS)
+                except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                    stop_as_failed(self._flow, partition, "a Produce request", fault)
+                else:
+                    reason = "a batch of another partition could not be sent"
+                    self._flow.interrupt(partition, reason, now_ms(), at_once=True)
 
     def _next_request(self) -> tuple[Sent, dict[str, list[Batch]]]:
         """Take one batch of each partition in line, up to the size of a request."""
@@ -208,8 +232,11 @@ class TargetLane:
                 ready.append(partition)
         return items, batches
 
-    def _drop_line(self, fault: NetworkFault) -> None:
+    def _drop_line(self, fault: Exception) -> None:
         """Interrupt what waits in line: behind a lost batch nothing may be sent."""
-        now = now_ms()
+        now, where = now_ms(), f"target broker {self._node}"
         for partition in self._ready.clear():
-            self._flow.fail(partition, f"target broker {self._node}", fault, now)
+            if isinstance(fault, NetworkFault):
+                self._flow.fail(partition, where, fault, now)
+            else:
+                self._flow.interrupt(partition, f"{where}: {described(fault)}", now)

@@ -25,6 +25,7 @@ from mirror.groups.checkpoint_log import CheckpointLog, GroupPartition
 from mirror.groups.group_offsets import GroupReader
 from mirror.groups.group_polling import GroupPoller
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
+from mirror.state.bulkheads import described
 from mirror.state.flow_state import FlowState
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
@@ -196,7 +197,20 @@ class GroupSync:
                 if group not in self.groups.positions:
                     self.fault.clear(group)
             for some in _slices(due):
-                await self._apply_some(some)
+                await self._apply_each(some)
+
+    async def _apply_each(self, due: Due) -> None:
+        """Apply them together; an error that nobody has foreseen keeps its own group back only."""
+        try:
+            await self._apply_some(due)
+        except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+            if len(due) > 1:
+                for group, places in due.items():
+                    await self._apply_each({group: places})
+                return
+            for group, places in due.items():
+                _LOG.exception("%s: group %s failed", self._flow.config.name, group)
+                self._put_off(group, places, fault)
 
     async def _apply_some(self, due: Due) -> None:
         asked = {
@@ -210,7 +224,14 @@ class GroupSync:
             there = found[group]
             if isinstance(there, NetworkFault):
                 self._put_off(group, positions, there)
-            elif chosen := self._decide(group, positions, there):
+                continue
+            try:
+                chosen = self._decide(group, positions, there)
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                _LOG.exception("%s: group %s failed", self._flow.config.name, group)
+                self._put_off(group, positions, fault)
+                continue
+            if chosen:
                 chosens[group] = chosen
             else:
                 self.fault.clear(group)
@@ -352,8 +373,9 @@ class GroupSync:
                 self._flow.config.name, size, group, *place,
             )  # fmt: skip
 
-    def _put_off(self, group: str, places: Iterable[TopicPartition], fault: NetworkFault) -> None:
-        self.fault.note(f"group {group}: {fault}", group)
+    def _put_off(self, group: str, places: Iterable[TopicPartition], fault: Exception) -> None:
+        what = str(fault) if isinstance(fault, NetworkFault) else f"failed: {described(fault)}"
+        self.fault.note(f"group {group}: {what}", group)
         self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
 
 

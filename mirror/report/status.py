@@ -170,6 +170,7 @@ def _refusal(engine: Engine) -> str | None:
 def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
     return {
         "start": engine.starting_fault,
+        "tasks": engine.task_fault,
         "discovery": engine.discovery.fault,
         "rights": engine.acls.fault,
         "other workers' partitions": engine.elsewhere.fault,

@@ -29,6 +29,7 @@ from mirror.start.start_position import (
 from mirror.start.start_records import ALONG, map_records_of, needless_of
 from mirror.start.target_tail import Tails, find_strangers, read_tails
 from mirror.state.batches import Cursor
+from mirror.state.bulkheads import contained, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -156,6 +157,19 @@ class Positioning:
             for one in tries:
                 if one.is_current:
                     self._postpone(one.partition, fault)
+        except Exception as fault:  # noqa: BLE001 - which partition it is, is seen one by one
+            await self._sort_out([one for one in tries if one.is_current], fault)
+
+    async def _sort_out(self, tries: Sequence[_Tried], fault: Exception) -> None:
+        """Stop a partition that cannot be positioned; of several each is tried alone."""
+        if not tries:
+            _LOG.error("positioning failed behind its decisions", exc_info=fault)
+        if len(tries) == 1:
+            stop_as_failed(self._flow, tries[0].partition, "where to go on", fault)
+            return
+        for one in tries:
+            if one.is_current:
+                await self._position([one])
 
     def _postpone(self, partition: MirroredPartition, fault: NetworkFault) -> None:
         code = fault.code if isinstance(fault, RequestRefused) else None
@@ -194,23 +208,29 @@ class Positioning:
         for one, decision in decided:
             if not one.is_current:
                 continue
-            partition = one.partition
-            partition.target.find_position()
-            if isinstance(decision, Start):
-                ends = found.target[partition.topic_partition]
-                assert isinstance(ends, LogEnds), "nothing is decided without the ends"
-                partition.offset_map.advance(ends.end)
-                partition.offset_map.reach(decision.place)
-                partition.target.tell_runs()
-                partition.target.anchor()
-                _note_left_out(partition, decision)
-                shift = decision.source - decision.place
-                partition.go_on(Cursor(decision.source, decision.place, shift), now)
-            else:
-                self._stop(partition, decision, found, now)
-            self._note_ends(partition, found.source, now)
+            with contained(self._flow, one.partition, "where to go on"):
+                self._go_on(one.partition, decision, found, now)
         self._flow.progress.tell(one.partition for one, _ in decided)
         self._flow.wakeups.fetch_anew()
+
+    def _go_on(
+        self, partition: MirroredPartition, decision: Start | Stop, found: Found, now: int
+    ) -> None:
+        """Let a partition flow, or stop it, as was decided; the map has what goes with it."""
+        partition.target.find_position()
+        if isinstance(decision, Start):
+            ends = found.target[partition.topic_partition]
+            assert isinstance(ends, LogEnds), "nothing is decided without the ends"
+            partition.offset_map.advance(ends.end)
+            partition.offset_map.reach(decision.place)
+            partition.target.tell_runs()
+            partition.target.anchor()
+            _note_left_out(partition, decision)
+            shift = decision.source - decision.place
+            partition.go_on(Cursor(decision.source, decision.place, shift), now)
+        else:
+            self._stop(partition, decision, found, now)
+        self._note_ends(partition, found.source, now)
 
     async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:
         """Tell beforehand where runs begin that are too many to go along; each is true by itself.

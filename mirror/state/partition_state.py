@@ -34,6 +34,7 @@ class PartitionState(Enum):
     TARGET_REFUSED = "target refused"
     RECORD_TOO_LARGE = "record too large"
     NOT_AUTHORISED = "not authorised"
+    FAILED = "failed"
 
 
 _S = PartitionState
@@ -49,6 +50,7 @@ STOPPED: Final = frozenset(
         _S.TARGET_REFUSED,
         _S.RECORD_TOO_LARGE,
         _S.NOT_AUTHORISED,
+        _S.FAILED,
     }
 )
 """States that end by somebody's decision: a policy, a command, a topic that is back, a right that
@@ -91,6 +93,7 @@ MEANING: Final[dict[PartitionState, str]] = {
     _S.TARGET_REFUSED: "the target refuses the records",
     _S.RECORD_TOO_LARGE: "the target refuses a batch for its size",
     _S.NOT_AUTHORISED: "the mirror's user lacks a right, or its credentials are refused",
+    _S.FAILED: "the mirror has met an error that it does not know, in this partition alone",
 }
 
 ADVICE: Final[dict[PartitionState, str]] = {
@@ -114,6 +117,8 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "go on behind the batch with `mirror restart --skip`",
     _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials: it is "
     "tried again by itself",
+    _S.FAILED: "the mirror's log has the traceback, please report it; try again with `mirror "
+    "restart`, which loses nothing; or go on behind the batch with `mirror restart --skip`",
 }
 
 

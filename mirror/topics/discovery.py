@@ -20,6 +20,7 @@ from mirror.clusters.admin import (
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog
 from mirror.start.local_records import hear_of, holds_own
+from mirror.state.bulkheads import described, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
@@ -85,6 +86,9 @@ class Discovery:
                 await self.look()
             except NetworkFault as fault:
                 self.fault.note(str(fault), is_refusal=isinstance(fault, AuthenticationFailed))
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                self.fault.note(f"discovery failed: {described(fault)}")
+                _LOG.exception("%s: discovery failed and looks again", self._name)
             else:
                 self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
@@ -130,9 +134,21 @@ class Discovery:
         wanted, target = self._seen
         for topic in wanted.values():
             there = self._names.on_target(topic.name)
-            self._take(topic, None if target is None else target.topics.get(there))
+            try:
+                self._take(topic, None if target is None else target.topics.get(there))
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                self._fail(topic.name, fault)
+            else:
+                self.fault.clear(topic.name)
         self._flow.wakeups.position_more.wake()
         self._flow.wakeups.fetch_anew()
+
+    def _fail(self, topic: str, fault: Exception) -> None:
+        """Stop what is mirrored of a topic that cannot be taken; the others go on."""
+        self.fault.note(f"topic {topic}: {described(fault)}", topic)
+        for (name, _), partition in self._flow.partitions.items():
+            if name == topic:
+                stop_as_failed(self._flow, partition, "discovery", fault)
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.

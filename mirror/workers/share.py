@@ -16,6 +16,7 @@ from wire.topic_partition import TopicPartition
 _LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.5
+_NOTHING_SHOWN: Final = (0, frozenset[TopicPartition]())
 LETS_GO: Final = "another worker is to mirror it"
 
 
@@ -31,7 +32,7 @@ class Share:
         self._flow = flow
         self._map_log = map_log
         self._take = take
-        self._shown: tuple[int, frozenset[TopicPartition]] = (0, frozenset())
+        self._shown = _NOTHING_SHOWN
         self._is_shown = trio.Event()
 
     def show(self, version: int, places: frozenset[TopicPartition]) -> None:
@@ -40,7 +41,9 @@ class Share:
         self._is_shown.set()
 
     async def run(self) -> None:
-        """Do what is shown, for ever."""
+        """Do what is shown, for ever; what was shown before is done again."""
+        if self._shown != _NOTHING_SHOWN:
+            self._is_shown.set()
         while True:
             await self._is_shown.wait()
             self._is_shown = trio.Event()

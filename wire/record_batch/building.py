@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 from wire.compression import Compression, compress
 from wire.record_batch.header import CONTROL, TRANSACTIONAL, BatchHeader, pack_header
 from wire.record_batch.reading import Record, RecordHead
-from wire.record_batch.varints import varint
+from wire.record_batch.varints import as_int64, varint
 
 
 class BatchFields(TypedDict, total=False):
@@ -53,7 +53,12 @@ def _build(heads: Sequence[RecordHead], deltas: Sequence[int], fields: BatchFiel
     base_timestamp = heads[0].timestamp_ms
     parts = []
     for head, delta in zip(heads, deltas, strict=True):
-        body = b"\x00" + varint(head.timestamp_ms - base_timestamp) + varint(delta) + head.tail
+        body = (
+            b"\x00"
+            + varint(as_int64(head.timestamp_ms - base_timestamp))
+            + varint(delta)
+            + head.tail
+        )
         parts.append(varint(len(body)) + body)
     codec = fields.get("compression", Compression.NONE)
     payload = compress(codec, b"".join(parts))

@@ -26,6 +26,8 @@ send is socket.request.max.bytes, 100 MiB unless someone changed it."""
 
 MAGIC: Final = 2
 LENGTH_STARTS_AT: Final = 12
+MOST_OFFSET: Final = (1 << 63) - 2
+"""The last record of a log lies here at most: the log's end, one behind it, is an int64 too."""
 _LEADER_EPOCH_AT: Final = 12
 _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
@@ -146,6 +148,8 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
             f"negative count {header.record_count}, last offset delta "
             f"{header.last_offset_delta} or base offset {header.base_offset}",
         )
+    if header.last_offset > MOST_OFFSET:
+        raise CorruptBatch(position, f"offset {header.last_offset} is beyond any log's end")
     return header
 
 

@@ -15,7 +15,7 @@ from wire.record_batch.header import (
     LENGTH_STARTS_AT,
     MAGIC,
 )
-from wire.record_batch.varints import read_varint, read_varlong, varint
+from wire.record_batch.varints import as_int64, read_varint, read_varlong, varint
 
 MAX_RECORDS_EACH: Final = 32
 """Of a batch of more no two fit together whose numbers take one byte."""
@@ -211,7 +211,7 @@ def _renumber(
                 return None
             position += 1
             if time_delta != known_delta:
-                known_delta, stamp = time_delta, b"\x00" + _varint(time_delta + later_ms)
+                known_delta, stamp = time_delta, b"\x00" + _varint(as_int64(time_delta + later_ms))
             number = _SMALL[first + place]
             length = len(stamp) + len(number) + record_end - position
             size = _SMALL[length] if length < JOINED_RECORDS else varint(length)

@@ -16,7 +16,12 @@ from typing import Final, NamedTuple
 
 from wire.compression import Compression, DecompressionFailed, decompress
 from wire.record_batch.building import encode_tail
-from wire.record_batch.header import COMPRESSION_MASK, LOG_APPEND_TIME, CorruptBatch
+from wire.record_batch.header import (
+    COMPRESSION_MASK,
+    LOG_APPEND_TIME,
+    MOST_OFFSET,
+    CorruptBatch,
+)
 from wire.record_batch.reading import MAX_RECORDS_BYTES, Record, RecordHead
 
 OLD_MAGICS: Final = (0, 1)
@@ -144,6 +149,8 @@ def _is_whole(view: memoryview, position: int) -> bool:
 def _message_at(view: memoryview, position: int) -> _Message:
     """Return the whole message at `position`; CorruptBatch if it is damaged."""
     offset, size = _OUTSIDE.unpack_from(view, position)
+    if not 0 <= offset <= MOST_OFFSET:
+        raise CorruptBatch(position, f"a message cannot have offset {offset}")
     start = position + _OUTSIDE.size
     try:
         return _message(view[start : start + size], offset, start + size)

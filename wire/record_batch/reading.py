@@ -12,10 +12,14 @@ from typing import Final, NamedTuple
 
 from wire.compression import Compression, DecompressionFailed, decompress
 from wire.record_batch.header import HEADER_BYTES, BatchHeader, Buffer, CorruptBatch, parse_header
-from wire.record_batch.varints import read_varint, read_varlong
+from wire.record_batch.varints import as_int64, read_varint, read_varlong
 
 MAX_RECORDS_BYTES: Final = 64 * 1024 * 1024
 """What the records of one batch may take decompressed, unless a caller says otherwise."""
+
+_LEAST_MS: Final = -(1 << 62)
+_MOST_MS: Final = 1 << 62
+"""Between these no sum has wrapped: nearly all times, and a call for each would cost more."""
 
 
 class Record(NamedTuple):
@@ -74,7 +78,11 @@ def iterate_records(batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES) -> I
             raise CorruptBatch(start, "a record is damaged or missing") from fault
         if position != record_end or record_end > end:
             raise CorruptBatch(start, f"a record ends at {position}, not at {record_end}")
-        timestamp_ms = base_timestamp + time_delta if append_time_ms is None else append_time_ms
+        timestamp_ms = append_time_ms
+        if timestamp_ms is None:
+            timestamp_ms = base_timestamp + time_delta
+            if not _LEAST_MS <= timestamp_ms <= _MOST_MS:
+                timestamp_ms = as_int64(timestamp_ms)
         yield Record(base_offset + offset_delta, timestamp_ms, key, value, headers)
     if position != end:
         raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")
@@ -100,7 +108,11 @@ def iterate_record_heads(
             raise CorruptBatch(start, "a record's head is damaged or missing") from fault
         if not tail_start <= position <= end:
             raise CorruptBatch(start, f"a record from {tail_start} cannot end at {position}")
-        timestamp_ms = base_timestamp + time_delta if append_time_ms is None else append_time_ms
+        timestamp_ms = append_time_ms
+        if timestamp_ms is None:
+            timestamp_ms = base_timestamp + time_delta
+            if not _LEAST_MS <= timestamp_ms <= _MOST_MS:
+                timestamp_ms = as_int64(timestamp_ms)
         yield RecordHead(base_offset + offset_delta, timestamp_ms, payload[tail_start:position])
     if position != end:
         raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")

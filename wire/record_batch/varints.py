@@ -4,6 +4,8 @@ from typing import Final
 
 _INT32_BYTES: Final = 5
 _INT64_BYTES: Final = 10
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
 
 
 def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -40,6 +42,11 @@ def _read_long(buffer: bytes | memoryview, position: int, max_bytes: int) -> tup
             return (raw >> 1) ^ -(raw & 1), index + 1
         shift += 7
     raise ValueError(f"the number at byte {position} has more bits than its type")
+
+
+def as_int64(value: int) -> int:
+    """Return the sum or difference of two int64 as Java's long holds it: it wraps."""
+    return value if _LEAST <= value <= _MOST else (value - _LEAST) % (1 << 64) + _LEAST
 
 
 def varint(value: int) -> bytes:

@@ -167,3 +167,26 @@ async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_targe
         sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(40, "looked at again"))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 7
+
+
+async def test_a_group_that_meets_an_error_is_held_back_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with sync_of(told=1, on_target=1) as (sync, flow, fake):
+        place = TopicPartition("orders", 0)
+        fake.offsets["bad"][place] = 1
+        decided = []
+
+        def decide_one(group: str, *_: object) -> dict[TopicPartition, object]:
+            if group == "bad":
+                raise ZeroDivisionError("planted")
+            decided.append(group)
+            return {}
+
+        monkeypatch.setattr(sync, "_decide", decide_one)
+        for group in ("bad", "g"):
+            sync.groups.positions[group] = {place: SourcePosition(5, "")}
+        await sync._apply({"bad": {place}, "g": {place}})
+        assert decided == ["g"]
+        assert sync.fault.text == "group bad: failed: ZeroDivisionError: planted"
+        assert flow.partitions[place].state is not PartitionState.FAILED

@@ -10,7 +10,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
 from mirror.forward.fetch_plan import Asked
 from mirror.forward.routing import Routed
-from mirror.forward.source import SourceFetcher
+from mirror.forward.source import SourceFetcher, _announcements, _Waiting
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.start.positioning import Found, Positioning, _Tried
@@ -108,7 +108,9 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
         fetcher = SourceFetcher(0, stage.flow, stage.links, way_of(stage.map_log, taken))
         routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
-        await fetcher._forward_behind_holes([(asked, routed)])
+        await fetcher._forward_behind_holes(
+            [_Waiting(asked, routed, _announcements(asked, routed))]
+        )
         assert stage.flow.progress.take() == {partition.topic_partition}
     assert taken.all == [(partition, routed)]
     partition.offset_map.advance(MANY)
