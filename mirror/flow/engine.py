@@ -26,7 +26,6 @@ from mirror.map.reached import ReachedKeeper
 from mirror.map.trimming import MapTrimmer
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
-from mirror.state.bulkheads import keep_at_work
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
@@ -37,6 +36,7 @@ from offset_translation.map_records import map_topic_name
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
+from runtime.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5

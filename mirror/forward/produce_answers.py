@@ -14,7 +14,6 @@ from mirror.forward.acknowledgements import Acknowledgements
 from mirror.forward.ready_line import ReadyLine
 from mirror.forward.refusals import STOPPING, TAKEN_APART
 from mirror.state.batches import Forward
-from mirror.state.bulkheads import stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -112,7 +111,7 @@ class ProduceAnswers(AnswerListener):
                 self._ready.put(partition)
         while self._acknowledged.failed:
             partition, fault = self._acknowledged.failed.pop()
-            stop_as_failed(self._flow, partition, "what the target has acknowledged", fault)
+            self._flow.stop_as_failed(partition, "what the target has acknowledged", fault)
         if self._answered:
             self.awaited -= self._answered
             self._answered = 0
@@ -125,7 +124,7 @@ class ProduceAnswers(AnswerListener):
         try:
             return self._is_displaced(item, appended)
         except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
-            stop_as_failed(self._flow, item[0], "the target's answer", fault)
+            self._flow.stop_as_failed(item[0], "the target's answer", fault)
             return False
 
     def _is_displaced(self, item: SentBatch, appended: Appended) -> bool:

@@ -18,13 +18,13 @@ from mirror.forward.routing import Routed, join_limit, route
 from mirror.forward.writers import TargetWriters
 from mirror.map.loops import LoopWatch
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
-from mirror.state.bulkheads import contained, described, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start
 from runtime.clock import now_ms
 from runtime.flow_section import MOST_FETCH_BYTES
+from runtime.unforeseen import described
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
     Fetched,
@@ -257,7 +257,7 @@ class SourceFetcher:
             try:
                 size += self._take_one(one, data, arrived_ms, limit, waiting)
             except Exception as fault:  # noqa: BLE001 - `contained` costs too much here
-                stop_as_failed(self._flow, one.partition, "what was fetched", fault)
+                self._flow.stop_as_failed(one.partition, "what was fetched", fault)
         if waiting:
             await self._forward_behind_holes(waiting)
         if self._flow.reverse.strangers:
@@ -295,7 +295,7 @@ class SourceFetcher:
         for one, routed, _ in waiting:
             if one.is_current:
                 one.partition.let_through()
-                with contained(self._flow, one.partition, "what was fetched"):
+                with self._flow.contained(one.partition, "what was fetched"):
                     self._writers.forward(one.partition, routed)
                     one.partition.note_progress(now_ms())
         self._flow.progress.tell(one.partition for one, _, _ in waiting)
@@ -369,7 +369,7 @@ class SourceFetcher:
             self._note_corrupt(partition, routed.corrupt, end, now)
         elif routed.unforeseen is not None and not routed.forwards:
             end, doing = routed.behind_fault, f"source offset {routed.cursor.source}"
-            stop_as_failed(self._flow, partition, doing, routed.unforeseen, source_end=end)
+            self._flow.stop_as_failed(partition, doing, routed.unforeseen, source_end=end)
         elif self._corrupt:
             self._corrupt.pop(partition.topic_partition, None)
         return routed

@@ -20,11 +20,11 @@ from mirror.clusters.links import Links
 from mirror.forward.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
 from mirror.forward.ready_line import ReadyLine
-from mirror.state.bulkheads import described, stop_as_failed
 from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
+from runtime.unforeseen import described
 from wire.hot.produce import Batch, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault
@@ -196,7 +196,7 @@ class TargetLane:
                 try:
                     request_parts({topic: [batch]}, version, acks=-1, timeout_ms=TIMEOUT_MS)
                 except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
-                    stop_as_failed(self._flow, partition, "a Produce request", fault)
+                    self._flow.stop_as_failed(partition, "a Produce request", fault)
                 else:
                     reason = "a batch of another partition could not be sent"
                     self._flow.interrupt(partition, reason, now_ms(), at_once=True)

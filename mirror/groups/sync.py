@@ -25,7 +25,6 @@ from mirror.groups.checkpoint_log import CheckpointLog, GroupPartition
 from mirror.groups.group_offsets import GroupReader
 from mirror.groups.group_polling import GroupPoller
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
-from mirror.state.bulkheads import described
 from mirror.state.flow_state import FlowState
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
@@ -34,6 +33,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
+from runtime.unforeseen import described
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset

@@ -29,7 +29,6 @@ from mirror.start.start_position import (
 from mirror.start.start_records import ALONG, map_records_of, needless_of
 from mirror.start.target_tail import Tails, find_strangers, read_tails
 from mirror.state.batches import Cursor
-from mirror.state.bulkheads import contained, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -165,7 +164,7 @@ class Positioning:
         if not tries:
             _LOG.error("positioning failed behind its decisions", exc_info=fault)
         if len(tries) == 1:
-            stop_as_failed(self._flow, tries[0].partition, "where to go on", fault)
+            self._flow.stop_as_failed(tries[0].partition, "where to go on", fault)
             return
         for one in tries:
             if one.is_current:
@@ -208,7 +207,7 @@ class Positioning:
         for one, decision in decided:
             if not one.is_current:
                 continue
-            with contained(self._flow, one.partition, "where to go on"):
+            with self._flow.contained(one.partition, "where to go on"):
                 self._go_on(one.partition, decision, found, now)
         self._flow.progress.tell(one.partition for one, _ in decided)
         self._flow.wakeups.fetch_anew()

@@ -1,7 +1,9 @@
 """The state that the tasks of one running flow share: partitions, bytes under way, wake-ups."""
 
+import logging
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,8 +22,11 @@ from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.flow_section import POLICIES, Policy
+from runtime.unforeseen import described
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +94,34 @@ class FlowState:
             self.wakeups.refresh.wake()
         elif policy is Policy.SKIP and source_end is not None:
             self.skip(partition, source_end, now_ms)
+
+    @contextmanager
+    def contained(self, partition: MirroredPartition, doing: str) -> Iterator[None]:
+        """Stop the partition by whatever is unforeseen in this block; raises NetworkFault only."""
+        try:
+            yield
+        except NetworkFault:
+            raise
+        except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+            self.stop_as_failed(partition, doing, fault)
+
+    def stop_as_failed(
+        self,
+        partition: MirroredPartition,
+        doing: str,
+        fault: Exception,
+        *,
+        source_end: int | None = None,
+    ) -> None:
+        """Stop a partition by an error that nobody has foreseen; the log has its traceback.
+
+        A fault of the network is foreseen. Everything else that is raised in the work on one
+        partition is an error of ours, or data that no broker ought to hold: it stops that one, and
+        no other. A skip would go on at ``source_end``.
+        """
+        reason = f"{doing}: {described(fault)}"
+        _LOG.error("%s: failed: %s", partition.topic_partition, reason, exc_info=fault)
+        self.stop(partition, PartitionState.FAILED, reason, now_ms(), source_end=source_end)
 
     def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
         """Go on behind records that cannot be mirrored; they are counted with the place."""

@@ -20,7 +20,6 @@ from mirror.clusters.admin import (
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog
 from mirror.start.local_records import hear_of, holds_own
-from mirror.state.bulkheads import described, stop_as_failed
 from mirror.state.flow_state import FlowState
 from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
@@ -39,6 +38,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
+from runtime.unforeseen import described
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.topic_partition import TopicPartition
@@ -148,7 +148,7 @@ class Discovery:
         self.fault.note(f"topic {topic}: {described(fault)}", topic)
         for (name, _), partition in self._flow.partitions.items():
             if name == topic:
-                stop_as_failed(self._flow, partition, "discovery", fault)
+                self._flow.stop_as_failed(partition, "discovery", fault)
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.

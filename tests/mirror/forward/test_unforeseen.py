@@ -10,11 +10,11 @@ from trio.testing import MockClock
 from mirror.forward import source as source_module
 from mirror.forward import target as target_module
 from mirror.start import positioning as positioning_module
-from mirror.state.bulkheads import keep_at_work
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.retries import Retries
 from runtime.fault_note import FaultNote
+from runtime.unforeseen import keep_at_work
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
 from wire.hot.fetch import read_answer
 
