@@ -1,6 +1,7 @@
 """What the commands of `failover` do and print, until they end or a signal stops them."""
 
 import json
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,7 @@ from runtime.command import Options
 from runtime.config import Configuration
 from runtime.output import complain, print_line, print_nowhere
 from runtime.pair.opening import open_clusters, require_pair
+from runtime.patient_output import printing_aside
 from runtime.program import ExitStatus
 from runtime.signals import cancel_on_signal
 from runtime.tasks import background_tasks
@@ -47,22 +49,28 @@ async def promote(options: Options) -> int:
     request = _request(options)
     started_ms = now_ms()
     _require_known(options.configuration, request.site)
-    async with open_controller(options.configuration, show_if_anybody_reads) as controller:
-        journal = await controller.promote(request, started_ms)
+    async with printing_aside("failover", _show_in_process) as tell:
+        async with open_controller(options.configuration, tell) as controller:
+            journal = await controller.promote(request, started_ms)
         for line in summary(journal):
             if journal.state is PromotionState.DONE:
-                show_if_anybody_reads(line)
+                tell(line)
             else:
                 complain("failover", line)
-        return exit_status(journal)
+    return exit_status(journal)
+
+
+def _show_in_process(line: str) -> None:
+    show_if_anybody_reads(line)
 
 
 async def abort(options: Options) -> int:
     """Take back the unfinished promotion."""
-    async with open_controller(options.configuration, show_if_anybody_reads) as controller:
-        journal = await controller.abort()
-    for line in summary(journal):
-        show_if_anybody_reads(line)
+    async with printing_aside("failover", _show_in_process) as tell:
+        async with open_controller(options.configuration, tell) as controller:
+            journal = await controller.abort()
+        for line in summary(journal):
+            tell(line)
     return ExitStatus.DONE
 
 
@@ -132,7 +140,12 @@ def _require_known(configuration: Configuration, site: str) -> None:
 
 
 async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Options) -> int:
-    """Run a command until it ends or SIGINT or SIGTERM stops it; return the exit status."""
+    """Run a command until it ends or SIGINT or SIGTERM stops it; return the exit status.
+
+    A terminal that goes away ends no promotion: a site would stay closed with nobody at work.
+    """
+    if options.command.name in {"promote", "abort"}:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with trio.CancelScope() as scope:
         async with background_tasks() as tasks:
             await tasks.start(cancel_on_signal, scope)

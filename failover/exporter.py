@@ -1,6 +1,7 @@
 """`failover serve`: role, epoch, fences and the last promotion as metrics, asked for every 2 s.
 
-It also closes a lost site for writes as soon as that is back, and keeps it so (`failover.guard`).
+It also closes a lost site for writes as soon as that is back, and keeps it so (`failover.guard`),
+and ends promotions whose controller is gone (`failover.orphans`).
 
 A value that cannot be asked for is not zero: a site's gauges disappear while the site does not
 answer, and all gauges disappear while the witness does not answer or its nodes cannot be read.
@@ -17,10 +18,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from failover.guard import close_breach, find_wrong, write_due_evidence
-from failover.journal import JournalUnreadable
+from failover.journal import Journal, JournalUnreadable
 from failover.journals import JournalReader
+from failover.orphans import OrphanWatch, take_over_orphan
 from failover.status import Status, read_status
 from failover.steps import PromotionState
+from runtime.clock import now_ms
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
 from runtime.metrics import serve_metrics
@@ -165,6 +168,8 @@ class Follower:
         self._pair = FaultNote("the pair")
         self._fences = FaultNote("fences")
         self._evidence = FaultNote("evidence")
+        self._orphan = FaultNote("a promotion without a controller")
+        self._orphans = OrphanWatch(configuration.failover.orphan_after_ms)
         self._read_in: int | None = None
         """The epoch in which the configuration was read."""
 
@@ -215,5 +220,15 @@ class Follower:
             await close_breach(
                 self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
             )
+        if status.unfinished is not None:
+            await self._end_orphan(zookeeper, status.unfinished)
         if judge(seen) != Agreed() and status.unfinished is None:
             await write_due_evidence(self._configuration, zookeeper, clusters, self._evidence)
+
+    async def _end_orphan(self, zookeeper: ZooKeeper, unfinished: Journal) -> None:
+        """End a promotion that has had no controller for too long."""
+        paths = WitnessPaths(root=self._configuration.coordination.path)
+        is_led = await zookeeper.exists(paths.lease)
+        remedy = self._orphans.look(unfinished, is_led=is_led, now_ms=now_ms())
+        if remedy is not None:
+            await take_over_orphan(self._configuration, unfinished, remedy, self._orphan)

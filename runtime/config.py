@@ -48,6 +48,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "unmirrored when a planned promotion closes the active site.",
         "failover.catch_up_timeout_ms": "How long a planned promotion waits for that; the active "
         "site takes writes meanwhile.",
+        "failover.orphan_after_ms": "When a promotion has had no controller for so long, "
+        "`failover serve` finishes it behind the switch, and takes it back before.",
         "failover.group_drain_timeout_ms": "How long a promotion waits for groups to leave.",
         "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
         "audit.output": "The folder of the results. Later audits compare with what lies there, so "
@@ -106,6 +108,8 @@ class FailoverConfig:
     max_lag_before_fence: int
     """So many offsets may be unmirrored, all partitions together, when the source is closed."""
     catch_up_timeout_ms: int
+    orphan_after_ms: int
+    """A promotion that nobody has led for so long is finished or taken back by `serve`."""
     """So long a planned promotion waits for that; the source takes writes meanwhile."""
 
 
@@ -250,6 +254,7 @@ def _failover(
         stop_timeout_ms=section.integer("stop_timeout_ms", 15_000, least=100),
         max_lag_before_fence=section.integer("max_lag_before_fence", 100_000, least=0),
         catch_up_timeout_ms=section.integer("catch_up_timeout_ms", 60_000, least=100),
+        orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
     )
     section.finish()
     return failover

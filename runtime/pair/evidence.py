@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from runtime.witness import LARGEST_NUMBER, ActiveSite, Pair
 
@@ -122,11 +123,13 @@ def _count(value: object) -> int:
 class SiteSeen:
     """One cluster as it was seen. `fault` says why it did not answer; the rest is then unknown.
 
+    `topic_ids` are those of its topics, none where its brokers know no such ids (KIP-516).
     `evidence` is that of this pair, None where the cluster carries none. `rivals` is evidence of
     pairs at other paths that move some topic that this pair moves too, by the topic's name.
     """
 
     cluster_id: str | None = None
+    topic_ids: frozenset[UUID] = frozenset()
     evidence: Evidence | None = None
     rivals: Mapping[str, Evidence] = field(default_factory=dict)
     fault: str | None = None
@@ -206,10 +209,11 @@ def _identity(seen: PairSeen) -> str | None:
     owners: dict[str, str] = {}
     for name, cluster_id in sorted(ids.items()):
         other = owners.setdefault(cluster_id, name)
-        if other != name:
+        if other != name and _is_one_cluster(seen.sites[other], seen.sites[name]):
             return (
                 f"{other} and {name} are one cluster (id {cluster_id}) under two addresses;"
                 f" correct clusters.{other}.bootstrap or clusters.{name}.bootstrap"
+                f"{_EMPTY if not seen.sites[name].topic_ids else ''}"
             )
     for known, teller in _known_ids(seen):
         for name, cluster_id in sorted(ids.items()):
@@ -228,6 +232,22 @@ def _identity(seen: PairSeen) -> str | None:
                 f" run `failover recover --replaced {name}`"
             )
     return None
+
+
+_EMPTY: Final = (
+    "; if they are two empty clusters whose disks were formatted with one id, create a topic"
+)
+
+
+def _is_one_cluster(one: SiteSeen, other: SiteSeen) -> bool:
+    """Tell whether two addresses with one cluster id lead to the same cluster.
+
+    People format the disks of two KRaft clusters with one id, as examples show it. Topic ids are
+    made by the cluster itself: two clusters have none in common.
+    """
+    if not one.topic_ids and not other.topic_ids:
+        return True
+    return bool(one.topic_ids & other.topic_ids)
 
 
 def _known_ids(seen: PairSeen) -> list[tuple[Mapping[str, str], str]]:

@@ -83,6 +83,9 @@ async def look_at_site(
         flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
         return SiteSeen(
             cluster_id=view.cluster_id,
+            topic_ids=frozenset(
+                topic.topic_id for topic in view.topics.values() if topic.topic_id.int
+            ),
             evidence=next((one for one in evidence if one.path == path), None),
             rivals=find_rivals(
                 evidence,

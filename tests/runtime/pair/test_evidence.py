@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -202,6 +203,24 @@ def test_evidence_of_another_pair_contradicts_the_witness() -> None:
 def test_one_cluster_under_two_names_is_refused() -> None:
     judgement = judge(seen(dc2=site("dc2", cluster_id="id-1")))
     assert "dc1 and dc2 are one cluster (id id-1)" in reason(judgement)
+
+
+@pytest.mark.parametrize(
+    ("dc1", "dc2", "is_one"),
+    [({1, 2}, {2, 3}, True), ({1, 2}, {3}, False), ({1}, set(), False), (set(), set(), True)],
+)
+def test_two_clusters_that_were_formatted_with_one_id_are_two(
+    dc1: set[int], dc2: set[int], is_one: bool
+) -> None:
+    judgement = judge(
+        seen(
+            active=None,
+            pair=None,
+            dc1=SiteSeen(cluster_id="id-1", topic_ids=frozenset(UUID(int=n) for n in dc1)),
+            dc2=SiteSeen(cluster_id="id-1", topic_ids=frozenset(UUID(int=n) for n in dc2)),
+        )
+    )
+    assert isinstance(judgement, Contradicted if is_one else FirstStart)
 
 
 def test_swapped_addresses_are_refused() -> None:
