@@ -1,8 +1,8 @@
 """Move consumer groups: wait until they have left the source, then commit where they go on."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -15,6 +15,7 @@ from runtime.config import PatternSet
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, RequestRefused
 from wire.net.operations import (
+    EARLIEST,
     GROUP_HAS_MEMBERS,
     GroupOffset,
     commit_group_offsets,
@@ -22,6 +23,7 @@ from wire.net.operations import (
     describe_groups,
     fetch_group_offsets,
     fetch_offsets_of,
+    list_offsets,
 )
 from wire.topic_partition import TopicPartition
 
@@ -87,6 +89,8 @@ class Moved:
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     left: Mapping[TopicPartition, str] = field(default_factory=dict)
+    cut: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Positions that lie before the target's log start, and the offset where that is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,8 @@ class BothMaps:
 
     forward: Mapping[TopicPartition, OffsetMap]
     backward: Mapping[TopicPartition, OffsetMap | None] = field(default_factory=dict)
+    target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the target's logs begin, of those that told it."""
 
 
 def choose(
@@ -108,6 +114,7 @@ def choose(
     positions: dict[TopicPartition, int] = {}
     commits: dict[TopicPartition, int] = {}
     left: dict[TopicPartition, str] = {}
+    cut: dict[TopicPartition, int] = {}
     for partition, found in sorted(source.items()):
         offset_map = maps.forward.get(partition)
         if offset_map is None:
@@ -116,8 +123,13 @@ def choose(
         position = GroupPosition(
             source_offset=found.offset, applied_source_offset=None, target_offset=current
         )
+        start = maps.target_starts.get(partition, 0)
         decision = decide(
-            offset_map, position, group_is_idle=is_idle, backward=maps.backward.get(partition)
+            offset_map,
+            position,
+            group_is_idle=is_idle,
+            backward=maps.backward.get(partition),
+            target_log_start=start,
         )
         match decision:
             case Leave.ALREADY_THERE:
@@ -129,7 +141,9 @@ def choose(
                 left[partition] = decision.value
             case _:
                 positions[partition] = commits[partition] = decision.target_offset
-    return Moved(positions=positions, committed=commits, left=left)
+                if not decision.is_exact and decision.target_offset == start > 0:
+                    cut[partition] = start
+    return Moved(positions=positions, committed=commits, left=left, cut=cut)
 
 
 async def move_groups(
@@ -149,6 +163,8 @@ async def move_groups(
     quarters of `room` at most. Raises NetworkFault.
     """
     give_up_at = trio.current_time() + timeout_ms / 1000
+    maps = replace(maps, target_starts=await _starts(target, maps.forward))
+    cut: dict[str, str] = {}
     names = await source.members(groups)
     listed: dict[str, dict[str, dict[str, int]]] = {}
     left: dict[str, str] = {}
@@ -165,19 +181,35 @@ async def move_groups(
             counted += len(moved.positions)
             if counted <= POSITIONS_LISTED:
                 listed[name] = by_topic(moved.positions)
+            if moved.cut:
+                place, start = next(iter(moved.cut.items()))
+                cut[name] = f"{place} begins at {start} ({len(moved.cut)} partitions)"
             if moved.left:
                 (topic, partition), why = next(iter(moved.left.items()))
                 left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
-    named, named_unstable = fitting(left, room // 8), [*fitting(unstable, room // 8)]
+    named, named_unstable = fitting(left, room // 16), [*fitting(unstable, room // 8)]
+    named_cut = fitting(cut, room // 16)
     return {
         "groups": len(names),
         "committed": committed,
         "positions": fitting(listed, room // 2),
         "left": named,
         "more_left": len(left) - len(named),
+        "cut": named_cut,
+        "more_cut": len(cut) - len(named_cut),
         "unstable": named_unstable,
         "more_unstable": len(unstable) - len(named_unstable),
     }
+
+
+async def _starts(
+    target: Site, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Return where the target's logs begin, of those that tell it now."""
+    if not partitions:
+        return {}
+    answers = await list_offsets(target.cluster, partitions, EARLIEST)
+    return {place: one for place, one in answers.items() if not isinstance(one, ErrorCode)}
 
 
 async def _move(
@@ -295,4 +327,5 @@ def _as_answered(moved: Moved, answers: Codes) -> Moved:
             partition: at for partition, at in moved.committed.items() if partition not in refused
         },
         left={**moved.left, **refused},
+        cut={partition: at for partition, at in moved.cut.items() if partition not in refused},
     )

@@ -92,6 +92,13 @@ def _moved(journal: Journal) -> Iterator[str]:
         yield f"  group    {group} was left as it is: {why}"
     if moved.get("more_left", 0):
         yield f"  group    {moved['more_left']} more were left as they are"
+    for group, where in moved.get("cut", {}).items():
+        yield (
+            f"  group    {group} goes on behind records that {journal.site} has lost to retention:"
+            f" {where}"
+        )
+    if moved.get("more_cut", 0):
+        yield f"  group    so do {moved['more_cut']} more"
     for group in moved.get("unstable", ()):
         yield (
             f"  group    {group} goes on before what a transaction on {journal.source} that is"

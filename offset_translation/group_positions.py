@@ -37,16 +37,20 @@ def decide(
     *,
     group_is_idle: bool,
     backward: OffsetMap | None = None,
+    target_log_start: int = 0,
 ) -> Position | Leave:
     """Return the position to commit on the target, or why none is.
 
-    ``backward`` maps what came into the source from the target, if anything did.
+    ``backward`` maps what came into the source from the target, if anything did. A position before
+    ``target_log_start`` would be out of range there: the group goes on at the first record left.
     """
     if not group_is_idle:
         return Leave.GROUP_IS_ACTIVE
     wanted = translate_both_ways(offset_map, backward, max(position.source_offset, 0))
     if wanted is None:
         return Leave.NOTHING_MIRRORED
+    if wanted.target_offset < target_log_start:
+        wanted = wanted._replace(target_offset=target_log_start, is_exact=False)
     current = position.target_offset
     if current is None or current < 0:
         return wanted

@@ -19,6 +19,7 @@ class Exactness(Enum):
     AHEAD = "waiting for data"
     FORGOTTEN = "before the oldest mirrored record"
     UNMAPPED = "not mirrored"
+    CUT = "before the target's log start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,8 @@ class GroupRow:
     """Records that it would not read: it has moved on there by itself, or a commit is wrong."""
     applied_ms: int | None
     """When the mirror applied a position here last."""
+    gone: int = 0
+    """Offsets from the position's own place on the target to the log start, where it goes on."""
 
 
 def group_rows(
@@ -90,7 +93,12 @@ def group_rows(
             if is_last_known
             else _placed(sight, place, offset)
         )
-        begins_at = target.get(place, sight.target_starts.get(place))
+        start, gone = sight.target_starts.get(place), 0
+        if translated is not None and start is not None and translated < start:
+            translated, exactness, gone = start, Exactness.CUT, start - translated
+        begins_at = target.get(place, start)
+        if begins_at is not None and start is not None:
+            begins_at = max(begins_at, start)
         reread, skipped = _cost(sight, place, offset, translated, begins_at)
         rows.append(
             GroupRow(
@@ -106,6 +114,7 @@ def group_rows(
                 reread=reread,
                 skipped=skipped,
                 applied_ms=None if known is None else known.written_ms,
+                gone=gone,
             )
         )
     return rows
@@ -198,6 +207,9 @@ def summary(rows: Iterable[GroupRow]) -> str:
     words = [f"{len(found)} partitions", f"{again} records would be read again"]
     if skipped:
         words.append(f"{skipped} passed over (the group is further on the target)")
+    gone = sum(row.gone for row in found)
+    if gone:
+        words.append(f"{gone} offsets before the target's log start are gone there")
     if unknown:
         words.append(f"unknown for {unknown} partitions")
     return ", ".join(words)

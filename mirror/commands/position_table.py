@@ -18,7 +18,9 @@ def render_rows(rows: Sequence[GroupRow], now_ms: int) -> str:
 
 def _cells(row: GroupRow, now_ms: int) -> Sequence[str]:
     state = row.exactness.value
-    if row.skipped:
+    if row.gone:
+        state = f"{state}: {row.gone} offsets are gone there"
+    elif row.skipped:
         state = f"{row.skipped} further on the target"
     return (
         row.topic,

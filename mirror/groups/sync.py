@@ -25,6 +25,7 @@ from mirror.groups.checkpoint_log import CheckpointLog, GroupPartition
 from mirror.groups.group_offsets import GroupReader
 from mirror.groups.group_polling import GroupPoller
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
+from mirror.groups.target_starts import TargetStarts
 from mirror.state.flow_state import FlowState
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
@@ -48,6 +49,7 @@ MAX_METADATA_BYTES: Final = 32_767
 """The room for metadata in a checkpoint."""
 WAITS: Final = "waiting for data"
 SETTLED: Final = "settled"
+CUT: Final = "settled at the target's log start: records before it are gone there"
 
 
 class GroupStatus(NamedTuple):
@@ -67,6 +69,8 @@ class Chosen(NamedTuple):
     metadata: str
     before: int | None
     """The target's position as it was seen."""
+    state: str
+    """The state of the place once this is committed."""
 
 
 Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
@@ -83,6 +87,7 @@ class GroupSync:
         self.reader: Final = GroupReader(flow.config, links, self.groups)
         self.poller: Final = GroupPoller(flow.config, links, self.groups)
         self.status: dict[GroupPartition, GroupStatus] = {}
+        self.starts: Final = TargetStarts(flow, links)
         self.fault = FaultNote(f"{flow.config.name}: group positions")
         self._flow = flow
         self._links = links
@@ -219,6 +224,7 @@ class GroupSync:
         if not asked:
             return
         found = await positions_on_target(self._links.target_admin, self._names, asked)
+        await self._look_at_starts(asked)
         chosens: Chosens = {}
         for group, positions in asked.items():
             there = found[group]
@@ -236,6 +242,25 @@ class GroupSync:
             else:
                 self.fault.clear(group)
         await self._commit(chosens)
+
+    async def _look_at_starts(
+        self, asked: Mapping[str, Mapping[TopicPartition, SourcePosition]]
+    ) -> None:
+        """Learn where the target's logs begin in which groups have something to read.
+
+        With both sites written to, none is asked for: the flow back would take a position at the
+        target's log start for the group's own, and move the group past records of the source.
+        """
+        if self._flow.config.is_active_active:
+            return
+        behind: set[TopicPartition] = set()
+        for positions in asked.values():
+            for place, position in positions.items():
+                partition = self._flow.placed.get(place)
+                end = None if partition is None else partition.offset_map.mirrored_source_end
+                if end is not None and position.offset < end:
+                    behind.add(place)
+        await self.starts.look(behind)
 
     def _known(
         self, group: str, places: Iterable[TopicPartition]
@@ -270,13 +295,14 @@ class GroupSync:
             if partition is None or not partition.has_true_map:
                 self._agenda.wait_for_partition(group, place)  # so since the target was asked
                 continue
-            offset_map = partition.offset_map
+            offset_map, start = partition.offset_map, self.starts.known.get(place, 0)
             upstream = None if applied is None else applied.upstream_offset
             decision = decide(
                 offset_map,
                 GroupPosition(position.offset, upstream, current),
                 group_is_idle=True,
                 backward=self._flow.backward(place),
+                target_log_start=start,
             )
             end = offset_map.mirrored_source_end
             waits = end is None or position.offset > end
@@ -284,11 +310,15 @@ class GroupSync:
                 self._agenda.wait_for_data(group, place, position.offset)
                 self._agenda.later(group, (place,), now, WAITING_LOOK_MS)
             if not isinstance(decision, Leave):
-                chosen[place] = Chosen(decision, self._metadata(position.metadata), current)
+                is_cut = not decision.is_exact and decision.target_offset == start > 0
+                state = CUT if is_cut else WAITS if waits else SETTLED
+                metadata = self._metadata(position.metadata)
+                chosen[place] = Chosen(decision, metadata, current, state)
                 continue
             state = decision.value
             if decision is Leave.ALREADY_THERE:
-                state = WAITS if waits else SETTLED
+                is_cut = current == start > 0 and self._is_before(place, position.offset, start)
+                state = CUT if is_cut else WAITS if waits else SETTLED
                 is_told = applied is not None and applied.downstream_offset == current
                 if not is_told and current is not None and end is not None:
                     # Another mirror's commit, or this one ended before the checkpoint was written.
@@ -300,6 +330,12 @@ class GroupSync:
                     self._note_checkpoint(group, place, known, self._metadata(position.metadata))
             self.status[group, *place] = GroupStatus(position.offset, current, state, now)
         return chosen
+
+    def _is_before(self, place: TopicPartition, source_offset: int, target_start: int) -> bool:
+        """Whether a position's own place lies before the target's log start."""
+        one, backward = self._flow.placed[place].offset_map, self._flow.backward(place)
+        found = translate_both_ways(one, backward, max(source_offset, 0))
+        return found is not None and found.target_offset < target_start
 
     def _metadata(self, metadata: str) -> str:
         """Return as much as the target takes: all or nothing. The position counts."""
@@ -334,7 +370,7 @@ class GroupSync:
                     continue
                 there, waits = one.before, known.offset > one.position.source_offset
                 if state is None:
-                    there, state = one.position.target_offset, WAITS if waits else SETTLED
+                    there, state = one.position.target_offset, WAITS if waits else one.state
                 self.status[group, *place] = GroupStatus(known.offset, there, state, now)
 
     def _take_code(

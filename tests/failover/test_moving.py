@@ -1,5 +1,7 @@
 """The pure parts of draining and of moving groups."""
 
+from dataclasses import replace
+
 from failover.drain import SourceLogs, missing
 from failover.groups import HAS_MEMBERS, BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
@@ -50,3 +52,14 @@ def test_a_position_that_is_there_already_is_not_committed_again() -> None:
 def test_a_group_with_members_on_the_target_is_left_alone() -> None:
     moved = choose(MAPS, {P0: position(12)}, {}, is_idle=False)
     assert moved == Moved(left={P0: HAS_MEMBERS})
+
+
+def test_a_position_before_the_targets_log_start_goes_on_at_the_first_record_left() -> None:
+    maps = replace(MAPS, target_starts={P0: 9})
+    wanted = Moved(positions={P0: 9}, committed={P0: 9}, cut={P0: 9})
+    assert choose(maps, {P0: position(12)}, {}, is_idle=True) == wanted
+    assert choose(maps, {P0: position(12)}, {P0: position(3)}, is_idle=True) == wanted
+    there = choose(maps, {P0: position(12)}, {P0: position(9)}, is_idle=True)
+    assert (there.positions, there.committed) == ({P0: 9}, {})
+    behind = choose(maps, {P0: position(14)}, {}, is_idle=True)
+    assert (behind.committed, behind.cut) == ({P0: 10}, {})

@@ -28,6 +28,7 @@ def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> N
             StepName.GROUPS_MOVE: {
                 "positions": {"billing": {"orders": {"0": 40, "1": 7}}},
                 "left": {"other": "orders-0: busy (1 partitions)"},
+                "cut": {"billing": "orders-0 begins at 40 (1 partitions)"},
                 "unstable": ["billing"],
             },
         },
@@ -37,6 +38,10 @@ def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> N
         "  drained  120 records behind the fence",
         "  group    billing: orders-0@40 orders-1@7",
         "  group    other was left as it is: orders-0: busy (1 partitions)",
+        (
+            "  group    billing goes on behind records that dc2 has lost to retention: orders-0"
+            " begins at 40 (1 partitions)"
+        ),
         (
             "  group    billing goes on before what a transaction on dc1 that is still open may"
             " commit"

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from mirror.commands.group_rows import Exactness, GroupRow, KnownCheckpoint, Sight, group_rows
+from mirror.commands.group_rows import (
+    Exactness,
+    GroupRow,
+    KnownCheckpoint,
+    Sight,
+    group_rows,
+    summary,
+)
+from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import Line, PositionsUnreadable
 from mirror.commands.positions import check_within
 from offset_translation.checkpoint import Checkpoint
@@ -113,3 +121,18 @@ def test_a_file_of_positions_goes_by_the_names_on_the_target() -> None:
     check_within(flow, sight, "f", Line("g", "dc1.orders", 0, 5, 1))
     with pytest.raises(PositionsUnreadable, match="orders-0 is not mirrored by this flow"):
         check_within(flow, sight, "f", Line("g", "orders", 0, 5, 1))
+
+
+def test_a_position_before_the_targets_log_start_is_shown_with_what_is_gone() -> None:
+    sight = Sight(
+        maps={PLACE: OffsetMap.from_starts([(0, 0)], 100)},
+        source_ends={PLACE: 100},
+        target_starts={PLACE: 50},
+    )
+    found = row(sight, 10, 10)
+    assert (found.translated, found.gone, found.reread) == (50, 40, 0)
+    assert found.exactness is Exactness.CUT
+    table = render_rows([found], 0)
+    assert "before the target's log start: 40 offsets are gone there" in table
+    assert "40 offsets before the target's log start are gone there" in summary([found])
+    assert row(sight, 60, 60).exactness is Exactness.EXACT

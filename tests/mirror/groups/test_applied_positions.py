@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourcePosition
-from mirror.groups.sync import GroupSync
+from mirror.groups.sync import CUT, SETTLED, GroupSync
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
@@ -190,3 +190,32 @@ async def test_a_group_that_meets_an_error_is_held_back_alone(
         assert decided == ["g"]
         assert sync.fault.text == "group bad: failed: ZeroDivisionError: planted"
         assert flow.partitions[place].state is not PartitionState.FAILED
+
+
+async def test_a_group_before_the_targets_log_start_goes_on_there_and_is_shown_so() -> None:
+    place = TopicPartition("orders", 0)
+    async with sync_of(told=0, on_target=-1) as (sync, _, fake):
+        fake.create_topic("orders", 0)
+        log = fake.topics["orders"].partitions[0]
+        log.start = log.end = 5
+        sync.groups._learn("g", place, SourcePosition(2, ""))
+        for _ in range(2):  # committed, then found there
+            await sync.apply_now()
+            assert fake.offsets["g"]["orders", 0] == 5
+            assert sync.status["g", "orders", 0].state == CUT
+        sync.groups._learn("g", place, SourcePosition(7, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 7
+        assert sync.status["g", "orders", 0].state == SETTLED
+
+
+async def test_where_both_sites_are_written_to_no_position_is_moved_by_retention() -> None:
+    """The flow back would carry it to the source, past records that are there."""
+    async with sync_of(told=0, on_target=-1) as (sync, flow, fake):
+        flow.config = replace(flow.config, is_active_active=True)
+        fake.create_topic("orders", 0)
+        log = fake.topics["orders"].partitions[0]
+        log.start = log.end = 5
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(2, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 2

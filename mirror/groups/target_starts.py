@@ -1,0 +1,57 @@
+"""Where the target's logs begin: its retention or an administrator may have taken records there.
+
+A position before that is out of the log's range, and a consumer that begins at the latest record
+then skips all that is left.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import trio
+
+from mirror.clusters.links import Links
+from mirror.state.flow_state import FlowState
+from runtime.fault_note import FaultNote
+from wire.errors import ErrorCode
+from wire.net.errors import NetworkFault
+from wire.net.operations import EARLIEST, list_offsets
+from wire.topic_partition import TopicPartition
+
+LOOK_S: Final = 5.0
+"""So old a log's start may be."""
+
+
+class TargetStarts:
+    """Asks for the starts of logs of which they matter, each at most once in LOOK_S."""
+
+    def __init__(self, flow: FlowState, links: Links) -> None:
+        self.known: Mapping[TopicPartition, int] = {}
+        """By the source's names; a log that has not told begins at 0 as far as anybody knows."""
+        self.fault: Final = FaultNote(f"{flow.config.name}: log starts of the target")
+        self._names: Final = flow.config.names
+        self._links = links
+        self._looked_s: dict[TopicPartition, float] = {}
+
+    async def look(self, places: Collection[TopicPartition]) -> None:
+        """Ask for those that were not asked for lately; without an answer the last one counts."""
+        now_s = trio.current_time()
+        due = [place for place in places if now_s - self._looked_s.get(place, -LOOK_S) >= LOOK_S]
+        if not due:
+            return
+        there = {
+            TopicPartition(self._names.on_target(place.topic), place.partition): place
+            for place in due
+        }
+        self._looked_s |= dict.fromkeys(due, now_s)
+        try:
+            answers = await list_offsets(self._links.target_admin, there, EARLIEST)
+        except NetworkFault as fault:
+            self.fault.note(str(fault))
+            return
+        self.fault.clear()
+        told = {
+            there[place]: start
+            for place, start in answers.items()
+            if not isinstance(start, ErrorCode)
+        }
+        self.known = {**self.known, **told}
