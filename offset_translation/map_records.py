@@ -15,6 +15,8 @@ with an int16 kind, values with an int16 version (0):
                             value: int64 place, int64 target_end
     kind 6  trimmed         key: string topic, int32 partition
                             value: int64 place: pieces and runs before it are forgotten
+    kind 7  target topic    key: string topic, int32 partition
+                            value: 16 bytes id of the topic on the target that holds the copy
 
 A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
 records of before there were run starts mean the same.
@@ -54,6 +56,7 @@ class Kind(IntEnum):
     RUN_START = 4
     REACHED = 5
     TRIMMED = 6
+    TARGET_TOPIC = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,14 @@ class TrimmedKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTopicKey:
+    """The topic on the target into which a partition was mirrored."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorProducerKey:
     """A producer id that a mirror has used on this cluster."""
 
@@ -121,6 +132,7 @@ MapKey: TypeAlias = (
     | RunStartKey
     | ReachedKey
     | TrimmedKey
+    | TargetTopicKey
 )
 
 
@@ -192,9 +204,23 @@ def source_topic(topic: str, topic_id: UUID) -> tuple[bytes, bytes]:
     return encode_key(SourceTopicKey(topic=topic)), value
 
 
+def target_topic(topic: str, partition: int, topic_id: UUID) -> tuple[bytes, bytes]:
+    """Return key and value that keep the identity of the topic that holds a partition's copy."""
+    value = struct.pack(">h", VALUE_VERSION) + topic_id.bytes
+    return encode_key(TargetTopicKey(topic=topic, partition=partition)), value
+
+
 def withdrawal(key: MapKey) -> tuple[bytes, None]:
     """Return the record that takes back the one of this key."""
     return encode_key(key), None
+
+
+_OF_PARTITION: Final[dict[type, Kind]] = {
+    ReachedKey: Kind.REACHED,
+    TrimmedKey: Kind.TRIMMED,
+    TargetTopicKey: Kind.TARGET_TOPIC,
+}
+"""The kinds of keys that name a partition and nothing else."""
 
 
 def encode_key(key: MapKey) -> bytes:
@@ -213,8 +239,12 @@ def encode_key(key: MapKey) -> bytes:
         case RunStartKey(topic=topic, partition=partition, place=place):
             tail = put_string(topic) + struct.pack(">iq", partition, place)
             return struct.pack(">h", Kind.RUN_START) + tail
-        case ReachedKey(topic=topic, partition=index) | TrimmedKey(topic=topic, partition=index):
-            kind = Kind.REACHED if isinstance(key, ReachedKey) else Kind.TRIMMED
+        case (
+            ReachedKey(topic=topic, partition=index)
+            | TrimmedKey(topic=topic, partition=index)
+            | TargetTopicKey(topic=topic, partition=index)
+        ):
+            kind = _OF_PARTITION[type(key)]
             return struct.pack(">h", kind) + put_string(topic) + struct.pack(">i", index)
         case _:
             assert_never(key)
@@ -246,6 +276,8 @@ def decode_key(buffer: bytes) -> MapKey:
             key = ReachedKey(topic=cursor.string(), partition=cursor.integer(4))
         case Kind.TRIMMED:
             key = TrimmedKey(topic=cursor.string(), partition=cursor.integer(4))
+        case Kind.TARGET_TOPIC:
+            key = TargetTopicKey(topic=cursor.string(), partition=cursor.integer(4))
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
     cursor.finish()
@@ -268,7 +300,7 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
             field = cursor.integer(8)
         case MirrorProducerKey():
             field = cursor.integer(2)
-        case SourceTopicKey():
+        case SourceTopicKey() | TargetTopicKey():
             field = UUID(bytes=cursor.raw(16))
         case ReachedKey():
             field = Reached(place=cursor.integer(8), target_end=cursor.integer(8))
@@ -291,6 +323,8 @@ class MapState:
         self.reached: dict[TopicPartition, Reached] = {}
         """The mirrored ends of partitions that others write to."""
         self.topic_ids: dict[str, UUID] = {}
+        self.target_ids: dict[TopicPartition, UUID] = {}
+        """The topics on the target that hold the copies; older maps do not say."""
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
         self.producer_ids: set[int] = set()
@@ -356,6 +390,8 @@ class MapState:
                 self.producer_ids.add(producer_id)
             case SourceTopicKey(topic=topic), UUID() as topic_id:
                 self.topic_ids[topic] = topic_id
+            case TargetTopicKey(topic=topic, partition=partition), UUID() as topic_id:
+                self.target_ids[TopicPartition(topic, partition)] = topic_id
             case _:
                 raise AssertionError(f"{key} does not hold {field!r}")
 
@@ -378,10 +414,16 @@ class MapState:
                 self.producer_ids.discard(producer_id)
                 if self.producer is not None and self.producer.producer_id == producer_id:
                     self.producer = None
-            case SourceTopicKey(topic=topic):
-                self.topic_ids.pop(topic, None)
+            case SourceTopicKey() | TargetTopicKey():
+                self._forget_topic(key)
             case _:
                 assert_never(key)
+
+    def _forget_topic(self, key: SourceTopicKey | TargetTopicKey) -> None:
+        if isinstance(key, SourceTopicKey):
+            self.topic_ids.pop(key.topic, None)
+        else:
+            self.target_ids.pop(TopicPartition(key.topic, key.partition), None)
 
     def _note_seal(self, topic: str, partition: int, seal: Seal) -> None:
         current = self.seals.get(TopicPartition(topic, partition))

@@ -30,6 +30,7 @@ RECORDS: Final = (
     ("run start", map_records.run_start("orders", 3, place=50, target_start=57)),
     ("reached", map_records.reached("orders", 3, Reached(place=60, target_end=67))),
     ("trimmed", map_records.trimmed("orders", 3, 20)),
+    ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
 )
 """One of each kind, of orders-3."""
 

@@ -5,12 +5,16 @@ unclean election, on a broker that lost its disk, in a backup that was restored.
 offsets that were mirrored would never be read, and the target keeps records that the source lost.
 One record on each side tells. It is looked at whenever the source's leader may be another.
 
-Targets that others write to as well are not looked at. It could be told there too, but nothing
-would lead on from there: such a target cannot begin anew, as it has records of its own, and a piece
-of the map cannot go back on the source.
+The same comparison tells whether the end of a target is what was mirrored, whoever wrote it. A
+topic that was made again, or one in which somebody else has written, looks by its end as if as
+many records had been mirrored. A last record of another producer must be the source's record.
+
+Targets that others write to as well are looked at for that alone. A source that went back could be
+told there too, but nothing would lead on from there: such a target cannot begin anew, as it has
+records of its own, and a piece of the map cannot go back on the source.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import trio
@@ -52,6 +56,15 @@ class Anchor(NamedTuple):
     target_offset: int
 
 
+class Writers(NamedTuple):
+    """The writers of the targets that are looked at."""
+
+    producer: MirrorProducer
+    """The mirror's own."""
+    both_ways: Container[TopicPartition] = ()
+    """Partitions of which the other direction's map tells: their sources are not looked at."""
+
+
 class Held(NamedTuple):
     """The content of a log at an offset: a record, or None for a marker."""
 
@@ -91,12 +104,12 @@ async def find_rewritten(
     partitions: Iterable[MirroredPartition],
     source: Ends,
     target: Ends,
-    producer: MirrorProducer,
+    writers: Writers,
 ) -> Mapping[TopicPartition, Stop | RequestRefused]:
     """Return why to stop where the source holds another record; raises NetworkFault.
 
     ``partitions`` are written by mirrors alone. A record that cannot be compared is not wrong: it
-    was compacted, is not of this producer, or we may not read it. A record that a broker has
+    was compacted, or we may not read it. A record that a broker has
     refused for now is to be looked at again before the partition goes on.
     """
     found: dict[TopicPartition, Stop | RequestRefused] = {}
@@ -106,7 +119,7 @@ async def find_rewritten(
     async def look(partition: MirroredPartition, anchor: Anchor) -> None:
         async with limit:
             try:
-                stop = await _compare(links, partition, anchor, producer)
+                stop = await _compare(links, partition, anchor, writers)
             except RequestRefused as refused:
                 found[partition.topic_partition] = refused
             except NetworkFault as fault:
@@ -130,22 +143,34 @@ async def find_rewritten(
 
 
 async def _compare(
-    links: Links, partition: MirroredPartition, anchor: Anchor, producer: MirrorProducer
+    links: Links, partition: MirroredPartition, anchor: Anchor, writers: Writers
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
-    target = TopicPartition(partition.target_topic, partition.index)
+    target, source = (
+        TopicPartition(partition.target_topic, partition.index),
+        partition.topic_partition,
+    )
     epoch = await _leader_epoch(links.target_admin, target)
     mirrored = await _held(links.target_data, target, anchor.target_offset, epoch)
-    if mirrored is None or mirrored.header.producer_id != producer.producer_id:
+    if mirrored is None:
         return None
-    displaced = sequence_fault(partition.offset_map, mirrored.header)
+    is_ours = mirrored.header.producer_id == writers.producer.producer_id
+    displaced = sequence_fault(partition.offset_map, mirrored.header) if is_ours else None
     if displaced is not None:
         return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
-    source = partition.topic_partition
+    if is_ours and source in writers.both_ways:
+        return None
     epoch = await _leader_epoch(links.source_admin, source)
     held = await _held(links.source_data, source, anchor.source_offset, epoch)
     if held is None or not is_another(mirrored, held):
         return None
+    if not is_ours:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"target offset {anchor.target_offset} holds another record than source offset "
+            f"{anchor.source_offset}, by producer {mirrored.header.producer_id}, which is not the "
+            f"mirror's: somebody else has written to {target}, or the topic was made again",
+        )
     return Stop(
         state=PartitionState.SOURCE_WENT_BACK,
         reason=f"source offset {anchor.source_offset} holds another record than was mirrored to "

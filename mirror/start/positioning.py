@@ -17,7 +17,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_quiet_target_ends
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reached import place_records
-from mirror.start.last_record_check import find_rewritten
+from mirror.start.last_record_check import Writers, find_rewritten
 from mirror.start.start_position import (
     Situation,
     Start,
@@ -32,7 +32,13 @@ from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import Reached, ReachedKey, run_start, withdrawal
+from offset_translation.map_records import (
+    Reached,
+    ReachedKey,
+    run_start,
+    target_topic,
+    withdrawal,
+)
 from offset_translation.offset_map import OffsetMap
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.topic_identity import is_recreated
@@ -148,7 +154,8 @@ class Positioning:
                 if one.is_current and self._is_doubtful(one.partition, target)
             ]
             producer = self._map_log.producer
-            rewritten = await find_rewritten(self._links, doubtful, source, target, producer)
+            writers = Writers(producer, self._flow.reverse.arrived.maps)
+            rewritten = await find_rewritten(self._links, doubtful, source, target, writers)
             found = Found(source=source, target=target, tails=tails, rewritten=rewritten)
             for first in range(0, len(tries), TOGETHER):
                 await self._begin(tries[first : first + TOGETHER], found)
@@ -196,6 +203,7 @@ class Positioning:
                 if isinstance(decision, Start)
                 for record in (
                     *map_records_of(one.partition, decision),
+                    *self._target_topic_records(one.partition),
                     *self._reached_records(one.partition, decision, found),
                 )
             ]
@@ -251,6 +259,13 @@ class Positioning:
             if one.is_current:
                 of_one.clear()
 
+    def _target_topic_records(self, partition: MirroredPartition) -> list[MapRecord]:
+        """Tell which topic holds the copy, where the map does not know or knows another."""
+        topic_id, place = partition.target.topic_id, partition.topic_partition
+        if topic_id is None or self._map_log.state.target_ids.get(place) == topic_id:
+            return []
+        return [target_topic(*place, topic_id)]
+
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""
         key = partition.topic_partition
@@ -281,11 +296,10 @@ class Positioning:
         return has_too_much or has_grown or partition.target.is_new or was_refused
 
     def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
-        """Whether what was mirrored is to be looked for on the source, if the target is ours."""
-        key = partition.topic_partition
-        is_alone = not self._is_shared(partition) and not self._flow.reverse.has_map_of(key)
-        return is_alone and not (
-            partition.target.is_anchored and _is_where_left(partition, target[key])
+        """Whether the last record on both sides is to be compared, if the target is ours alone."""
+        return not self._is_shared(partition) and not (
+            partition.target.is_anchored
+            and _is_where_left(partition, target[partition.topic_partition])
         )
 
     def _reached_records(

@@ -37,6 +37,10 @@ class TargetLog:
         self.untold_runs: list[tuple[int, int]] = []
         """(place, target offset) of runs that have shown and are not in the map topic yet."""
 
+    def expect_topic(self, topic_id: UUID | None) -> None:
+        """Take note of the topic that holds the copy by the map; None: the map does not say."""
+        self.topic_id = topic_id
+
     def meet_topic(self, topic_id: UUID) -> bool:
         """Take note of the target topic; return whether it is another one than was known."""
         known = self.topic_id

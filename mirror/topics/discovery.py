@@ -364,6 +364,8 @@ class Discovery:
                     target_topic=self._names.on_target(source.name),
                     budget=flow.budget,
                 )
+                known = self._map_log.state.target_ids.get(partition.topic_partition)
+                partition.target.expect_topic(known)
                 flow.partitions[TopicPartition(source.name, index)] = partition
             partition.source.meet_topic(source.topic_id)
             if is_recreated(known_id, source.topic_id) and target is not None:

@@ -1,7 +1,7 @@
 """One partition mirrored for real between two fake clusters: placed, fetched, written, mapped."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -63,9 +63,22 @@ class WholeFlow:
     target: FakePartition
 
 
+async def _nothing_before(_: FakeCluster, __: MapLog) -> None:
+    """Begin with an empty target."""
+
+
 @asynccontextmanager
-async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncIterator[WholeFlow]:
-    """Mirror a source log, which two brokers serve, in chunks of so many bytes."""
+async def whole_flow(
+    log: list[bytes],
+    end: int,
+    chunk_bytes: int,
+    *,
+    prepare: Callable[[FakeCluster, MapLog], Awaitable[None]] = _nothing_before,
+) -> AsyncIterator[WholeFlow]:
+    """Mirror a source log, which two brokers serve, in chunks of so many bytes.
+
+    ``prepare`` leaves on the target what was there before the mirror.
+    """
     config: FlowConfig = replace(
         CONFIG,
         topics=EVERYTHING,
@@ -89,10 +102,13 @@ async def whole_flow(log: list[bytes], end: int, chunk_bytes: int) -> AsyncItera
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         await map_log.write(lambda: [mirror_producer(ours)])
+        await prepare(dc2, map_log)
         offset_map = map_log.state.maps.setdefault(TopicPartition("t", 0), OffsetMap())
         partition = MirroredPartition(
             "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
         )
+        partition.target.expect_topic(map_log.state.target_ids.get(partition.topic_partition))
+        partition.target.meet_topic(dc2.topics["t"].topic_id)
         partition.leaders.follow_source(0, 0)
         partition.leaders.follow_target(0)
         flow.partitions[TopicPartition("t", 0)] = partition

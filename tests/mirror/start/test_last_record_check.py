@@ -1,13 +1,13 @@
 """Whether a source still holds the last record that was mirrored."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from uuid import UUID
 
 import pytest
 
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.map.map_log import MapLog
-from mirror.start.last_record_check import Anchor, anchor_of, find_rewritten
+from mirror.start.last_record_check import Anchor, Writers, anchor_of, find_rewritten
 from mirror.start.positioning import Found, Positioning, _Tried
 from mirror.start.start_position import Stop
 from mirror.state.flow_state import FlowState
@@ -57,6 +57,7 @@ async def found(
     *,
     target: bytes | None = None,
     change: Callable[[FakeCluster, FakeCluster], None] = lambda _, __: None,
+    both_ways: Container[TopicPartition] = (),
 ) -> Mapping[TopicPartition, Stop | RequestRefused] | NetworkFault:
     """Compare offset 11 of the source with 5 of the target, both in the middle of a batch."""
     async with two_fakes() as (dc1, dc2, links):
@@ -71,7 +72,9 @@ async def found(
         source_ends: Ends = {TopicPartition("orders", 0): here}
         target_ends: Ends = {TopicPartition("orders", 0): there}
         try:
-            return await find_rewritten(links, [partition], source_ends, target_ends, producer)
+            return await find_rewritten(
+                links, [partition], source_ends, target_ends, Writers(producer, both_ways)
+            )
         except NetworkFault as fault:
             return fault  # raised, the clusters' nurseries would wrap it
 
@@ -139,6 +142,27 @@ async def test_where_others_have_written_before_it_the_target_is_at_fault() -> N
     assert "batch at target offset 3 has sequence 2: somebody else has written" in stop.reason
 
 
+@pytest.mark.parametrize("both_ways", [(), {TopicPartition("orders", 0)}])
+async def test_the_last_record_of_another_producer_must_be_the_sources(
+    both_ways: Container[TopicPartition],
+) -> None:
+    somebody = of_target(producer_id=OURS + 1)
+    assert await found(of_source(), target=somebody, both_ways=both_ways) == {}
+    told = await found(of_source(value=b"other"), target=somebody, both_ways=both_ways)
+    assert isinstance(told, Mapping)
+    stop = told[TopicPartition("orders", 0)]
+    assert isinstance(stop, Stop)
+    assert stop.state is PartitionState.TARGET_DIVERGED
+    assert (
+        "target offset 5 holds another record than source offset 11, by producer 8" in stop.reason
+    )
+
+
+async def test_where_both_ways_run_a_source_that_went_back_is_not_looked_for() -> None:
+    both_ways = {TopicPartition("orders", 0)}
+    assert await found(of_source(value=b"written since"), both_ways=both_ways) == {}
+
+
 async def test_a_marker_in_the_place_of_a_record_is_found() -> None:
     marker = build_batch([a_record(11)], base_offset=11, is_control=True, is_transactional=True)
     assert await found(marker) != {}
@@ -153,8 +177,6 @@ async def test_times_that_a_broker_has_stamped_say_nothing() -> None:
 async def test_what_cannot_be_compared_is_not_wrong() -> None:
     compacted = build_batch([a_record(12, b"behind")], base_offset=12)
     assert await found(compacted) == {}
-    somebody = of_target(producer_id=OURS + 1)
-    assert await found(of_source(value=b"written since"), target=somebody) == {}
     damaged = bytearray(of_source(value=b"written since"))
     damaged[-1] ^= 9
     assert await found(bytes(damaged)) == {}
