@@ -43,6 +43,8 @@ from wire.net import Cluster
 _LOG = logging.getLogger(__name__)
 
 ASK_EVERY_S: Final = 2.0
+SHUT_OUT_AGAIN_MS: Final = 600_000
+"""So often closing a site is tried again that would shut the mirror out."""
 
 
 class StatusCollector(Collector):
@@ -170,6 +172,7 @@ class Follower:
         self._evidence = FaultNote("evidence")
         self._orphan = FaultNote("a promotion without a controller")
         self._orphans = OrphanWatch(configuration.failover.orphan_after_ms)
+        self._may_close_at_ms = 0
         self._read_in: int | None = None
         """The epoch in which the configuration was read."""
 
@@ -216,10 +219,10 @@ class Follower:
             self._read_in = status.active.epoch
         if find_wrong(status, read_in=self._read_in) is None:
             self._fences.clear()
-        else:
-            await close_breach(
-                self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
-            )
+        elif now_ms() >= self._may_close_at_ms and not await close_breach(
+            self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
+        ):
+            self._may_close_at_ms = now_ms() + SHUT_OUT_AGAIN_MS
         if status.unfinished is not None:
             await self._end_orphan(zookeeper, status.unfinished)
         if judge(seen) != Agreed() and status.unfinished is None:

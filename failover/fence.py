@@ -17,6 +17,7 @@ import trio
 
 from failover import fence_rights
 from failover.probe import probe
+from runtime.pair.evidence import TOPIC
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
@@ -28,6 +29,8 @@ from wire.net import Cluster, RequestRefused
 from wire.net.retries import code_of
 from wire.topic_partition import TopicPartition
 
+NOBODY: Final = "mirror-nobody"
+"""Whom a trial lets through, where no fence lets anybody through yet."""
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
 BROKER_RESOURCE: Final = 4
@@ -130,6 +133,26 @@ async def find_locked_out(
     if await _read_settings(cluster) is not None:
         return []
     return await fence_rights.locked_out(cluster, partitions)
+
+
+async def would_shut_us_out(cluster: Cluster) -> bool:
+    """Tell whether a fence by rights would keep us from writing, too. Raises NetworkFault.
+
+    It is tried on our own topic, the evidence of the pair, beside what is closed already, so that
+    nothing that is mirrored is touched.
+    """
+    if await _read_settings(cluster) is not None:
+        return False
+    before = await read_fence(cluster)
+    ours = TopicPartition(TOPIC, 0)
+    topics = tuple(sorted({*before.topics, TOPIC}))
+    clients = before.allowed_clients or (NOBODY,)
+    await fence_rights.close_topics(cluster, topics, clients)
+    try:
+        await wait_holds(cluster, (ours,))
+        return bool(await fence_rights.locked_out(cluster, (ours,)))
+    finally:
+        await fence_rights.close_topics(cluster, before.topics, before.allowed_clients)
 
 
 async def _refusing_none(

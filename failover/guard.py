@@ -14,7 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from failover.fence import Fence, FenceDoesNotHold, set_fence, wait_holds
+from failover.fence import (
+    Fence,
+    FenceDoesNotHold,
+    set_fence,
+    wait_holds,
+    would_shut_us_out,
+)
 from failover.journal import Journal
 from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
@@ -46,6 +52,12 @@ class Breach:
     site: str
     active: str
     topics: tuple[str, ...]
+    is_first: bool = False
+    """Whether no promotion has closed the site before: the mirror must not be shut out with all."""
+
+
+class MirrorShutOut(Exception):
+    """Closing a site by rights would keep the mirror from writing to it; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +98,25 @@ def find_stray(status: Status) -> StrayFence | None:
 
 
 def find_breach(status: Status) -> Breach | None:
-    """Return the topics that the formerly active site has open, those made there since included."""
-    promotion = status.switched
-    if promotion is None:
-        return None
+    """Return the topics that an idle site has open: the standby's, and those that moved away.
+
+    A standby is closed from the first start on, as mirror topics of Cluster Linking are: records
+    that others write to it would stand between the mirror's.
+    """
     for site in status.sites:
-        if site.name == promotion.source and site.fault is None and not site.is_written_to:
-            closed = set(site.fenced_topics)
-            topics = closed | {*_moved_topics(promotion), *site.open_topics}
-            if topics != closed:
-                return Breach(site=site.name, active=promotion.site, topics=tuple(sorted(topics)))
+        if site.is_active or site.is_written_to or site.fault is not None:
+            continue
+        was_active = status.switched is not None and status.switched.source == site.name
+        moved = _moved_topics(status.switched) if status.switched and was_active else ()
+        closed = set(site.fenced_topics)
+        topics = closed | {*moved, *site.open_topics}
+        if topics != closed:
+            return Breach(
+                site=site.name,
+                active=status.active.site,
+                topics=tuple(sorted(topics)),
+                is_first=not was_active,
+            )
     return None
 
 
@@ -106,11 +127,12 @@ async def close_breach(
     trouble: FaultNote,
     *,
     read_in: int | None = None,
-) -> None:
+) -> bool:
     """Close the idle site, or open a site with a stray fence, while no promotion can act.
 
     A fault is noted in `trouble`; the next look tries again. Raises PairContradicted and
-    PairUnknown: fences are left as they are then.
+    PairUnknown: fences are left as they are then. Return False where a site cannot be closed, and
+    will not be until somebody changes its rights.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     try:
@@ -129,6 +151,10 @@ async def close_breach(
         _LOG.info("fences are not set right yet: %s", error)
     except (NetworkFault, FenceDoesNotHold) as error:
         trouble.note(f"could not be set right: {brief(error)}")
+    except MirrorShutOut as error:
+        trouble.note(str(error))
+        return False
+    return True
 
 
 async def write_due_evidence(
@@ -165,6 +191,11 @@ async def write_due_evidence(
 async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:
     async with open_site(configuration.clusters[breach.site], lease) as site:
         allowed = client_let_through(source=breach.site, target=breach.active)
+        if breach.is_first and await would_shut_us_out(site.cluster):
+            raise MirrorShutOut(
+                f"{breach.site} is not closed: its super.users do not name the mirror's user, which"
+                " could not write there any more; name it, or set failover.standby: open"
+            )
         await set_fence(site.cluster, Fence(topics=breach.topics, allowed_clients=(allowed,)))
         await wait_holds(site.cluster, await _partitions(site.cluster, breach.topics))
     _LOG.warning(

@@ -26,7 +26,7 @@ SITE_TIMEOUT_S: Final = 3.0
 class SiteStatus:
     """One site; `fault` is None when it answers, and only then are its topics known.
 
-    `open_topics` are those that flows take from it and that take writes, of an idle site only.
+    `open_topics` are those of flows out of it or into it that take writes, of an idle site only.
     """
 
     name: str
@@ -132,9 +132,19 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
     return tuple(found[name] for name in configuration.clusters)
 
 
-def _closing(configuration: Configuration, source: str) -> list[FlowConfig]:
-    """Return the flows whose source takes no writes while it is not active."""
-    return [f for f in configuration.flows if f.source == source and f.heeds_promotions]
+def _closing(configuration: Configuration, site: str) -> list[FlowConfig]:
+    """Return the flows whose topics take no writes on this site while it is not active.
+
+    Those out of it, whose records nobody would carry anywhere, and unless the configuration says
+    otherwise those into it, whose topics are the mirror's alone.
+    """
+    closes_standby = configuration.failover.is_standby_closed
+    return [
+        flow
+        for flow in configuration.flows
+        if flow.heeds_promotions
+        and (flow.source == site or (flow.target == site and closes_standby))
+    ]
 
 
 def _is_written_to(configuration: Configuration, site: str, active: str) -> bool:

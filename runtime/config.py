@@ -30,6 +30,7 @@ __all__ = [
     "load",
 ]
 
+STANDBY: Final = ("closed", "open")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
@@ -48,6 +49,9 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "unmirrored when a planned promotion closes the active site.",
         "failover.catch_up_timeout_ms": "How long a planned promotion waits for that; the active "
         "site takes writes meanwhile.",
+        "failover.standby": "Whether `failover serve` closes the topics of flows for writes on the "
+        "site that is not active, before any promotion too: what applications wrote there would "
+        "stand between the mirror's records.",
         "failover.orphan_after_ms": "When a promotion has had no controller for so long, "
         "`failover serve` finishes it behind the switch, and takes it back before.",
         "failover.group_drain_timeout_ms": "How long a promotion waits for groups to leave.",
@@ -108,6 +112,8 @@ class FailoverConfig:
     max_lag_before_fence: int
     """So many offsets may be unmirrored, all partitions together, when the source is closed."""
     catch_up_timeout_ms: int
+    is_standby_closed: bool
+    """Whether `serve` closes the site that is not active before any promotion."""
     orphan_after_ms: int
     """A promotion that nobody has led for so long is finished or taken back by `serve`."""
     """So long a planned promotion waits for that; the source takes writes meanwhile."""
@@ -254,6 +260,7 @@ def _failover(
         stop_timeout_ms=section.integer("stop_timeout_ms", 15_000, least=100),
         max_lag_before_fence=section.integer("max_lag_before_fence", 100_000, least=0),
         catch_up_timeout_ms=section.integer("catch_up_timeout_ms", 60_000, least=100),
+        is_standby_closed=section.choice("standby", STANDBY, "closed") == "closed",
         orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
     )
     section.finish()

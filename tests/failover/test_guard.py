@@ -50,6 +50,12 @@ def test_a_topic_made_on_the_idle_site_since_is_to_be_closed_with_the_others() -
     assert found == Breach(site="dc1", active="dc2", topics=("a", "b", "new"))
 
 
+def test_a_standby_is_to_be_closed_before_any_promotion() -> None:
+    standby = replace(site("dc1"), open_topics=("orders",))
+    found = find_wrong(replace(BACK, switched=None, sites=(standby, site("dc2"))))
+    assert found == Breach(site="dc1", active="dc2", topics=("orders",), is_first=True)
+
+
 def test_a_promotion_that_died_behind_its_switch_keeps_no_site_open() -> None:
     """All that it has to do yet is to let the flow back run."""
     journal = begin_step(last_promotion(), StepName.SWITCH, 0)

@@ -1,0 +1,59 @@
+"""The standby takes no writes but the mirror's, from the first start on."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from tests.failover.promoting import failover, run_mirror, tell, wait_mirroring
+from tests.failover.sites import QUIET, Sites, create_topic, pause, produce, wait_length
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "standby-orders"
+
+
+@contextmanager
+def serving(file: Path) -> Iterator[None]:
+    """Run `failover serve` until the block ends."""
+    program = failover("serve", str(file))
+    try:
+        yield
+    finally:
+        program.send_signal(signal.SIGTERM)
+        program.communicate(timeout=60)
+
+
+def is_refused(bootstrap: str) -> bool:
+    """Whether a foreign write is refused, and not for want of anything else."""
+    told: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 2_000, **QUIET})
+    producer.produce(TOPIC, b"foreign", on_delivery=lambda error, _: told.append(error))
+    producer.flush(30)
+    return told[0] is not None
+
+
+def test_the_standby_is_closed_before_any_promotion_and_the_mirror_goes_on(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, TOPIC)
+    file = sites.configure(tmp_path, "/standby", TOPIC)
+    with run_mirror(file), serving(file):
+        wait_mirroring(file)
+        produce(sites.dc1, TOPIC, range(10))
+        wait_length(sites.dc2, TOPIC, 10)
+        deadline = monotonic() + 60
+        while "dc2: standby, fenced: standby-orders" not in tell("status", str(file)).output:
+            assert monotonic() < deadline, tell("status", str(file))
+            pause(0.2)
+        assert is_refused(sites.dc2.bootstrap)
+        produce(sites.dc1, TOPIC, range(10, 20))
+        wait_length(sites.dc2, TOPIC, 20)
+        promoted = tell("promote", "dc2", str(file))
+        assert promoted.status == 0, promoted
+        produce(sites.dc2, TOPIC, range(20, 30))
+        wait_length(sites.dc2, TOPIC, 30)
