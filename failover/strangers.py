@@ -16,6 +16,7 @@ import trio
 
 from failover.map_follower import MapFollower
 from failover.site import Site, SiteUnclear
+from offset_translation.runs import Place
 from offset_translation.tail import place_if_expected
 from wire.net import NetworkFault
 from wire.net.operations import read_partition
@@ -80,7 +81,7 @@ async def _stranger(source: Site, follower: MapFollower, partition: TopicPartiti
             return None
         return f"others have written before the mirror's batch at offset {at}"
     mirrored = None if header.is_control else _record_at(target, partition, batch, end - 1)
-    beside = offset_map.source_of_place(offset_map.place_end - 1)
+    beside = offset_map.source_of_place(Place(offset_map.place_end - 1))
     if mirrored is not None and beside is not None:
         there = await _last_batch(source, partition, beside + 1)
         if there is not None and not there[0].is_control:

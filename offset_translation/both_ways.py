@@ -18,6 +18,7 @@ that the reader has read may lie behind the position; an unread record never lie
 from typing import NamedTuple
 
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.translation import Position, translate_clamped
 
 
@@ -89,7 +90,7 @@ def cost_of_going_on(
     )
 
 
-def _place_or_end(offset_map: OffsetMap, source_offset: int) -> int:
+def _place_or_end(offset_map: OffsetMap, source_offset: int) -> Place:
     """Return the place of the first record from here on; that of the end if there is none."""
     place = offset_map.place_of_source(source_offset)
     return offset_map.place_end if place is None else place

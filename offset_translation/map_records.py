@@ -36,6 +36,7 @@ from uuid import UUID
 
 from offset_translation.binary import Cursor, MalformedRecord, put_string
 from offset_translation.offset_map import InconsistentPiece, OffsetMap
+from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
 
 VALUE_VERSION: Final = 0
@@ -65,7 +66,7 @@ class PieceStartKey:
 
     topic: str
     partition: int
-    place: int
+    place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class RunStartKey:
 
     topic: str
     partition: int
-    place: int
+    place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +157,12 @@ class Seal:
 class Reached:
     """The places before this one lie before this target offset, and no later one does."""
 
-    place: int
+    place: Place
     target_end: int
 
 
 def piece_start(
-    topic: str, partition: int, *, source_start: int, place: int
+    topic: str, partition: int, *, source_start: int, place: Place
 ) -> tuple[bytes, bytes]:
     """Return key and value that announce a piece."""
     key = PieceStartKey(topic=topic, partition=partition, place=place)
@@ -174,7 +175,9 @@ def seal(topic: str, partition: int, *, source_end: int, target_end: int) -> tup
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
 
 
-def run_start(topic: str, partition: int, *, place: int, target_start: int) -> tuple[bytes, bytes]:
+def run_start(
+    topic: str, partition: int, *, place: Place, target_start: int
+) -> tuple[bytes, bytes]:
     """Return key and value that tell where records lie from this place on."""
     key = RunStartKey(topic=topic, partition=partition, place=place)
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, target_start)
@@ -186,7 +189,7 @@ def reached(topic: str, partition: int, at: Reached) -> tuple[bytes, bytes]:
     return key, struct.pack(">hqq", VALUE_VERSION, at.place, at.target_end)
 
 
-def trimmed(topic: str, partition: int, place: int) -> tuple[bytes, bytes]:
+def trimmed(topic: str, partition: int, place: Place) -> tuple[bytes, bytes]:
     """Return key and value that forget what lies before a place."""
     key = encode_key(TrimmedKey(topic=topic, partition=partition))
     return key, struct.pack(">hq", VALUE_VERSION, place)
@@ -258,7 +261,7 @@ def decode_key(buffer: bytes) -> MapKey:
     match number:
         case Kind.PIECE_START:
             key = PieceStartKey(
-                topic=cursor.string(), partition=cursor.integer(4), place=cursor.integer(8)
+                topic=cursor.string(), partition=cursor.integer(4), place=Place(cursor.integer(8))
             )
         case Kind.SEAL:
             key = SealKey(
@@ -270,7 +273,7 @@ def decode_key(buffer: bytes) -> MapKey:
             key = SourceTopicKey(topic=cursor.string())
         case Kind.RUN_START:
             key = RunStartKey(
-                topic=cursor.string(), partition=cursor.integer(4), place=cursor.integer(8)
+                topic=cursor.string(), partition=cursor.integer(4), place=Place(cursor.integer(8))
             )
         case Kind.REACHED:
             key = ReachedKey(topic=cursor.string(), partition=cursor.integer(4))
@@ -303,7 +306,7 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
         case SourceTopicKey() | TargetTopicKey():
             field = UUID(bytes=cursor.raw(16))
         case ReachedKey():
-            field = Reached(place=cursor.integer(8), target_end=cursor.integer(8))
+            field = Reached(place=Place(cursor.integer(8)), target_end=cursor.integer(8))
         case _:
             assert_never(key)
     cursor.finish()
@@ -384,7 +387,7 @@ class MapState:
             case ReachedKey(topic=topic, partition=partition), Reached() as reached_at:
                 self.reached[TopicPartition(topic, partition)] = reached_at
             case TrimmedKey(topic=topic, partition=partition), int(place):
-                self._map(topic, partition).forget_before(place)
+                self._map(topic, partition).forget_before(Place(place))
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
                 self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
                 self.producer_ids.add(producer_id)

@@ -21,7 +21,8 @@ from typing import Final
 
 from offset_translation.map_records import piece_start, run_start
 from offset_translation.offset_sync import OffsetSync
-from offset_translation.rebuilding import CannotAlign, LogDigest, places
+from offset_translation.rebuilding import CannotAlign, LogDigest, matches
+from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
 
 LOOKED_FOR: Final = 1_000
@@ -53,9 +54,9 @@ def find_agreed(source: LogDigest, target: LogDigest) -> Agreed:
     length = min(len(target), LOOKED_FOR)
     while length:
         wanted = target.digests[len(target) - length :]
-        found = list(places(source.digests, wanted, may_overhang=False))
+        found = list(matches(source.digests, wanted, may_overhang=False))
         if len(found) > 1:
-            first, second = (source.offsets[place + length - 1] for place in found[:2])
+            first, second = (source.offsets[index + length - 1] for index in found[:2])
             raise CannotAlign(
                 f"the target's last {length} records end at source offset {first} or {second}"
             )
@@ -77,7 +78,7 @@ def _extended(source: LogDigest, target: LogDigest, source_stop: int) -> Agreed:
 class Seed:
     """One partition that MirrorMaker has mirrored so far."""
 
-    place: TopicPartition
+    partition: TopicPartition
     agreed: Agreed
     target_start: int
     target_end: int
@@ -91,10 +92,10 @@ def seed_records(seed: Seed, syncs: Iterable[OffsetSync]) -> list[tuple[bytes, b
     for number, (source, target) in enumerate(_known(seed, syncs), start=seed.target_start):
         if source - number != source_shift:
             source_shift = source - number
-            records.append(piece_start(*seed.place, source_start=source, place=number))
+            records.append(piece_start(*seed.partition, source_start=source, place=Place(number)))
         if target - number != target_shift:
             target_shift = target - number
-            records.append(run_start(*seed.place, place=number, target_start=target))
+            records.append(run_start(*seed.partition, place=Place(number), target_start=target))
     return records
 
 
@@ -107,7 +108,7 @@ def _known(seed: Seed, syncs: Iterable[OffsetSync]) -> Iterator[tuple[int, int]]
         is_before = 0 <= source < agreed.source[0] and seed.target_start <= target
         is_further = not chain or (source > chain[-1][0] and target > chain[-1][1])
         if (
-            (sync.topic, sync.partition) == seed.place
+            (sync.topic, sync.partition) == seed.partition
             and is_before
             and is_further
             and target < agreed.target[0]

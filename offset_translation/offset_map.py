@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from offset_translation.runs import InconsistentPiece, Runs
+from offset_translation.runs import InconsistentPiece, Place, Runs
 
 __all__ = ["Beyond", "InconsistentPiece", "Obsolete", "OffsetMap", "Piece"]
 
@@ -51,10 +51,8 @@ class Piece:
 class Beyond(NamedTuple):
     """Announcements of records that are not on the target (any more)."""
 
-    pieces: tuple[int, ...]
-    """Places."""
-    runs: tuple[int, ...]
-    """Places."""
+    pieces: tuple[Place, ...]
+    runs: tuple[Place, ...]
     seals: tuple[int, ...]
     """Target offsets."""
 
@@ -62,12 +60,10 @@ class Beyond(NamedTuple):
 class Obsolete(NamedTuple):
     """Pieces and runs that are not needed any more, as their records are gone on both sides."""
 
-    place: int
+    place: Place
     """Before it nothing need be known."""
-    pieces: tuple[int, ...]
-    """Places."""
-    runs: tuple[int, ...]
-    """Places."""
+    pieces: tuple[Place, ...]
+    runs: tuple[Place, ...]
 
 
 class OffsetMap:
@@ -86,7 +82,7 @@ class OffsetMap:
         self._seals: dict[int, int] = {}
         self._seal: int | None = None
         """The seal, by its target offset, that the target's end is at or behind."""
-        self._place_end = 0
+        self._place_end = Place(0)
         self._target_end = 0
 
     @classmethod
@@ -94,7 +90,7 @@ class OffsetMap:
         """Build from ``(source_start, place)`` pairs in the order of their announcement."""
         offset_map = cls()
         for source_start, place in starts:
-            offset_map.announce(source_start, place)
+            offset_map.announce(source_start, Place(place))
         offset_map.advance(target_end)
         return offset_map
 
@@ -112,7 +108,7 @@ class OffsetMap:
 
     # --- changes -----------------------------------------------------------------------------
 
-    def announce(self, source_start: int, place: int) -> None:
+    def announce(self, source_start: int, place: Place) -> None:
         """Begin a piece; in the stead of the one that began at this place, if one did.
 
         The order of announcements does not matter, so that a compacted topic may hold them and a
@@ -128,21 +124,21 @@ class OffsetMap:
             self._source.insert(index, source_start)
             self._place.insert(index, place)
 
-    def withdraw(self, place: int) -> None:
+    def withdraw(self, place: Place) -> None:
         """Take back the piece that begins at this place, if one does."""
         index = bisect_left(self._place, place)
         if index < len(self._place) and self._place[index] == place:
             del self._source[index]
             del self._place[index]
 
-    def begin_run(self, place: int, target_start: int) -> None:
+    def begin_run(self, place: Place, target_start: int) -> None:
         """Begin a run: records from this place on lie from this target offset on.
 
         Raises InconsistentPiece.
         """
         self._runs.put(place, target_start)
 
-    def withdraw_run(self, place: int) -> None:
+    def withdraw_run(self, place: Place) -> None:
         """Take back the run that begins at this place, if one does."""
         self._runs.withdraw(place)
 
@@ -168,9 +164,9 @@ class OffsetMap:
         place, start = self._runs.last_before(target_end)
         seals = [at for at in self._seals if start <= at <= target_end]
         self._seal = max(seals, default=None)
-        self._place_end = place - start + (target_end if self._seal is None else self._seal)
+        self._place_end = Place(place - start + (target_end if self._seal is None else self._seal))
 
-    def reach(self, place_end: int) -> None:
+    def reach(self, place_end: Place) -> None:
         """Say that exactly the places before this one are on the target; the rest is foreign."""
         self._place_end = place_end
 
@@ -182,23 +178,23 @@ class OffsetMap:
         last = self._stop() - 1
         keep = 0
         while keep < last:
-            end = self._place[keep + 1]
+            end = Place(self._place[keep + 1])
             source_end = self._source[keep] + end - self._place[keep]
             if self._runs.end_of(end) > target_log_start or source_end > source_log_start:
                 break
             keep += 1
-        place = self._place[keep] if keep else self.first_place
+        place = Place(self._place[keep]) if keep else self.first_place
         runs = self._runs.before(place) if keep else ()
-        return Obsolete(place=place, pieces=tuple(self._place[:keep]), runs=runs)
+        return Obsolete(place=place, pieces=tuple(map(Place, self._place[:keep])), runs=runs)
 
-    def forget_before(self, place: int) -> None:
+    def forget_before(self, place: Place) -> None:
         """Drop the pieces that begin before this place, and the runs that end before it."""
         index = bisect_left(self._place, place)
         del self._source[:index]
         del self._place[:index]
         self._runs.forget_before(place)
 
-    def trim(self, source_log_start: int, target_log_start: int) -> tuple[int, ...]:
+    def trim(self, source_log_start: int, target_log_start: int) -> tuple[Place, ...]:
         """Drop what is obsolete; return the places of the pieces that were dropped."""
         found = self.obsolete(source_log_start, target_log_start)
         if found.pieces:
@@ -213,14 +209,14 @@ class OffsetMap:
         return max(self._target_end, self._runs.end_of(self._place_end))
 
     @property
-    def place_end(self) -> int:
+    def place_end(self) -> Place:
         """The place of the next record to be mirrored."""
         return self._place_end
 
     @property
-    def first_place(self) -> int:
+    def first_place(self) -> Place:
         """The place before which nothing is known."""
-        return self._place[0] if self._stop() else self._place_end
+        return Place(self._place[0]) if self._stop() else self._place_end
 
     @property
     def runs(self) -> Runs:
@@ -269,7 +265,7 @@ class OffsetMap:
     def beyond(self) -> Beyond:
         """Return the announcements of records beyond the ends that are known now."""
         return Beyond(
-            pieces=tuple(self._place[bisect_right(self._place, self._place_end) :]),
+            pieces=tuple(map(Place, self._place[bisect_right(self._place, self._place_end) :])),
             runs=self._runs.beyond(self._place_end, self._target_end),
             seals=tuple(sorted(at for at in self._seals if at > self._target_end)),
         )
@@ -278,7 +274,7 @@ class OffsetMap:
         """Yield the mirrored pieces up to the target's end; the last may be empty (a hole)."""
         stop = self._stop()
         for index in range(stop):
-            source, place = self._source[index], self._place[index]
+            source, place = self._source[index], Place(self._place[index])
             end = self._end(index, stop)
             if end == place:
                 yield Piece(source_start=source, target_start=self._runs.end_of(place), count=0)
@@ -291,7 +287,7 @@ class OffsetMap:
 
     # --- lookups, for offset_translation.translation and .both_ways ----------------------------
 
-    def place_of_source(self, source_offset: int) -> int | None:
+    def place_of_source(self, source_offset: int) -> Place | None:
         """Return the place of the first record at or behind this source offset.
 
         The answer is ``place_end`` at the mirrored end, and None beyond it. Before the oldest piece
@@ -302,19 +298,19 @@ class OffsetMap:
         if 0 <= index < stop - 1:
             # Not in the last piece: before the mirrored end for certain, and most lookups are.
             place = self._place[index] + source_offset - self._source[index]
-            return min(place, self._place[index + 1])
+            return Place(min(place, self._place[index + 1]))
         if index >= 0 and self._seal is None:
             place = self._place[index] + source_offset - self._source[index]
-            return place if place <= self._place_end else None
+            return Place(place) if place <= self._place_end else None
         end = self.mirrored_source_end
         if end is None or source_offset > end:
             return None
         if index < 0:
             return self.first_place
         place = self._place[index] + source_offset - self._source[index]
-        return min(place, self._end(index, stop))
+        return Place(min(place, self._end(index, stop)))
 
-    def source_of_place(self, place: int) -> int | None:
+    def source_of_place(self, place: Place) -> int | None:
         """Return the source offset of the record of this place; None if nothing is known of it.
 
         For ``place_end`` that is the source offset to be mirrored next.
@@ -326,7 +322,7 @@ class OffsetMap:
             return None
         return self._source[index] + place - self._place[index]
 
-    def place_of_target(self, target_offset: int) -> int:
+    def place_of_target(self, target_offset: int) -> Place:
         """Return the place of the first mirrored record at or behind this target offset."""
         place = self._runs.place_of(target_offset)
         return min(max(place, self.first_place), self._place_end)
@@ -341,7 +337,7 @@ class OffsetMap:
             if self._runs.start_of(place) != target_offset:
                 break
             _, _, count = next(self._runs.within(place, self._place_end))
-            target_offset, place = target_offset + count, place + count
+            target_offset, place = target_offset + count, Place(place + count)
         return target_offset
 
     def _stop(self) -> int:
@@ -350,11 +346,11 @@ class OffsetMap:
             return len(self._place)
         return bisect_right(self._place, self._place_end)
 
-    def _end(self, index: int, stop: int) -> int:
+    def _end(self, index: int, stop: int) -> Place:
         """Return the place at which a piece ends."""
-        return self._place[index + 1] if index + 1 < stop else self._place_end
+        return Place(self._place[index + 1]) if index + 1 < stop else self._place_end
 
-    def _check(self, index: int, following: int, source: int, place: int) -> None:
+    def _check(self, index: int, following: int, source: int, place: Place) -> None:
         """Refuse a piece that contradicts its neighbours: holes are on the source only."""
         for other in (index - 1, following):
             if 0 <= other < len(self._place):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from offset_translation.binary import Cursor, put_string
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def syncs_since(
     pieces = (
         [piece for piece in offset_map.pieces() if piece.count] if told_target_end is None else []
     )
-    last = offset_map.place_end - 1
+    last = Place(offset_map.place_end - 1)
     pairs = [(piece.source_start, piece.target_start) for piece in pieces[:1]]
     source_offset = offset_map.source_of_place(last)
     if source_offset is not None and last >= offset_map.first_place:

@@ -17,6 +17,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from offset_translation.runs import Place
+
 
 class CannotAlign(ValueError):
     """The logs do not say which record is which; the message says why."""
@@ -41,44 +43,44 @@ class LogDigest:
 
 def rebuild_starts(
     source: LogDigest, target: LogDigest, *, source_has_its_first: bool
-) -> list[tuple[int, int]]:
-    """Return the (source start, target start) of each piece, to be announced in this order.
+) -> list[tuple[int, Place]]:
+    """Return the (source start, place) of each piece, to be announced in this order.
 
     ``source`` holds the committed records that a mirror takes, ``target`` those that one has
     written; neither log may be compacted. ``source_has_its_first`` rules the second picture out:
     nothing was ever deleted from the source. Raises CannotAlign.
     """
     first = align(source.digests, target.digests, source_has_its_first=source_has_its_first)
-    starts: list[tuple[int, int]] = []
+    starts: list[tuple[int, Place]] = []
     shift: int | None = None
     skipped = max(0, -first)
-    for place in range(skipped, len(target)):
-        source_offset, target_offset = source.offsets[first + place], target.offsets[place]
-        if source_offset - target_offset != shift:
-            shift = source_offset - target_offset
-            starts.append((source_offset, target_offset))
+    for index in range(skipped, len(target)):
+        source_offset, place = source.offsets[first + index], Place(target.offsets[index])
+        if source_offset - place != shift:
+            shift = source_offset - place
+            starts.append((source_offset, place))
     return starts
 
 
-def run_starts(places: Sequence[int], targets: Sequence[int]) -> list[tuple[int, int]]:
+def run_starts(places: Sequence[int], targets: Sequence[int]) -> list[tuple[Place, int]]:
     """Return the (place, target offset) of each run: where more of the target's own lie before."""
-    runs: list[tuple[int, int]] = []
+    runs: list[tuple[Place, int]] = []
     shift = 0
     for place, target in zip(places, targets, strict=True):
         if target - place != shift:
             shift = target - place
-            runs.append((place, target))
+            runs.append((Place(place), target))
     return runs
 
 
 def align(source: Sequence[int], target: Sequence[int], *, source_has_its_first: bool) -> int:
-    """Return the place in ``source`` of the target's first record, negative if it is lost there.
+    """Return the index in ``source`` of the target's first record, negative if it is lost there.
 
-    Raises CannotAlign if there is no such place, or more than one.
+    Raises CannotAlign if there is no such index, or more than one.
     """
     if not target:
         raise CannotAlign("the target holds no mirrored record")
-    found = list(places(source, target, may_overhang=not source_has_its_first))
+    found = list(matches(source, target, may_overhang=not source_has_its_first))
     if not found:
         raise CannotAlign("the target's records are not in the source's log in their order")
     if len(found) > 1:
@@ -89,7 +91,7 @@ def align(source: Sequence[int], target: Sequence[int], *, source_has_its_first:
     return found[0]
 
 
-def places(source: Sequence[int], target: Sequence[int], *, may_overhang: bool) -> Iterator[int]:
+def matches(source: Sequence[int], target: Sequence[int], *, may_overhang: bool) -> Iterator[int]:
     """Yield where ``target`` stands in ``source``, latest first.
 
     As Knuth, Morris and Pratt, from the logs' ends.
@@ -97,13 +99,13 @@ def places(source: Sequence[int], target: Sequence[int], *, may_overhang: bool) 
     length = len(target)
     borders = _borders(target)
     matched = 0
-    for place in range(len(source) - 1, -1, -1):
-        while matched and (matched == length or target[length - 1 - matched] != source[place]):
+    for index in range(len(source) - 1, -1, -1):
+        while matched and (matched == length or target[length - 1 - matched] != source[index]):
             matched = borders[matched]
-        if target[length - 1 - matched] == source[place]:
+        if target[length - 1 - matched] == source[index]:
             matched += 1
         if matched == length:
-            yield place
+            yield index
     if may_overhang:
         matched = borders[matched] if matched == length else matched
         while matched:

@@ -13,6 +13,11 @@ Invariant: from run to run the shift (target - place) grows by the foreign recor
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import NewType
+
+Place = NewType("Place", int)
+"""The ordinal of a record in the mirrored stream: its target offset, less the records that others
+have written before it."""
 
 
 class InconsistentPiece(ValueError):
@@ -35,7 +40,7 @@ class Runs:
         twin._target = self._target[:]
         return twin
 
-    def put(self, place: int, target: int) -> None:
+    def put(self, place: Place, target: int) -> None:
         """Begin a run: records from this place on lie from this offset on; replaces a run there.
 
         Raises InconsistentPiece.
@@ -53,63 +58,63 @@ class Runs:
             self._place.insert(index, place)
             self._target.insert(index, target)
 
-    def withdraw(self, place: int) -> None:
+    def withdraw(self, place: Place) -> None:
         """Take back the run that begins at this place, if one does."""
         index = bisect_left(self._place, place)
         if index < len(self._place) and self._place[index] == place:
             del self._place[index]
             del self._target[index]
 
-    def start_of(self, place: int) -> int:
+    def start_of(self, place: Place) -> int:
         """Return the offset at which the record of this place lies, foreign ones before it."""
         return place + self._shift(bisect_right(self._place, place) - 1)
 
-    def end_of(self, place: int) -> int:
+    def end_of(self, place: Place) -> int:
         """Return the offset behind the record before this place: foreign ones may follow."""
         return place + self._shift(bisect_left(self._place, place) - 1)
 
-    def begin_of(self, place: int) -> int:
+    def begin_of(self, place: Place) -> Place:
         """Return the place at which the run of this one begins; itself before all runs."""
         index = bisect_right(self._place, place) - 1
-        return place if index < 0 else self._place[index]
+        return place if index < 0 else Place(self._place[index])
 
-    def place_of(self, target: int) -> int:
+    def place_of(self, target: int) -> Place:
         """Return how many places begin before this offset, in a stream without end."""
         index = bisect_right(self._target, target) - 1
         place = target - self._shift(index)
-        return place if index + 1 == len(self._place) else min(place, self._place[index + 1])
+        return Place(place if index + 1 == len(self._place) else min(place, self._place[index + 1]))
 
-    def last_before(self, target: int) -> tuple[int, int]:
+    def last_before(self, target: int) -> tuple[Place, int]:
         """Return the last run that begins at or before this offset; (0, 0) before all."""
         index = bisect_right(self._target, target) - 1
-        return (0, 0) if index < 0 else (self._place[index], self._target[index])
+        return (Place(0), 0) if index < 0 else (Place(self._place[index]), self._target[index])
 
-    def beyond(self, place_end: int, target_end: int) -> tuple[int, ...]:
+    def beyond(self, place_end: Place, target_end: int) -> tuple[Place, ...]:
         """Return the places of runs that begin behind these ends."""
         first = min(bisect_right(self._place, place_end), bisect_right(self._target, target_end))
-        return tuple(self._place[first:])
+        return tuple(map(Place, self._place[first:]))
 
-    def before(self, place: int) -> tuple[int, ...]:
+    def before(self, place: Place) -> tuple[Place, ...]:
         """Return the places of the runs that no place from this one on is in."""
-        return tuple(self._place[: max(0, bisect_right(self._place, place) - 1)])
+        return tuple(map(Place, self._place[: max(0, bisect_right(self._place, place) - 1)]))
 
-    def forget_before(self, place: int) -> None:
+    def forget_before(self, place: Place) -> None:
         """Drop the runs that no place from this one on is in."""
         count = len(self.before(place))
         del self._place[:count]
         del self._target[:count]
 
-    def within(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def within(self, first: Place, end: Place) -> Iterator[tuple[Place, int, int]]:
         """Yield (place, target offset, count) of each run's part of the places [first, end)."""
         while first < end:
             index = bisect_right(self._place, first)
-            stop = end if index == len(self._place) else min(end, self._place[index])
+            stop = end if index == len(self._place) else min(end, Place(self._place[index]))
             yield first, first + self._shift(index - 1), stop - first
             first = stop
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def __iter__(self) -> Iterator[tuple[Place, int]]:
         """Yield (place, target offset) of each run."""
-        return zip(self._place, self._target, strict=True)
+        return zip(map(Place, self._place), self._target, strict=True)
 
     def __len__(self) -> int:
         """Return the number of runs."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from offset_translation.map_records import Reached
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 
 SEQUENCES: Final = 2**31
 
@@ -19,11 +20,11 @@ class TailGarbled(ValueError):
 class Tail:
     """One partition's tail, as far as its batches have been shown."""
 
-    def __init__(self, offset_map: OffsetMap, place: int) -> None:
+    def __init__(self, offset_map: OffsetMap, place: Place) -> None:
         """Begin at a place before which all is mirrored, and known where."""
         self.place = place
         """Before it everything is in the log."""
-        self.runs: list[tuple[int, int]] = []
+        self.runs: list[tuple[Place, int]] = []
         """(place, target offset) of each run that the map does not have yet."""
         self._shift = offset_map.runs.end_of(place) - place
         self.has_seen = False
@@ -40,7 +41,7 @@ class Tail:
 
         Batches may be missing (compaction, retention), but not come again.
         """
-        place = self.place + (base_sequence - self.place) % SEQUENCES
+        place = Place(self.place + (base_sequence - self.place) % SEQUENCES)
         shift = base_offset - place
         if shift < self._shift:
             raise TailGarbled(
@@ -50,15 +51,16 @@ class Tail:
         if shift > self._shift:
             self.runs.append((place, base_offset))
             self._shift = shift
-        self.place = place + record_count
+        self.place = Place(place + record_count)
         self.has_seen = True
 
 
-def place_if_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> int | None:
+def place_if_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> Place | None:
     """Return the place of a mirror's batch before which nobody else has written since the last run.
 
     The answer is None if others have, or if the map's last run is not the last any more.
     """
     place, target = offset_map.runs.last_before(offset_map.target_end)
     found = base_offset - (target - place)
-    return found if found >= place and found % SEQUENCES == base_sequence else None
+    is_expected = found >= place and found % SEQUENCES == base_sequence
+    return Place(found) if is_expected else None

@@ -11,6 +11,7 @@ from offset_translation import checkpoint, heartbeat, map_records, offset_sync
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from offset_translation.map_records import MirrorProducer, Reached, map_topic_name
 from offset_translation.offset_sync import OffsetSync
+from offset_translation.runs import Place
 
 INTRODUCTION: Final = f"""
 The mirror keeps what it has to know beside the mirrored records, in topics on the target. The
@@ -20,16 +21,16 @@ dc1's groups are in `{checkpoint_topic_name("dc1")}`. Each has one partition and
 """
 
 RECORDS: Final = (
-    ("piece start", map_records.piece_start("orders", 3, source_start=12, place=10)),
+    ("piece start", map_records.piece_start("orders", 3, source_start=12, place=Place(10))),
     ("seal", map_records.seal("orders", 3, source_end=52, target_end=50)),
     (
         "mirror producer",
         map_records.mirror_producer(MirrorProducer(producer_id=4711, producer_epoch=2)),
     ),
     ("source topic", map_records.source_topic("orders", UUID(int=0x1234))),
-    ("run start", map_records.run_start("orders", 3, place=50, target_start=57)),
-    ("reached", map_records.reached("orders", 3, Reached(place=60, target_end=67))),
-    ("trimmed", map_records.trimmed("orders", 3, 20)),
+    ("run start", map_records.run_start("orders", 3, place=Place(50), target_start=57)),
+    ("reached", map_records.reached("orders", 3, Reached(place=Place(60), target_end=67))),
+    ("trimmed", map_records.trimmed("orders", 3, Place(20))),
     ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
 )
 """One of each kind, of orders-3."""

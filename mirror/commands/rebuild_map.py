@@ -29,6 +29,7 @@ from offset_translation.rebuilding import (
     rebuild_starts,
     run_starts,
 )
+from offset_translation.runs import Place
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.output import print_line
@@ -274,7 +275,8 @@ async def _starts(
     ]
     records += [map_records.run_start(*place, place=at, target_start=to) for at, to in runs]
     last_source, last_place = starts[-1]
-    end = Reached(place=written.log.offsets[-1] + 1, target_end=written.targets[-1] + 1)
+    place_end = Place(written.log.offsets[-1] + 1)
+    end = Reached(place=place_end, target_end=written.targets[-1] + 1)
     if found.flow.is_active_active:
         records.append(map_records.reached(*place, end))
     elif written.foreign_from is not None:

@@ -144,7 +144,7 @@ async def _take_over_one(
     # MirrorMaker's own consumer reads uncommitted records unless it is told otherwise.
     source_log = await read_records(links.source_data, place, around, READ_UNCOMMITTED)
     agreed = find_agreed(source_log, tail)
-    seed = Seed(place=place, agreed=agreed, target_start=target.start, target_end=target.end)
+    seed = Seed(partition=place, agreed=agreed, target_start=target.start, target_end=target.end)
     goes_on = agreed.goes_on
     told = f"goes on at {goes_on}, as target offset {target.end}"
     if agreed.target[0] > target.start:

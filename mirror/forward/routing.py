@@ -15,6 +15,7 @@ from typing import Final
 from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.state.batches import SEQUENCES, Cursor, Forward, PieceStart
 from offset_translation.map_records import MirrorProducer
+from offset_translation.runs import Place
 from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,
@@ -294,7 +295,7 @@ class _Routing:
         crc = crc32c(payload, crc32c(under_crc))
         head = BEFORE_CRC.pack(0, size - LENGTH_STARTS_AT, -1, MAGIC, crc) + under_crc
         self.source += count
-        self._place += count
+        self._place = Place(place + count)
         self._forwards.append(
             Forward(
                 place,
@@ -383,7 +384,7 @@ class _Routing:
             base_sequence=self._place % SEQUENCES,
         )
         for number, head in enumerate(heads):
-            self._announce(head.offset, self._place + number)
+            self._announce(head.offset, Place(self._place + number))
         self.source = max(self.source, next_offset)
         self._rebuilt += 1
         newest = max(head.timestamp_ms for head in heads)
@@ -394,10 +395,10 @@ class _Routing:
     ) -> None:
         fields = (self._place, count, self.source, newest, size, parts, joined)
         self._forwards.append(Forward(*fields, self._arrived_ms))
-        self._place += count
+        self._place = Place(self._place + count)
 
-    def _announce(self, source: int, place: int) -> None:
-        """Begin a piece here if a hole lies before; one in the place of another replaces it."""
+    def _announce(self, source: int, place: Place) -> None:
+        """Begin a piece here if a hole lies before; one with the same place replaces another."""
         if source - place == self._shift:
             return
         if self._starts and self._starts[-1][1] == place:

@@ -17,6 +17,7 @@ from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import Reached, reached, run_start
+from offset_translation.runs import Place
 from runtime.fault_note import FaultNote
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -103,7 +104,7 @@ def _reached(partition: MirroredPartition, known: Reached) -> Reached:
 
 
 def place_records(
-    partition: MirroredPartition, runs: Iterable[tuple[int, int]], now: Reached
+    partition: MirroredPartition, runs: Iterable[tuple[Place, int]], now: Reached
 ) -> list[MapRecord]:
     """Return the records of runs, (place, target offset), and of the place reached behind them."""
     name = (partition.topic, partition.index)

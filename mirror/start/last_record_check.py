@@ -27,6 +27,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
@@ -77,7 +78,7 @@ def anchor_of(offset_map: OffsetMap, source: LogEnds, target: LogEnds) -> Anchor
 
     The map knows the target's end.
     """
-    place = offset_map.place_end - 1
+    place = Place(offset_map.place_end - 1)
     if offset_map.sealed_at is not None or not len(offset_map) or place < offset_map.first_place:
         return None
     at_source, at_target = offset_map.source_of_place(place), offset_map.runs.start_of(place)

@@ -40,6 +40,7 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
@@ -244,7 +245,7 @@ class Positioning:
 
         They gather while the map cannot be written, and where somebody was killed.
         """
-        gathered: list[tuple[_Tried, list[tuple[int, int]]]] = []
+        gathered: list[tuple[_Tried, list[tuple[Place, int]]]] = []
         for one in tries:
             tail = found.tails.get(one.partition.topic_partition)
             if isinstance(tail, Tail):
@@ -311,7 +312,7 @@ class Positioning:
             return []
         tail, ends = found.tails.get(key), found.target[key]
         at = Reached(place=start.place, target_end=start.place if start.run is None else start.run)
-        runs: list[tuple[int, int]] = []
+        runs: list[tuple[Place, int]] = []
         if isinstance(tail, Tail) and isinstance(ends, LogEnds):
             # All of the log has been looked at: the next look may begin behind it.
             at = replace(tail.reached, target_end=ends.end)
@@ -399,7 +400,7 @@ def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> b
     return isinstance(ends, LogEnds) and partition.target.left_at in {None, ends.end}
 
 
-def _run_records(runs: Iterable[tuple[_Tried, tuple[int, int]]]) -> list[MapRecord]:
+def _run_records(runs: Iterable[tuple[_Tried, tuple[Place, int]]]) -> list[MapRecord]:
     """Return the records of runs of partitions that nothing has interrupted since."""
     return [
         run_start(one.partition.topic, one.partition.index, place=place, target_start=target)

@@ -13,6 +13,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.both_ways import first_own_record
 from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
@@ -27,7 +28,7 @@ class Start:
     """
 
     source: int
-    place: int
+    place: Place
     announce: bool
     withdraw: tuple[Withdrawn, ...] = ()
     left_out: int = 0
@@ -75,7 +76,7 @@ class Situation:
         """
         if self.arrived is None:
             return None
-        last = self.arrived.source_of_place(self.arrived.place_end - 1)
+        last = self.arrived.source_of_place(Place(self.arrived.place_end - 1))
         return self.taken_until if last is None else last + 1
 
     @property
@@ -175,11 +176,13 @@ def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | St
     begin = first_own_record(seen.source.start, seen.arrived)
     target = seen.target
     if target.start < target.end:
-        start = Start(source=begin, place=0, announce=True, withdraw=withdraw, run=target.end)
+        start = Start(
+            source=begin, place=Place(0), announce=True, withdraw=withdraw, run=target.end
+        )
         is_taken = seen.taken_until is not None and target.end <= seen.taken_until
         return start if is_taken or seen.is_shared else _diverged(seen, start)
     is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
-    return Start(source=begin, place=target.end, announce=not is_known, withdraw=withdraw)
+    return Start(source=begin, place=Place(target.end), announce=not is_known, withdraw=withdraw)
 
 
 def _diverged(seen: Situation, start: Start) -> Stop:

@@ -14,6 +14,7 @@ from mirror.map.map_log import MapLog
 from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import MapState, Reached
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
@@ -191,7 +192,7 @@ def begin_at(offset_map: OffsetMap, reached: Reached | None, log_end: int) -> Re
     return Reached(place=place, target_end=target)
 
 
-def _first(offset_map: OffsetMap) -> tuple[int, int]:
+def _first(offset_map: OffsetMap) -> tuple[Place, int]:
     """Return where the oldest piece begins, on a target that had no records of its own before."""
     place = offset_map.first_place
     return place, offset_map.runs.start_of(place)

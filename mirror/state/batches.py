@@ -2,32 +2,32 @@
 
 from typing import Final, NamedTuple, TypeAlias
 
+from offset_translation.runs import Place
 from wire.schema import Piece
 
 SEQUENCES: Final = 2**31
 """Sequences are int32 and begin again at 0; a batch's is its place in this ring."""
 
 
-PieceStart: TypeAlias = tuple[int, int]
-"""(source offset, place): the target offset, less what others have written before it."""
+PieceStart: TypeAlias = tuple[int, Place]
+"""(source offset, place) at which a piece begins."""
 
 
 class Cursor(NamedTuple):
     """The position of a partition: the next source offset to read and the place it gets.
 
-    A place is a target offset, less the records that others have written to the target before it.
     ``shift`` is source minus place on the piece announced last.
     """
 
     source: int
-    place: int
+    place: Place
     shift: int
 
 
 class Forward(NamedTuple):
     """One batch for the target, as the parts that travel."""
 
-    place: int
+    place: Place
     record_count: int
     source_end: int
     """Everything before it is on the target once this batch is there."""

@@ -32,6 +32,7 @@ from mirror.state.skips import Skips
 from mirror.state.source_log import SourceLog
 from mirror.state.target_log import TargetLog
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
 
 ANOTHER_LOG: Final = frozenset(
@@ -238,7 +239,7 @@ class MirroredPartition:
         """
         size = self.in_flight.acknowledge(forwards, now_ms)
         last = forwards[-1]
-        self.offset_map.reach(last.place + last.record_count)
+        self.offset_map.reach(Place(last.place + last.record_count))
         self.retries.succeed()
         # In a backlog this is called again and again, and only the last time changes anything.
         if last.source_end >= self.source.next_look or not self.in_flight.bytes:

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from mirror.state.batches import Forward
+from offset_translation.runs import Place
 
 
 class TargetLog:
@@ -34,7 +35,7 @@ class TargetLog:
         """The log's end as far as was known when this worker last stopped writing there."""
         self.shift = 0
         """Records that others have written to the target before the next one of ours."""
-        self.untold_runs: list[tuple[int, int]] = []
+        self.untold_runs: list[tuple[Place, int]] = []
         """(place, target offset) of runs that have shown and are not in the map topic yet."""
 
     def expect_topic(self, topic_id: UUID | None) -> None:

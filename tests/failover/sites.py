@@ -25,6 +25,7 @@ from kazoo.client import KazooClient
 from failover.client import SiteConsumer, SiteProducer
 from failover.client.faults import code_of
 from offset_translation.map_records import map_topic_name, piece_start, seal
+from offset_translation.runs import Place
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.dc_yaml import Topics, dc_yaml, flow
@@ -249,7 +250,7 @@ class HandMirror:
         map_topic = map_topic_name("dc1")
         if map_topic not in self._admin().list_topics(timeout=READ_TIMEOUT_S).topics:
             create_topic(self.sites.dc2, map_topic)
-        self._say(*piece_start(self.topic, 0, source_start=0, place=0))
+        self._say(*piece_start(self.topic, 0, source_start=0, place=Place(0)))
         produce(self.sites.dc2, self.topic, range(count))
         self._say(*seal(self.topic, 0, source_end=count, target_end=count))
 

@@ -15,6 +15,7 @@ from failover.fence import wait_holds
 from failover.journal import Journal, begin_step
 from failover.steps import StepName
 from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
@@ -78,7 +79,7 @@ def let_create_topics(cluster: FakeCluster) -> None:
 def have_mirrored(target: FakeCluster, topic: str, records: int) -> None:
     """Have the target hold all of a topic, as its map says."""
     target.create_topic(topic, 0).partitions[0].end = records
-    piece = piece_start(topic, 0, source_start=0, place=0)
+    piece = piece_start(topic, 0, source_start=0, place=Place(0))
     map_log = target.create_topic(map_topic_name("dc1"), 0).partitions[0]
     map_log.batches.append(build_batch([Record(0, 0, *piece)]))
     map_log.end = 1

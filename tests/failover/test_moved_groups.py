@@ -12,6 +12,7 @@ import pytest
 from failover.effects import PromotionEffects
 from failover.steps import StepName
 from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.failover.between import effects_between
@@ -34,7 +35,9 @@ MANY = 250
 @asynccontextmanager
 async def stage(folder: Path) -> AsyncIterator[tuple[FakeCluster, FakeCluster, PromotionEffects]]:
     """All is mirrored; by its patterns, the flow takes one of the two topics no more."""
-    pieces = [piece_start(*partition, source_start=0, place=0) for partition in (ORDERS, FORMER)]
+    pieces = [
+        piece_start(*partition, source_start=0, place=Place(0)) for partition in (ORDERS, FORMER)
+    ]
     async with run_fake_cluster() as source, run_fake_cluster() as target:
         for topic, _ in (ORDERS, FORMER):
             source.create_topic(topic, 0).partitions[0].end = 10

@@ -24,6 +24,7 @@ from offset_translation.map_records import (
     piece_start,
     source_topic,
 )
+from offset_translation.runs import Place
 from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from tests.failover.between import effects_between
@@ -83,7 +84,7 @@ async def stage(
         said = (
             mirror_producer(MIRROR),
             source_topic("orders", OLD),
-            piece_start("orders", 0, source_start=0, place=0),
+            piece_start("orders", 0, source_start=0, place=Place(0)),
         )
         fill(
             dc2.create_topic(map_topic_name("dc1"), 0).partitions[0],
@@ -136,7 +137,7 @@ async def test_what_ends_a_transaction_may_be_mirrored_behind_the_ends_that_were
     async with stage(MIRRORED) as there:
         logs = there.logs()
         there.log.end += 2
-        key, value = piece_start("orders", 0, source_start=MIRRORED + 2, place=MIRRORED)
+        key, value = piece_start("orders", 0, source_start=MIRRORED + 2, place=Place(MIRRORED))
         said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
         said.batches.append(build_batch([Record(3, 0, key, value)], base_offset=3))
         said.end = 4

@@ -16,6 +16,7 @@ from failover.promote import Controller
 from failover.steps import StepName
 from failover.store import WitnessStore
 from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.runs import Place
 from runtime.config import Configuration, load
 from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
@@ -71,7 +72,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             orders = cluster.create_topic("orders", 0).partitions[0]
             orders.batches.append(build_batch(Record(n, 0, None, b"x", ()) for n in range(10)))
             orders.end = 10
-        key, value = piece_start("orders", 0, source_start=0, place=0)
+        key, value = piece_start("orders", 0, source_start=0, place=Place(0))
         map_log = target.create_topic(map_topic_name("dc1"), 0).partitions[0]
         map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
         map_log.end = 1

@@ -17,6 +17,7 @@ from offset_translation.map_records import (
     piece_start,
     run_start,
 )
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
@@ -24,7 +25,7 @@ from wire.topic_partition import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 MIRROR, OTHER = 7, 8
-PIECE = piece_start(*ORDERS, source_start=0, place=0)
+PIECE = piece_start(*ORDERS, source_start=0, place=Place(0))
 
 
 def write(
@@ -122,8 +123,12 @@ async def test_what_mirrormaker_had_written_last_is_drained_if_it_is_what_the_so
 
 async def test_records_of_the_targets_own_before_the_last_run_are_no_strangers() -> None:
     """It was active once; behind that nothing was mirrored yet."""
-    piece = piece_start(*ORDERS, source_start=8, place=0)
-    async with stage(piece, run_start(*ORDERS, place=0, target_start=3)) as (source, target, drain):
+    piece = piece_start(*ORDERS, source_start=8, place=Place(0))
+    async with stage(piece, run_start(*ORDERS, place=Place(0), target_start=3)) as (
+        source,
+        target,
+        drain,
+    ):
         write(source, "abcdefgh")
         write(target, "xyz")
         assert await drain() == 0

@@ -14,6 +14,7 @@ from failover.journal import Journal, begin_step, end_step
 from failover.map_follower import MapFollower
 from failover.steps import StepName, StepState
 from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.journals import begun
@@ -47,7 +48,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     """Ten records have come from dc1."""
     async with run_fake_cluster() as source, run_fake_cluster() as target:
         target.create_topic("orders", 0).partitions[0].end = 10
-        key, value = piece_start("orders", 0, source_start=0, place=0)
+        key, value = piece_start("orders", 0, source_start=0, place=Place(0))
         map_log = target.create_topic(MAP_TOPIC, 0).partitions[0]
         map_log.batches.append(build_batch([Record(0, 0, key, value, ())]))
         map_log.end = 1

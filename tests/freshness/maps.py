@@ -10,6 +10,7 @@ from uuid import UUID
 
 from offset_translation.map_records import MapState, piece_start, source_topic
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.translation import NotYet, translate
 from wire.record_batch import Record, build_batch, iterate_batches, iterate_records
 
@@ -75,7 +76,7 @@ def map_with_holes(holes: int = HOLES) -> OffsetMap:
     """Return a map with a hole of one offset after every few records, as transactions make."""
     offset_map = OffsetMap()
     for hole in range(holes + 1):
-        offset_map.announce(hole * (HOLE_EVERY + 1), hole * HOLE_EVERY)
+        offset_map.announce(hole * (HOLE_EVERY + 1), Place(hole * HOLE_EVERY))
     offset_map.advance((holes + 1) * HOLE_EVERY)
     return offset_map
 
@@ -105,7 +106,7 @@ def start_records(partitions: int = PARTITIONS, pieces: int = PIECES_EACH) -> It
         name = f"a-topic-with-an-ordinary-name-{number}"
         entries = [source_topic(name, UUID(int=number + 1))]
         for piece in range(pieces):
-            start = piece_start(name, 0, source_start=piece * 11, place=piece * 10)
+            start = piece_start(name, 0, source_start=piece * 11, place=Place(piece * 10))
             entries.append(start)
         records += [Record(0, 1, key, value) for key, value in entries]
         if len(records) >= BATCH_RECORDS or number == partitions - 1:

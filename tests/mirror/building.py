@@ -14,6 +14,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
@@ -71,7 +72,7 @@ def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
     )
     flow.partitions[TopicPartition("t", 0)] = partition
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     return flow, partition
 
 

@@ -21,6 +21,7 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.translation import translate, translate_back
 from wire.topic_partition import TopicPartition
@@ -72,27 +73,27 @@ class Mirror:
             if offset != expected:
                 self._announce(offset, place)
             chunk.append((entry[0], place))
-            expected, place = offset + 1, place + 1
+            expected, place = offset + 1, Place(place + 1)
         if expected != stop:
             self._announce(stop, place)
         self.next = stop
         return chunk
 
     def _announce(self, source: int, place: int) -> None:
-        self._say(*piece_start("t", 0, source_start=source, place=place))
-        self.map.announce(source, place)
+        self._say(*piece_start("t", 0, source_start=source, place=Place(place)))
+        self.map.announce(source, Place(place))
 
     def append(self, record: Record, place: int, *, acknowledged: bool = True) -> None:
         offset = len(self.target.entries)
         self.target.entries.append((record, place))
         if not acknowledged:
             return
-        if offset != self.map.runs.start_of(place):
-            self._say(*run_start("t", 0, place=place, target_start=offset))
-            self.map.begin_run(place, offset)
+        if offset != self.map.runs.start_of(Place(place)):
+            self._say(*run_start("t", 0, place=Place(place), target_start=offset))
+            self.map.begin_run(Place(place), offset)
             self.map.advance(offset + 1)
         else:
-            self.map.reach(place + 1)
+            self.map.reach(Place(place + 1))
 
     def replayed(self) -> OffsetMap:
         state = MapState()
@@ -201,7 +202,7 @@ class BothWays(RuleBasedStateMachine):
             for offset, record, place in mirror.target.records():
                 if place is not None:
                     assert mirror.map.place_of_source(sources[record]) == place
-                    assert mirror.map.runs.start_of(place) == offset
+                    assert mirror.map.runs.start_of(Place(place)) == offset
                     assert translate_back(mirror.map, offset) == sources[record]
 
     @invariant()
@@ -274,7 +275,7 @@ TestBothWays = BothWays.TestCase
 
 def test_a_mirror_whose_sequences_go_back_is_noticed() -> None:
     offset_map = OffsetMap.from_starts([(0, 0)], 0)
-    tail = Tail(offset_map, 0)
+    tail = Tail(offset_map, Place(0))
     tail.take(0, 0, 5)
     tail.take(9, 5, 1)
     assert (tail.place, tail.runs) == (6, [(5, 9)])
@@ -285,7 +286,7 @@ def test_a_mirror_whose_sequences_go_back_is_noticed() -> None:
 def test_sequences_that_begin_again_at_zero_are_followed() -> None:
     last = 2**31 - 2
     offset_map = OffsetMap.from_starts([(0, last)], last)
-    tail = Tail(offset_map, last)
+    tail = Tail(offset_map, Place(last))
     tail.take(last, last, 2)
     tail.take(last + 3, 0, 4)
     assert (tail.place, tail.runs) == (2**31 + 4, [(2**31, last + 3)])
@@ -297,7 +298,7 @@ def test_behind_a_failover_the_way_back_is_exact_although_the_first_flow_rests()
     backward.seal(14, 10)
     backward.advance(25)
     forward = OffsetMap.from_starts([(10, 0)], 0)
-    forward.begin_run(0, 14)
+    forward.begin_run(Place(0), 14)
     forward.advance(29)
     for position, expected in ((0, 0), (2, 6), (9, 13), (10, 14), (17, 21), (25, 29)):
         found = translate_both_ways(forward, backward, position)

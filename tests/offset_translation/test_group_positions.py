@@ -4,6 +4,7 @@ import pytest
 
 from offset_translation.group_positions import GroupPosition, Leave, decide
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.translation import Position
 
 MIRRORED = OffsetMap.from_starts([(100, 0), (160, 50)], 80)
@@ -108,14 +109,14 @@ def map_between(
     for offset, record in enumerate(source):
         if record[0] == site:
             if offset - place != hole:
-                found.announce(offset, place)
+                found.announce(offset, Place(place))
                 hole = offset - place
             if lies[record] - place != shift:
-                found.begin_run(place, lies[record])
+                found.begin_run(Place(place), lies[record])
                 shift = lies[record] - place
             place += 1
     found.advance(len(target))
-    found.reach(place)
+    found.reach(Place(place))
     return found
 
 

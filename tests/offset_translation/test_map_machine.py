@@ -13,6 +13,7 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.translation import translate
 from wire.topic_partition import TopicPartition
 
@@ -36,9 +37,9 @@ class MirroredPartition(RuleBasedStateMachine):
         self._write_start(0, 0)
 
     def _write_start(self, source_start: int, target_start: int) -> None:
-        record = piece_start("t", 0, source_start=source_start, place=target_start)
+        record = piece_start("t", 0, source_start=source_start, place=Place(target_start))
         self.map_log.append(record)
-        self.live.announce(source_start, target_start)
+        self.live.announce(source_start, Place(target_start))
 
     def _replayed(self) -> OffsetMap:
         state = MapState()
@@ -112,7 +113,9 @@ class MirroredPartition(RuleBasedStateMachine):
         if starts:
             middle = starts[len(starts) // 2]
             self.map_log.append(
-                piece_start("t", 0, source_start=middle.source_start, place=middle.target_start)
+                piece_start(
+                    "t", 0, source_start=middle.source_start, place=Place(middle.target_start)
+                )
             )
 
     @rule()
@@ -155,8 +158,8 @@ TestMirroredPartition = MirroredPartition.TestCase
 
 def test_a_withdrawn_start_is_gone_after_replay() -> None:
     state = MapState()
-    state.replay(*piece_start("t", 0, source_start=0, place=0))
-    state.replay(*piece_start("t", 0, source_start=9, place=5))
-    state.replay(encode_key(PieceStartKey(topic="t", partition=0, place=5)), None)
+    state.replay(*piece_start("t", 0, source_start=0, place=Place(0)))
+    state.replay(*piece_start("t", 0, source_start=9, place=Place(5)))
+    state.replay(encode_key(PieceStartKey(topic="t", partition=0, place=Place(5))), None)
     state.advance({TOPIC: 7})
     assert state.maps[TOPIC].mirrored_source_end == 7

@@ -78,7 +78,7 @@ def test_the_map_goes_on_at_the_end_and_knows_the_synced_records() -> None:
     """
     agreed = Agreed(source=[25, 26, 28], target=[12, 13, 14])
     known = seeded(
-        Seed(place=PLACE, agreed=agreed, target_start=3, target_end=15), [(10, 5), (17, 9)]
+        Seed(partition=PLACE, agreed=agreed, target_start=3, target_end=15), [(10, 5), (17, 9)]
     )
     assert known.mirrored_source_end == 29
     assert known.mirrored_target_end == 15
@@ -95,7 +95,7 @@ def test_the_map_goes_on_at_the_end_and_knows_the_synced_records() -> None:
 
 def test_a_log_that_agrees_from_its_start_is_mapped_without_runs() -> None:
     agreed = Agreed(source=[4, 5, 7], target=[0, 1, 2])
-    known = seeded(Seed(place=PLACE, agreed=agreed, target_start=0, target_end=3), [(5, 1)])
+    known = seeded(Seed(partition=PLACE, agreed=agreed, target_start=0, target_end=3), [(5, 1)])
     assert len(known.runs) == 0
     assert [translate(known, offset) for offset in (4, 5, 6, 7, 8)] == [0, 1, 2, 2, 3]
 
@@ -103,7 +103,7 @@ def test_a_log_that_agrees_from_its_start_is_mapped_without_runs() -> None:
 def test_a_marker_behind_the_last_record_is_nobodys_record() -> None:
     """MirrorMaker with exactly-once support ends its transactions with one."""
     agreed = Agreed(source=[4, 5], target=[0, 1])
-    known = seeded(Seed(place=PLACE, agreed=agreed, target_start=0, target_end=3), [])
+    known = seeded(Seed(partition=PLACE, agreed=agreed, target_start=0, target_end=3), [])
     assert (known.mirrored_source_end, known.runs.start_of(known.place_end)) == (6, 3)
 
 
@@ -136,7 +136,7 @@ def test_a_position_never_skips_a_record_that_has_not_been_read(
     target = log(copied[first:], first=first)
     agreed = find_agreed(source, target)
     assert agreed.goes_on == copied[-1] + 1
-    seed = Seed(place=PLACE, agreed=agreed, target_start=0, target_end=len(copied))
+    seed = Seed(partition=PLACE, agreed=agreed, target_start=0, target_end=len(copied))
     known = seeded(seed, syncs)
     assert known.mirrored_source_end == agreed.goes_on
     assert known.runs.start_of(known.place_end) == len(copied)

@@ -14,7 +14,7 @@ from offset_translation.rebuilding import (
     rebuild_starts,
     run_starts,
 )
-from offset_translation.runs import Runs
+from offset_translation.runs import Place, Runs
 from offset_translation.translation import translate
 
 
@@ -80,4 +80,4 @@ def test_runs_tell_where_each_record_lies_among_others(foreign: list[int], first
     runs = Runs()
     for place, target in run_starts(places, targets):
         runs.put(place, target)
-    assert [runs.start_of(place) for place in places] == targets
+    assert [runs.start_of(Place(place)) for place in places] == targets

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from offset_translation import checkpoint, map_records
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState, MirrorProducer, Seal
+from offset_translation.runs import Place
 from tests.offset_translation.strategies import INT32, INT64, TOPICS
 from wire.topic_partition import TopicPartition
 
@@ -51,7 +52,7 @@ def test_a_checkpoint_is_written_as_mirrormaker_does() -> None:
 
 
 def test_a_piece_start_is_written_as_documented() -> None:
-    assert map_records.piece_start("t", 2, source_start=10, place=6) == (
+    assert map_records.piece_start("t", 2, source_start=10, place=Place(6)) == (
         b"\0\0" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\0\0\0\0\6",
         b"\0\0" + b"\0\0\0\0\0\0\0\x0a",
     )
@@ -63,7 +64,7 @@ def test_the_state_holds_what_the_topic_says() -> None:
     state.replay(*map_records.mirror_producer(MirrorProducer(producer_id=4, producer_epoch=0)))
     state.replay(*map_records.mirror_producer(MirrorProducer(producer_id=9, producer_epoch=1)))
     state.replay(*map_records.source_topic("t", topic_id))
-    state.replay(*map_records.piece_start("t", 0, source_start=0, place=0))
+    state.replay(*map_records.piece_start("t", 0, source_start=0, place=Place(0)))
     state.replay(*map_records.seal("t", 0, source_end=8, target_end=8))
     assert state.producer == MirrorProducer(producer_id=9, producer_epoch=1)
     assert state.producer_ids == {4, 9}
@@ -90,8 +91,8 @@ def test_a_foreign_record_is_counted_and_left_out(key: bytes | None) -> None:
 
 def test_a_piece_that_goes_back_is_counted_and_left_out() -> None:
     state = MapState()
-    state.replay(*map_records.piece_start("t", 0, source_start=10, place=0))
-    state.replay(*map_records.piece_start("t", 0, source_start=12, place=5))
+    state.replay(*map_records.piece_start("t", 0, source_start=10, place=Place(0)))
+    state.replay(*map_records.piece_start("t", 0, source_start=12, place=Place(5)))
     state.advance({TopicPartition("t", 0): 5})
     assert len(state.rejected) == 1
     assert state.maps[TopicPartition("t", 0)].mirrored_source_end == 15

@@ -14,6 +14,7 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.translation import (
     NotYet,
     Position,
@@ -141,7 +142,7 @@ def test_a_replayed_trim_says_the_same_as_the_map_that_was_trimmed(
     """In one stroke, with the pieces before it withdrawn or not, compacted away or not."""
     live = build(log)
     found = live.obsolete(source_log_start, target_log_start)
-    starts = [piece_start("t", 0, source_start=s, place=p) for s, p in live_starts(log)]
+    starts = [piece_start("t", 0, source_start=s, place=Place(p)) for s, p in live_starts(log)]
     state = MapState()
     for key, value in (*starts, trimmed("t", 0, found.place)):
         state.replay(key, value)
@@ -191,7 +192,7 @@ def test_a_position_beyond_the_mirrored_end_waits_there() -> None:
 def test_behind_a_seal_the_targets_own_records_are_never_skipped() -> None:
     """dc2 took over at 11 and wrote 11..19 itself; mirroring went on at source 25."""
     offset_map = OffsetMap()
-    offset_map.announce(0, 0)
+    offset_map.announce(0, Place(0))
     offset_map.seal(11, 11)
     offset_map.advance(20)
     assert offset_map.mirrored_target_end == 11
@@ -199,8 +200,8 @@ def test_behind_a_seal_the_targets_own_records_are_never_skipped() -> None:
     assert translate(offset_map, 11) == 11
     assert translate(offset_map, 12) is NotYet.UNMIRRORED
     assert translate_back(offset_map, 15) is NotYet.UNMIRRORED
-    offset_map.begin_run(11, 20)
-    offset_map.announce(25, 11)
+    offset_map.begin_run(Place(11), 20)
+    offset_map.announce(25, Place(11))
     offset_map.advance(22)
     assert translate(offset_map, 18) == 11
     assert translate(offset_map, 25) == 11
@@ -213,7 +214,7 @@ def test_behind_a_seal_the_targets_own_records_are_never_skipped() -> None:
 def test_a_seal_wins_over_a_piece_that_begins_there_until_it_is_taken_back() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (12, 11)], 15)
     offset_map.seal(12, 11)
-    offset_map.announce(12, 11)
+    offset_map.announce(12, Place(11))
     assert offset_map.is_sealed
     assert offset_map.mirrored_source_end == 12
 
@@ -222,6 +223,6 @@ def test_a_flow_that_goes_on_at_its_seal_has_one_piece_again() -> None:
     offset_map = OffsetMap.from_starts([(0, 0)], 11)
     offset_map.seal(11, 11)
     offset_map.unseal(11)
-    offset_map.announce(11, 11)
+    offset_map.announce(11, Place(11))
     assert not offset_map.is_sealed
     assert [piece.count for piece in offset_map.pieces()] == [11]

@@ -17,6 +17,7 @@ from mirror.commands.position_words import Line, PositionsUnreadable
 from mirror.commands.positions import check_within
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 
@@ -51,7 +52,7 @@ def after_a_failover() -> Sight:
     came.seal(14, 10)
     came.advance(25)
     back = OffsetMap.from_starts([(10, 0)], 0)
-    back.begin_run(0, 14)
+    back.begin_run(Place(0), 14)
     back.advance(29)
     return Sight(
         maps={PLACE: back},
@@ -67,7 +68,7 @@ def with_a_tail_that_was_kept() -> Sight:
     came.seal(40, 40)
     came.advance(70)
     back = OffsetMap.from_starts([(40, 0)], 0)
-    back.begin_run(0, 47)
+    back.begin_run(Place(0), 47)
     back.advance(77)
     return Sight(
         maps={PLACE: back},

@@ -14,6 +14,7 @@ from mirror.commands import outside_view as looking
 from mirror.commands.group_rows import Exactness
 from mirror.commands.outside_view import look, look_at_group
 from offset_translation.map_records import MapState, piece_start
+from offset_translation.runs import Place
 from runtime.flow_section import PatternSet
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
@@ -38,7 +39,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def read_map(*_: object) -> MapState:
         state = MapState()
-        state.replay(*piece_start(*PLACE, source_start=0, place=0))
+        state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
         return state
 
     async def read_map_of(*_: object) -> MapState:

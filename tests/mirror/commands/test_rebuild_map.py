@@ -13,6 +13,7 @@ from mirror.commands.rebuild_map import _rebuild, is_copy, write_records
 from mirror.map.map_log import MAP_SETTINGS
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
@@ -33,7 +34,7 @@ LATEST, READ_COMMITTED = -1, 1
 def backward() -> OffsetMap:
     """The target's own records are 30..49; the source has them from 30 on."""
     offset_map = OffsetMap.from_starts([(30, 0)], 0)
-    offset_map.begin_run(0, 30)
+    offset_map.begin_run(Place(0), 30)
     offset_map.advance(50)
     return offset_map
 
@@ -79,7 +80,7 @@ async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_make
                 target_data=client,
                 target_admin=client,
             )
-            record = piece_start("t", 0, source_start=5, place=0)
+            record = piece_start("t", 0, source_start=5, place=Place(0))
             await write_records(CONFIG, links, [record])
         [batch] = fake.topics[map_topic_name("dc1")].partitions[0].batches
     assert parse_header(batch).record_count == 1

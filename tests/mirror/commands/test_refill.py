@@ -8,6 +8,7 @@ from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.commands.positions import LookFailed
 from mirror.commands.refill import flows_of, still_there
 from offset_translation.map_records import MapState, piece_start
+from offset_translation.runs import Place
 from runtime.config import FlowConfig
 from tests.mirror.building import CONFIG
 from wire.errors import ErrorCode
@@ -34,7 +35,7 @@ def test_without_both_under_the_same_names_nothing_is_filled(flows: tuple[FlowCo
 def test_only_what_was_mirrored_and_is_still_there_stands_in_the_way() -> None:
     state = MapState()
     for topic in ("stands", "emptied", "cut", "silent", "never came"):
-        state.replay(*piece_start(topic, 0, source_start=0, place=0))
+        state.replay(*piece_start(topic, 0, source_start=0, place=Place(0)))
     state.advance(
         {
             TopicPartition("stands", 0): 7,

@@ -9,6 +9,7 @@ from mirror.clusters.links import Links
 from mirror.commands import take_over
 from mirror.commands.positions import DONE
 from offset_translation.map_records import MapState, piece_start, source_topic
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
@@ -21,7 +22,7 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = MapState()
-    state.replay(*piece_start("known", 0, source_start=0, place=0))
+    state.replay(*piece_start("known", 0, source_start=0, place=Place(0)))
     state.replay(*source_topic("known", OLD))
 
     async def nothing(*_: Any, **__: Any) -> Any:
@@ -34,7 +35,7 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
         return state
 
     async def take_one(_: Any, __: Any, place: TopicPartition, ___: Any) -> Any:
-        return "goes on", [piece_start(*place, source_start=0, place=0)]
+        return "goes on", [piece_start(*place, source_start=0, place=Place(0))]
 
     async def write(_: Any, __: Any, records: Any) -> None:
         for record in records:

@@ -7,6 +7,7 @@ from mirror.flow.engine import Engine
 from mirror.forward.routing import Routed
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG, flow_with
 from wire.topic_partition import TopicPartition
 
@@ -25,7 +26,7 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
     engine.flow.partitions[TopicPartition("t", 0)] = partition
     engine.flow.stop_fetching()
     await engine.flow.wait_settled()
-    forward = Forward(0, 1, 1, 0, 1, (b"",))
-    engine._writers.forward(partition, Routed(cursor=Cursor(1, 1, 0), forwards=[forward]))
+    forward = Forward(Place(0), 1, 1, 0, 1, (b"",))
+    engine._writers.forward(partition, Routed(cursor=Cursor(1, Place(1), 0), forwards=[forward]))
     assert engine.flow.is_settled
     assert partition.in_flight.bytes == 0

@@ -3,6 +3,7 @@
 from collections import deque
 
 from mirror.state.batches import Forward
+from offset_translation.runs import Place
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster
 from wire.errors import ErrorCode
@@ -20,7 +21,7 @@ def forward(place: int) -> Forward:
     """A batch of one record for this target offset."""
     record = Record(offset=0, timestamp_ms=0, key=b"k", value=b"v", headers=())
     batch = build_batch([record], producer_id=1, producer_epoch=0, base_sequence=place)
-    return Forward(place, 1, place + 1, 0, len(batch), (batch,))
+    return Forward(Place(place), 1, place + 1, 0, len(batch), (batch,))
 
 
 def answer_first_with(fake: FakeCluster, *codes: ErrorCode) -> list[int]:

@@ -14,6 +14,7 @@ from mirror.state.in_flight import InFlightBudget
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.mirror.building import flow_with
 
 NOW_MS = 10_000
@@ -29,7 +30,7 @@ def flowing(index: int, end: int, budget: InFlightBudget) -> MirroredPartition:
         "t", index, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=budget
     )
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     partition.heard(source_end=end, readable_end=end, now_ms=0)
     return partition
 
@@ -49,7 +50,7 @@ def settled(counts: list[tuple[int, int]], groups: list[int]) -> Told:
         place = places[index]
         places[index] += count
         forward = Forward(
-            place, count, place + count, NOW_MS - number, 100 * count, (b"",), 1, number // 3
+            Place(place), count, place + count, NOW_MS - number, 100 * count, (b"",), 1, number // 3
         )
         partition = partitions[index]
         partition.in_flight.enqueue([forward])

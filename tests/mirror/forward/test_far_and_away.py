@@ -19,6 +19,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.flow_section import MOST_FETCH_BYTES
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net.errors import BrokerUnreachable
@@ -26,7 +27,7 @@ from wire.topic_partition import TopicPartition
 
 LANES = 3
 NODE = 1
-BATCH = Forward(0, 1, 1, 0, 9, (b"",))
+BATCH = Forward(Place(0), 1, 1, 0, 9, (b"",))
 
 
 class Away:
@@ -57,7 +58,7 @@ def flowing(flow: FlowState) -> MirroredPartition:
     partition.leaders.follow_source(NODE, -1)
     partition.leaders.follow_target(NODE)
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     return partition
 
 
@@ -120,7 +121,7 @@ async def test_a_far_broker_that_was_away_at_first_gets_all_its_connections(
             assert flow.budget.total == 0
             assert (away.asked, len(made)) == (1, 0), "nobody wants it now"
             partition.move(PartitionState.POSITIONING, 0)
-            partition.go_on(Cursor(0, 0, 0), 0)
+            partition.go_on(Cursor(0, Place(0), 0), 0)
             flow.wakeups.fetch_anew()
     assert len(made) == LANES
     assert flow.budget.is_far

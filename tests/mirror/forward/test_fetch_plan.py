@@ -17,6 +17,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
 from tests.mirror.forward.session_broker import Broker
 from wire.hot.fetch import Fetched, FetchedPartition, Wanted
@@ -25,7 +26,7 @@ from wire.topic_partition import TopicPartition
 NODE = 1
 COUNT = 4
 ROOM = CONFIG.partition_in_flight_bytes or 0
-FILLING = Forward(0, 1, 1, 0, ROOM, (b"",))
+FILLING = Forward(Place(0), 1, 1, 0, ROOM, (b"",))
 
 events = st.sampled_from(
     ["comes", "comes", "fills", "empties", "stops", "stops unused", "goes on", "moves", "time"]
@@ -50,7 +51,7 @@ class Site:
             self.flow.partitions[TopicPartition("t", index)] = partition
             partition.leaders.follow_source(NODE, -1)
             partition.move(PartitionState.POSITIONING, 0)
-            partition.go_on(Cursor(0, 0, 0), 0)
+            partition.go_on(Cursor(0, Place(0), 0), 0)
         self.asking = Asking(self.flow, NODE, Lane())
         self.session, self.broker = FetchSession(), Broker()
         self.number = 0
@@ -94,7 +95,7 @@ class Site:
                     self.come(index)
             case "goes on" if partition.state is PartitionState.WAITING:
                 partition.move(PartitionState.POSITIONING, 0)
-                partition.go_on(Cursor(100, 100, 0), 0)
+                partition.go_on(Cursor(100, Place(100), 0), 0)
                 self.flow.wakeups.fetch_anew()
             case "moves":
                 leader = NODE if partition.leaders.source != NODE else NODE + 1
@@ -111,8 +112,8 @@ class Site:
             if not one.is_current:
                 self.session.say_again(place_of(one.partition))
                 continue
-            source, target, shift = one.partition.cursor or Cursor(0, 0, 0)
-            one.partition.advance(Cursor(source + 1, target + 1, shift))
+            source, target, shift = one.partition.cursor or Cursor(0, Place(0), 0)
+            one.partition.advance(Cursor(source + 1, Place(target + 1), shift))
 
 
 def answer_with(indexes: Iterable[int]) -> Fetched:
@@ -177,7 +178,7 @@ async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     site.asking.look()
     assert site.asking.behind == COUNT, "a batch of many"
     site.come(1)
-    site.partition(1).advance(Cursor(9, 9, 0))
+    site.partition(1).advance(Cursor(9, Place(9), 0))
     site.partition(1).in_flight.enqueue([FILLING])
     site.asking.look()
     assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"

@@ -7,6 +7,7 @@ import pytest
 from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Forward
 from mirror.state.in_flight import STUCK_MS
+from offset_translation.runs import Place
 from runtime.clock import now_ms
 from tests.mirror.building import Taken, flow_with, way_of
 from tests.mirror.forward.slow_map import SlowMap
@@ -24,7 +25,7 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     map_log: Any = SlowMap()
     fetcher = SourceFetcher(1, flow, anything, way_of(map_log, taken))
     fetcher._asking.look()
-    partition.in_flight.enqueue([Forward(0, 1, 1, 0, 1, (b"",))])
+    partition.in_flight.enqueue([Forward(Place(0), 1, 1, 0, 1, (b"",))])
     partition.in_flight.begin(now_ms() - waits_ms)
     pool, batch = BufferPool(), batch_at(0, b"v")
     frame = pool.take(len(batch))

@@ -13,6 +13,7 @@ from mirror.forward.routing import JOINED_IN_COMPANY, Routed, route
 from mirror.state.batches import Cursor
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from wire.compression import Compression, compress
 from wire.record_batch import Record, build_batch, iterate_records
 
@@ -73,7 +74,7 @@ def run(chunk: bytes, source: int = 0, *, joins: bool = True) -> Routed:
     producer = MirrorProducer(producer_id=7, producer_epoch=0)
     return route(
         chunk,
-        Cursor(source, source, 0),
+        Cursor(source, Place(source), 0),
         aborted=(),
         producer=producer,
         loop_ids=frozenset(),
@@ -104,7 +105,7 @@ def test_every_record_arrives_where_the_map_says(
     assert [one.offset for one in arrived(routed)] == list(range(len(records)))
     starts = [(0, 0)] if records[0].offset == 0 else []
     offset_map = OffsetMap.from_starts([*starts, *routed.starts], len(records))
-    places = [offset_map.source_of_place(place) for place in range(len(records))]
+    places = [offset_map.source_of_place(Place(place)) for place in range(len(records))]
     assert places == [one.offset for one in records]
     assert routed.cursor.source == records[-1].offset + 1
     assert routed.corrupt is None
@@ -162,7 +163,7 @@ def test_a_batch_of_several_messages_says_so_lest_it_be_too_large_for_the_target
     for join_records, joined in ((JOINED_IN_COMPANY, [3]), (0, [1, 1, 1])):
         routed = route(
             view,
-            Cursor(0, 0, 0),
+            Cursor(0, Place(0), 0),
             aborted=[],
             producer=producer,
             loop_ids=frozenset(),

@@ -6,6 +6,7 @@ from mirror.forward.produce_answers import DIVERGED_AFTER_MS, ProduceAnswers
 from mirror.forward.ready_line import ReadyLine
 from mirror.state.batches import Cursor, Forward
 from mirror.state.partition_state import PartitionState
+from offset_translation.runs import Place
 from tests.mirror.building import flow_with
 from wire.errors import ErrorCode
 from wire.hot.produce import Appended
@@ -30,11 +31,11 @@ def test_only_refusals_in_a_row_tell_that_others_write_there(
 ) -> None:
     flow, partition = flow_with()
     answers = ProduceAnswers(0, flow, ReadyLine(0))
-    forward = Forward(0, 1, 1, 0, 1, (b"",))
+    forward = Forward(Place(0), 1, 1, 0, 1, (b"",))
     for now_ms in times_ms:
         if not partition.is_flowing:
             partition.move(PartitionState.POSITIONING, now_ms)
-            partition.go_on(Cursor(0, 0, 0), now_ms)
+            partition.go_on(Cursor(0, Place(0), 0), now_ms)
         answers._refuse(partition, forward, REFUSED, now_ms)
     assert partition.state is state
     assert partition.retries.sequence_refused_since_ms is not None

@@ -12,6 +12,7 @@ from mirror.forward.routing import Routed, join_limit, route
 from mirror.state.batches import SEQUENCES, Cursor
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from wire.compression import Compression
 from wire.record_batch import (
     Record,
@@ -27,7 +28,7 @@ from wire.record_batch.checksum import SHORT_BYTES
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
 LOOP_ID = 5000
 ARRIVED_MS = 1_700_000_000_000
-START = Cursor(0, 0, 0)
+START = Cursor(0, Place(0), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
         chunk, base = chunk + data, base + count
     routed = route(
         chunk,
-        Cursor(source, target, source - target),
+        Cursor(source, Place(target), source - target),
         aborted=(),
         producer=PRODUCER,
         loop_ids=frozenset(),
@@ -120,7 +121,7 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
         arrived_ms=ARRIVED_MS,
     )
     assert [b"".join(forward.parts) for forward in routed.forwards] == expected
-    assert routed.cursor == Cursor(base, target + base - source, source - target)
+    assert routed.cursor == Cursor(base, Place(target + base - source), source - target)
     arrived(routed, target)
 
 
@@ -128,7 +129,7 @@ def test_a_run_of_batches_is_rewritten_as_each_alone_would_be(
 def test_the_checksum_of_a_long_batch_is_made_from_the_one_it_had(shift: int) -> None:
     long = plain(0, range(1_000), is_transactional=True, producer_id=9)
     assert len(long.data) > SHORT_BYTES
-    routed = run(long.data, Cursor(0, 0, shift))
+    routed = run(long.data, Cursor(0, Place(0), shift))
     assert len(routed.starts) == abs(shift)
     assert arrived(routed) == list(long.records)
 
@@ -138,7 +139,7 @@ def test_small_batches_that_came_together_go_on_as_one() -> None:
     routed = run(b"".join(batch.data for batch in batches))
     assert [(one.record_count, one.joined) for one in routed.forwards] == [(10, 10)]
     assert arrived(routed) == [record for batch in batches for record in batch.records]
-    assert routed.cursor == Cursor(10, 10, 0)
+    assert routed.cursor == Cursor(10, Place(10), 0)
 
 
 def test_what_may_not_be_joined_goes_on_between_what_is() -> None:
@@ -181,7 +182,7 @@ def test_the_fewer_partitions_share_a_request_the_more_is_joined() -> None:
     assert [one._replace(offset=0) for one in arrived(alone)] == [
         one._replace(offset=0) for one in arrived(in_company)
     ]
-    assert alone.cursor == in_company.cursor == Cursor(160, 160, 0)
+    assert alone.cursor == in_company.cursor == Cursor(160, Place(160), 0)
 
 
 def test_an_aborted_small_batch_is_not_joined_to_its_neighbours() -> None:
@@ -204,7 +205,7 @@ def test_a_batch_passes_as_bytes(compression: Compression) -> None:
     assert routed.forwards[0].parts[1] == batch.data[61:]
     assert arrived(routed) == list(batch.records)
     assert routed.starts == []
-    assert routed.cursor == Cursor(5, 5, 0)
+    assert routed.cursor == Cursor(5, Place(5), 0)
 
 
 def test_a_marker_leaves_a_hole_that_is_announced_before_the_data_behind() -> None:
@@ -213,7 +214,7 @@ def test_a_marker_leaves_a_hole_that_is_announced_before_the_data_behind() -> No
     routed = run(chunk)
     assert [record.offset for record in arrived(routed)] == [0, 1, 2, 0, 1]
     assert routed.starts == [(4, 3)]
-    assert routed.cursor == Cursor(6, 5, 1)
+    assert routed.cursor == Cursor(6, Place(5), 1)
     assert routed.left_out == 1
 
 
@@ -221,7 +222,7 @@ def test_a_marker_at_the_end_is_announced_too() -> None:
     marker = plain(3, [3], is_control=True, is_transactional=True, producer_id=9)
     routed = run(plain(0, range(3)).data + marker.data)
     assert routed.starts == [(4, 3)]
-    assert routed.cursor == Cursor(4, 3, 1)
+    assert routed.cursor == Cursor(4, Place(3), 1)
 
 
 def test_an_aborted_transaction_is_left_out_and_its_producers_next_one_is_not() -> None:
@@ -239,7 +240,7 @@ def test_an_aborted_transaction_is_left_out_and_its_producers_next_one_is_not() 
     routed = run(chunk, aborted=[Aborted(producer_id=9, first_offset=0)])
     assert [record.key for record in arrived(routed)] == [b"k2", b"k3", b"k5", b"k6"]
     assert routed.starts == [(2, 0), (5, 2), (9, 4)]
-    assert routed.cursor == Cursor(9, 4, 5)
+    assert routed.cursor == Cursor(9, Place(4), 5)
 
 
 def test_what_a_mirror_wrote_is_not_sent_back() -> None:
@@ -251,25 +252,25 @@ def test_what_a_mirror_wrote_is_not_sent_back() -> None:
 
 def test_a_compacted_batch_is_built_again_without_holes() -> None:
     batch = plain(10, [10, 11, 15, 19], compression=Compression.LZ4)
-    routed = run(batch.data, Cursor(10, 4, 6))
+    routed = run(batch.data, Cursor(10, Place(4), 6))
     assert [record.key for record in arrived(routed, 4)] == [b"k10", b"k11", b"k15", b"k19"]
     assert [r.timestamp_ms for r in arrived(routed, 4)] == [1010, 1011, 1015, 1019]
     assert routed.starts == [(15, 6), (19, 7)]
-    assert routed.cursor == Cursor(20, 8, 12)
+    assert routed.cursor == Cursor(20, Place(8), 12)
     assert routed.rebuilt == 1
     assert parse_header(routed.forwards[0].parts[0]).compression is Compression.LZ4
 
 
 def test_a_batch_that_begins_before_the_position_gives_only_what_is_missing() -> None:
-    routed = run(plain(10, range(10, 15)).data, Cursor(13, 3, 10))
+    routed = run(plain(10, range(10, 15)).data, Cursor(13, Place(3), 10))
     assert [record.key for record in arrived(routed, 3)] == [b"k13", b"k14"]
     assert routed.starts == []
 
 
 def test_a_batch_wholly_before_the_position_is_passed_over() -> None:
-    routed = run(plain(10, range(10, 15)).data, Cursor(15, 3, 12))
+    routed = run(plain(10, range(10, 15)).data, Cursor(15, Place(3), 12))
     assert routed.forwards == []
-    assert routed.cursor == Cursor(15, 3, 12)
+    assert routed.cursor == Cursor(15, Place(3), 12)
 
 
 def test_append_times_become_the_records_own() -> None:
@@ -286,19 +287,19 @@ def test_a_damaged_batch_stops_the_chunk_there() -> None:
     assert len(arrived(routed)) == 2
     assert routed.corrupt is not None
     assert "offset 2" in routed.corrupt
-    assert routed.cursor == Cursor(2, 2, 0)
+    assert routed.cursor == Cursor(2, Place(2), 0)
 
 
 def test_an_incomplete_tail_is_left_for_the_next_fetch() -> None:
     chunk = plain(0, range(2)).data + plain(2, range(2, 4)).data[:-3]
-    assert run(chunk).cursor == Cursor(2, 2, 0)
+    assert run(chunk).cursor == Cursor(2, Place(2), 0)
 
 
 def test_the_sequence_begins_again_behind_int32() -> None:
     target = 2**31 - 1
-    routed = run(plain(target, [target]).data, Cursor(target, target, 0))
+    routed = run(plain(target, [target]).data, Cursor(target, Place(target), 0))
     assert parse_header(routed.forwards[0].parts[0]).base_sequence == 2**31 - 1
-    routed = run(plain(target + 1, [target + 1]).data, Cursor(target + 1, target + 1, 0))
+    routed = run(plain(target + 1, [target + 1]).data, Cursor(target + 1, Place(target + 1), 0))
     assert parse_header(routed.forwards[0].parts[0]).base_sequence == 0
 
 
@@ -325,7 +326,7 @@ def test_however_a_log_is_fetched_every_record_arrives_once_and_the_map_is_exact
     log: tuple[bytes, list[int], int], data: st.DataObject
 ) -> None:
     chunk, offsets, end = log
-    cursor, offset_map, keys = Cursor(0, 0, 0), OffsetMap.from_starts([(0, 0)], 0), []
+    cursor, offset_map, keys = Cursor(0, Place(0), 0), OffsetMap.from_starts([(0, 0)], 0), []
     while cursor.source < end:
         size = data.draw(st.integers(300, 4000))
         part = _from(chunk, cursor.source)[:size]

@@ -11,6 +11,7 @@ from mirror.forward.routing import Routed, route
 from mirror.state.batches import SEQUENCES, Cursor
 from offset_translation.map_records import MirrorProducer, piece_start
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from wire.compression import Compression
 from wire.record_batch import Record, build_batch, iterate_records, parse_header
 from wire.record_batch.checksum import crc32c
@@ -47,7 +48,7 @@ HEADERS = st.tuples(LONG, st.integers(0, 127), INT, LONG, LONG, INT)
 def test_times_beyond_the_last_one_wrap_as_they_do_in_java() -> None:
     base = 2**63 - 10
     batch = raw_batch((0, 0, 3, base, LATEST, 2), [(0, 0), (100, 3)], 0)
-    found = routed(batch, Cursor(0, 0, 0))
+    found = routed(batch, Cursor(0, Place(0), 0))
     assert (found.unforeseen, found.corrupt) == (None, None)
     [forward] = found.forwards
     data = b"".join(map(bytes, forward.parts))
@@ -81,7 +82,7 @@ def test_no_batch_makes_routing_raise(
 ) -> None:
     aborted = [Aborted(producer_id=9, first_offset=source)] if is_aborted else []
     chunk = b"".join(raw_batch(*batch) for batch in batches)
-    check(routed(chunk, Cursor(source, 4, source - 4), aborted), source)
+    check(routed(chunk, Cursor(source, Place(4), source - 4), aborted), source)
 
 
 @given(st.binary(max_size=300), st.sampled_from([0, 1, 2]), st.data())
@@ -96,7 +97,7 @@ def test_no_bytes_make_routing_raise(noise: bytes, magic: int, data: st.DataObje
     if len(damaged) > 16:
         damaged[16] = magic
     for chunk in (bytes(whole), bytes(damaged), noise):
-        check(routed(chunk, Cursor(0, 0, 0)), 0)
+        check(routed(chunk, Cursor(0, Place(0), 0)), 0)
 
 
 @given(
@@ -109,7 +110,7 @@ def test_a_compacted_batch_keeps_its_times(codec: Compression, told: list[tuple[
         records.append(Record(offset, time, b"k", b"v"))
         offset += step
     batch = build_batch(records, compression=codec, last_offset_delta=offset)
-    found = routed(batch, Cursor(0, 0, 0))
+    found = routed(batch, Cursor(0, Place(0), 0))
     check(found, 0)
     [forward] = found.forwards
     data = b"".join(map(bytes, forward.parts))

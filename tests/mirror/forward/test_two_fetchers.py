@@ -13,6 +13,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG, Taken, way_of
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
@@ -36,7 +37,7 @@ def flow_of_one() -> tuple[FlowState, MirroredPartition]:
     flow.partitions[TopicPartition("t", 0)] = partition
     partition.leaders.follow_source(1, -1)
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     return flow, partition
 
 
@@ -85,6 +86,6 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     )
     assert partition.state is PartitionState.WAITING
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     fetcher._asking.look()
     assert [one.offset for one in fetcher._asking.asked.values()] == [0]

@@ -12,6 +12,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net import open_cluster
@@ -49,7 +50,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 flow.partitions[TopicPartition(name, 0)] = partition
                 partition.leaders.follow_source(0, -1)
                 partition.move(PartitionState.POSITIONING, 0)
-                partition.go_on(Cursor(0, 0, 0), 0)
+                partition.go_on(Cursor(0, Place(0), 0), 0)
             taken = Taken()
             fetcher = SourceFetcher(0, flow, links, way_of(map_log, taken))
             answer = await fetcher._fetch(fetcher._asking.look())

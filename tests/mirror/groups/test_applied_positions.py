@@ -17,6 +17,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.mirror.building import CONFIG
@@ -147,7 +148,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
         partition.retry("somebody has decided", 2)
         assert sync._due() == {}
         partition.move(PartitionState.POSITIONING, 3)
-        partition.go_on(Cursor(10, 10, 0), 4)
+        partition.go_on(Cursor(10, Place(10), 0), 4)
         flow.progress.tell([partition])
         assert sync._due() == {"g": {("orders", 0)}}
 

@@ -12,6 +12,7 @@ from offset_translation.map_records import (
     mirror_producer,
     piece_start,
 )
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
@@ -25,7 +26,7 @@ def announce(dc1: FakeCluster, *producer_ids: int) -> None:
     log = dc1.topics[MAP].partitions[0]
     for producer_id in producer_ids:
         ours = MirrorProducer(producer_id=producer_id, producer_epoch=0)
-        piece = piece_start("t", 0, source_start=producer_id, place=0)
+        piece = piece_start("t", 0, source_start=producer_id, place=Place(0))
         records = [
             Record(at, 0, *record) for at, record in enumerate([mirror_producer(ours), piece])
         ]

@@ -7,6 +7,7 @@ import pytest
 
 from mirror.map.map_log import MapLog, MapUnwritable
 from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start
+from offset_translation.runs import Place
 from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from wire.compression import Compression
@@ -18,7 +19,7 @@ from wire.record_batch import assign_offsets, build_batch, iterate_records, pars
 from wire.record_batch.header import stamp_append_time
 from wire.topic_partition import TopicPartition
 
-PIECE = piece_start("t", 0, source_start=5, place=3)
+PIECE = piece_start("t", 0, source_start=5, place=Place(3))
 
 
 def stamped(batch: bytes) -> bytes:

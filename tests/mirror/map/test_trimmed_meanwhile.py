@@ -15,6 +15,7 @@ from mirror.state.batches import Cursor
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MapState, piece_start
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 
@@ -39,13 +40,13 @@ class Map:
 def trimmer_of(known: Map) -> tuple[MapTrimmer, MirroredPartition]:
     """Return that of a flow whose partition has three pieces and sixty records."""
     for source_start, place in STARTS:
-        known.state.replay(*piece_start(*PLACE, source_start=source_start, place=place))
+        known.state.replay(*piece_start(*PLACE, source_start=source_start, place=Place(place)))
     known.state.advance({PLACE: 60})
     partition = MirroredPartition(
         *PLACE, topic_id=UUID(int=1), offset_map=known.state.maps[PLACE], now_ms=0
     )
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(80, 60, 20), 0)
+    partition.go_on(Cursor(80, Place(60), 20), 0)
     return MapTrimmer(CONFIG, {PLACE: partition}, cast("Any", None), cast("Any", known)), partition
 
 
@@ -59,7 +60,7 @@ async def test_a_topic_that_is_begun_anew_keeps_the_pieces_of_its_new_map(
 
     def begin_anew() -> None:
         partition.interrupt("it is mirrored anew", 1)
-        known.state.replay(*piece_start(*PLACE, source_start=7, place=0))
+        known.state.replay(*piece_start(*PLACE, source_start=7, place=Place(0)))
 
     if interrupted_before is not None:
         known.before = [lambda: None] * interrupted_before + [begin_anew]

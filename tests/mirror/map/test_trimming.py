@@ -11,6 +11,7 @@ from mirror.map.map_log import MapLog
 from mirror.map.trimming import MapTrimmer
 from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import MapState, map_topic_name, piece_start, run_start
+from offset_translation.runs import Place
 from offset_translation.translation import translate
 from tests.clusters import run_cluster
 from tests.mirror.building import CONFIG
@@ -38,8 +39,12 @@ async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
             )
             map_log = MapLog(client, "dc1", None)
             await map_log.load()
-            records = [piece_start(*PLACE, source_start=3 * n, place=2 * n) for n in range(PIECES)]
-            await map_log.write(lambda: [*records, run_start(*PLACE, place=70, target_start=75)])
+            records = [
+                piece_start(*PLACE, source_start=3 * n, place=Place(2 * n)) for n in range(PIECES)
+            ]
+            await map_log.write(
+                lambda: [*records, run_start(*PLACE, place=Place(70), target_start=75)]
+            )
             offset_map = map_log.state.maps[PLACE]
             offset_map.advance(2 * PIECES + 5)
             before = [translate(offset_map, offset) for offset in range(3 * PIECES)]

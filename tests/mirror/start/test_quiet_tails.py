@@ -22,6 +22,7 @@ from offset_translation.map_records import (
     piece_start,
     reached,
 )
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakePartition
 from tests.mirror.building import CONFIG
 from tests.mirror.start.tails import a_batch
@@ -54,7 +55,9 @@ class Stage:
         """Four more records are written on dc2, and come to dc1."""
         end = self.source.end = self.target.end = COUNT + 4
         self.target.batches += [a_batch(OTHERS, at) for at in range(COUNT, end, 2)]
-        self.flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=end, target_end=end)))
+        self.flow.reverse.arrived.replay(
+            *reached(*PLACE, Reached(place=Place(end), target_end=end))
+        )
         self.partition.heard(source_end=end, readable_end=end, now_ms=1)
 
     def delete(self, before: int) -> None:
@@ -77,12 +80,12 @@ async def staged() -> AsyncIterator[Stage]:
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         for record in (
             mirror_producer(ours),
-            piece_start(*PLACE, source_start=COUNT, place=0),
-            reached(*PLACE, Reached(place=0, target_end=0)),
+            piece_start(*PLACE, source_start=COUNT, place=Place(0)),
+            reached(*PLACE, Reached(place=Place(0), target_end=0)),
         ):
             map_log.state.replay(*record)
-        flow.reverse.arrived.replay(*piece_start(*PLACE, source_start=0, place=0))
-        flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=COUNT, target_end=COUNT)))
+        flow.reverse.arrived.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
+        flow.reverse.arrived.replay(*reached(*PLACE, Reached(place=Place(COUNT), target_end=COUNT)))
         partition = MirroredPartition(
             *PLACE, topic_id=UUID(int=1), offset_map=map_log.state.maps[PLACE], now_ms=0
         )
@@ -105,8 +108,8 @@ async def test_a_quiet_source_goes_on_although_nothing_tells_any_more_how_far_it
         stage.delete(6)
         await stage.position()
         assert stage.flow.progress.take() == {PLACE}
-        assert stage.partition.cursor == Cursor(COUNT, 0, COUNT)
-        assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT)
+        assert stage.partition.cursor == Cursor(COUNT, Place(0), COUNT)
+        assert stage.map_log.state.reached[PLACE] == Reached(place=Place(0), target_end=COUNT)
 
 
 async def test_what_came_to_a_source_whose_mirroring_cannot_be_told_waits_for_a_decision() -> None:
@@ -119,7 +122,7 @@ async def test_what_came_to_a_source_whose_mirroring_cannot_be_told_waits_for_a_
         stage.partition.skips.allow_once(is_allowed=True)
         stage.partition.retry("restarted", 0)
         await stage.position()
-        assert stage.partition.cursor == Cursor(COUNT, 0, COUNT)
+        assert stage.partition.cursor == Cursor(COUNT, Place(0), COUNT)
 
 
 async def test_how_far_a_quiet_source_is_mirrored_is_told_again_as_the_target_moves_on() -> None:
@@ -127,12 +130,12 @@ async def test_how_far_a_quiet_source_is_mirrored_is_told_again_as_the_target_mo
         await stage.position()
         stage.bring_more()
         await stage.keeper.write()
-        assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT + 4)
+        assert stage.map_log.state.reached[PLACE] == Reached(place=Place(0), target_end=COUNT + 4)
         stage.delete(COUNT + 2)
         stage.source.end = COUNT + 7
         stage.partition.interrupt("a leader moved", 2)
         await stage.position()
-        assert stage.partition.cursor == Cursor(COUNT + 4, 0, COUNT + 4)
+        assert stage.partition.cursor == Cursor(COUNT + 4, Place(0), COUNT + 4)
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
@@ -143,17 +146,17 @@ async def test_nothing_is_told_behind_batches_that_are_under_way_or_to_come(
     async with staged() as stage:
         await stage.position()
         if is_sent:
-            stage.partition.in_flight.enqueue([Forward(0, 1, 1, 0, 1, (b"",))])
+            stage.partition.in_flight.enqueue([Forward(Place(0), 1, 1, 0, 1, (b"",))])
             stage.partition.in_flight.send_next(0)
         else:
             stage.partition.move(PartitionState.CATCHING_UP, 0)
         stage.bring_more()
         await stage.keeper.write()
-        assert stage.map_log.state.reached[PLACE] == Reached(place=0, target_end=COUNT)
+        assert stage.map_log.state.reached[PLACE] == Reached(place=Place(0), target_end=COUNT)
 
 
 async def test_a_target_from_which_retention_has_taken_everything_is_begun_behind() -> None:
     async with staged() as stage:
         stage.delete(COUNT)
         await stage.position()
-        assert stage.partition.cursor == Cursor(COUNT, 0, COUNT)
+        assert stage.partition.cursor == Cursor(COUNT, Place(0), COUNT)

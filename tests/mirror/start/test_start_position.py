@@ -9,6 +9,7 @@ from mirror.start.start_position import Situation, Start, Stop, decide_start, pa
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import PieceStartKey, Reached, SealKey
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID, is_recreated
 
 
@@ -29,16 +30,16 @@ def stopped_as(decision: Start | Stop) -> PartitionState | None:
 
 
 def test_a_new_partition_begins_at_the_sources_first_record() -> None:
-    assert decide(OffsetMap(), (57, 90), (0, 0)) == Start(source=57, place=0, announce=True)
+    assert decide(OffsetMap(), (57, 90), (0, 0)) == Start(source=57, place=Place(0), announce=True)
 
 
 def test_an_empty_partition_is_announced_once() -> None:
     offset_map = OffsetMap.from_starts([(57, 0)], 0)
-    assert decide(offset_map, (57, 57), (0, 0)) == Start(source=57, place=0, announce=False)
+    assert decide(offset_map, (57, 57), (0, 0)) == Start(source=57, place=Place(0), announce=False)
 
 
 def test_a_target_that_was_emptied_by_retention_takes_the_mirror_behind_its_end() -> None:
-    assert decide(OffsetMap(), (0, 90), (40, 40)) == Start(source=0, place=40, announce=True)
+    assert decide(OffsetMap(), (0, 90), (40, 40)) == Start(source=0, place=Place(40), announce=True)
 
 
 def test_a_target_with_records_of_others_is_not_written() -> None:
@@ -47,16 +48,16 @@ def test_a_target_with_records_of_others_is_not_written() -> None:
 
 def test_after_a_crash_it_goes_on_at_the_targets_end() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (10, 6)], 0)
-    assert decide(offset_map, (0, 90), (0, 8)) == Start(source=12, place=8, announce=False)
+    assert decide(offset_map, (0, 90), (0, 8)) == Start(source=12, place=Place(8), announce=False)
 
 
 def test_announcements_whose_records_never_came_are_taken_back() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (10, 6), (20, 9)], 0)
     assert decide(offset_map, (0, 90), (0, 8)) == Start(
         source=12,
-        place=8,
+        place=Place(8),
         announce=False,
-        withdraw=(PieceStartKey(topic="t", partition=0, place=9),),
+        withdraw=(PieceStartKey(topic="t", partition=0, place=Place(9)),),
     )
 
 
@@ -65,15 +66,15 @@ def test_records_deleted_before_they_were_mirrored_are_counted() -> None:
     assert isinstance(decision, Stop)
     assert decision.state is PartitionState.RETENTION_OVERRUN
     assert decision.lost_records == 12
-    assert decision.skip_to == Start(source=20, place=8, announce=True, left_out=12)
+    assert decision.skip_to == Start(source=20, place=Place(8), announce=True, left_out=12)
 
 
 def test_what_somebody_has_decided_to_leave_out_begins_a_piece_behind_it() -> None:
-    start = Start(source=12, place=8, announce=False)
+    start = Start(source=12, place=Place(8), announce=False)
     assert passing_over(start, 12) == start
     assert passing_over(start, 0) == start
     passed = passing_over(start, 30)
-    assert passed == Start(source=30, place=8, announce=True, left_out=18)
+    assert passed == Start(source=30, place=Place(8), announce=True, left_out=18)
     offset_map = OffsetMap.from_starts([(0, 0), (10, 6)], 8)
     offset_map.announce(passed.source, passed.place)
     offset_map.advance(9)
@@ -89,9 +90,9 @@ def test_an_emptied_target_begins_anew_whatever_the_map_says() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (10, 6)], 0)
     assert decide(offset_map, (30, 90), (0, 0)) == Start(
         source=30,
-        place=0,
+        place=Place(0),
         announce=True,
-        withdraw=(PieceStartKey(topic="t", partition=0, place=6),),
+        withdraw=(PieceStartKey(topic="t", partition=0, place=Place(6)),),
     )
 
 
@@ -100,7 +101,7 @@ def test_a_seal_without_records_behind_it_is_taken_back() -> None:
     offset_map.seal(8, 8)
     assert decide(offset_map, (0, 90), (0, 8)) == Start(
         source=8,
-        place=8,
+        place=Place(8),
         announce=True,
         withdraw=(SealKey(topic="t", partition=0, target_end=8),),
     )
@@ -148,7 +149,7 @@ def decide_back(
 def test_the_way_back_begins_behind_what_came_and_appends_to_the_targets_own() -> None:
     came = arrived([(0, 0), (10, 6)], (14, 10), 25)
     assert decide_back(OffsetMap(), (0, 25), (0, 14), came) == Start(
-        source=10, place=0, announce=True, run=14
+        source=10, place=Place(0), announce=True, run=14
     )
 
 
@@ -158,7 +159,7 @@ def test_records_that_were_lost_with_a_site_are_named_when_it_comes_back() -> No
     assert isinstance(decision, Stop)
     assert decision.state is PartitionState.TARGET_DIVERGED
     assert decision.reason == "the target holds offsets 10 to 12 that the source never got"
-    assert decision.skip_to == Start(source=10, place=0, announce=True, run=13)
+    assert decision.skip_to == Start(source=10, place=Place(0), announce=True, run=13)
 
 
 def test_a_site_that_comes_back_without_its_records_is_not_written() -> None:
@@ -175,17 +176,17 @@ def test_after_a_failback_the_first_flow_goes_on_behind_the_others_records() -> 
     offset_map = OffsetMap.from_starts([(0, 0)], 10)
     offset_map.seal(12, 10)
     came = OffsetMap.from_starts([(10, 0)], 0)
-    came.begin_run(0, 12)
+    came.begin_run(Place(0), 12)
     came.advance(27)
     came.seal(25, 27)
     came.advance(40)
     decision = decide_back(offset_map, (0, 40), (0, 25), came)
-    assert decision == Start(source=27, place=10, announce=True, run=25)
-    offset_map.begin_run(10, 25)
-    offset_map.announce(27, 10)
+    assert decision == Start(source=27, place=Place(10), announce=True, run=25)
+    offset_map.begin_run(Place(10), 25)
+    offset_map.announce(27, Place(10))
     offset_map.advance(30)
     assert decide_back(offset_map, (0, 40), (0, 30), came) == Start(
-        source=32, place=15, announce=False
+        source=32, place=Place(15), announce=False
     )
 
 
@@ -194,10 +195,10 @@ def test_after_a_failback_what_retention_took_of_the_others_records_was_not_ours
     offset_map = OffsetMap.from_starts([(0, 0)], 1_000)
     offset_map.seal(1_000, 1_000)
     came = OffsetMap.from_starts([(1_000, 0), (1_501, 500)], 0)
-    came.begin_run(0, 1_000)
+    came.begin_run(Place(0), 1_000)
     came.seal(2_001, 2_000)
     came.advance(2_000)
-    goes_on = Start(source=2_000, place=1_000, announce=True, run=2_001)
+    goes_on = Start(source=2_000, place=Place(1_000), announce=True, run=2_001)
     assert decide_back(offset_map, (0, 2_000), (0, 2_001), came) == goes_on
     assert came.trim(1_800, 1_800) == (0,)
     assert decide_back(offset_map, (1_800, 2_000), (1_800, 2_001), came) == goes_on
@@ -206,9 +207,9 @@ def test_after_a_failback_what_retention_took_of_the_others_records_was_not_ours
 def test_a_tail_that_the_target_has_lost_is_sent_again_and_never_its_own_records() -> None:
     offset_map = OffsetMap.from_starts([(0, 0), (27, 10)], 10)
     offset_map.seal(12, 10)
-    offset_map.begin_run(10, 25)
+    offset_map.begin_run(Place(10), 25)
     came = OffsetMap.from_starts([(10, 0)], 0)
-    came.begin_run(0, 12)
+    came.begin_run(Place(0), 12)
     came.seal(22, 24)
     came.advance(40)
     decision = decide_back(offset_map, (0, 40), (0, 22), came)
@@ -220,7 +221,7 @@ def test_a_tail_that_the_target_has_lost_is_sent_again_and_never_its_own_records
 def test_a_shared_target_goes_on_where_its_tail_says_whatever_others_have_written() -> None:
     for is_shared, run in ((True, None), (False, 30)):
         offset_map = OffsetMap.from_starts([(0, 0)], 0)
-        offset_map.begin_run(6, 9)
+        offset_map.begin_run(Place(6), 9)
         came = arrived([(3, 0)], (30, 12), 40)
         decision = decide_start(
             "t",
@@ -231,7 +232,7 @@ def test_a_shared_target_goes_on_where_its_tail_says_whatever_others_have_writte
                 target=LogEnds(start=0, end=30),
                 arrived=came,
                 is_shared=is_shared,
-                tail=Reached(place=8, target_end=11),
+                tail=Reached(place=Place(8), target_end=11),
             ),
         )
         assert isinstance(decision, Start)
@@ -245,7 +246,7 @@ def test_a_target_that_has_records_of_its_own_is_no_trouble_while_both_direction
         target=LogEnds(start=0, end=5),
         is_shared=True,
     )
-    assert decide_start("t", 0, seen) == Start(source=2, place=0, announce=True, run=5)
+    assert decide_start("t", 0, seen) == Start(source=2, place=Place(0), announce=True, run=5)
 
 
 @pytest.mark.parametrize(("end", "is_placed"), [(10, True), (9, False)])
@@ -260,7 +261,7 @@ def test_what_the_other_direction_has_passed_over_by_now_is_no_lost_record(
         target=LogEnds(start=0, end=end),
         arrived=came,
         is_shared=True,
-        tail=Reached(place=0, target_end=0),
+        tail=Reached(place=Place(0), target_end=0),
     )
     decision = decide_start("t", 0, seen)
     assert isinstance(decision, Start) is is_placed

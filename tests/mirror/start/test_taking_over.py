@@ -8,6 +8,7 @@ import pytest
 from mirror.map.map_log import MapLog
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start, target_topic
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
 from wire.record_batch import Record, assign_offsets, build_batch
@@ -39,7 +40,7 @@ def left(
     async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
         target = dc2.topics["t"].partitions[0]
         target.batches, target.end = list(batches), len(batches)
-        records = [piece_start("t", 0, source_start=0, place=0)]
+        records = [piece_start("t", 0, source_start=0, place=Place(0))]
         if topic_id is not None:
             records.append(target_topic("t", 0, topic_id))
         await map_log.write(lambda: records)

@@ -17,6 +17,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Script, run_fake_cluster
@@ -121,7 +122,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
                 target_data=cluster,
                 target_admin=cluster,
             )
-            tail = Tail(partition.offset_map, 2)
+            tail = Tail(partition.offset_map, Place(2))
             found = Found(
                 source={place: LogEnds(start=source_start, end=9)},
                 target={place: LogEnds(start=0, end=4)},

@@ -15,6 +15,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 
@@ -23,7 +24,7 @@ sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=4)
 
 
 def a_batch(size: int, place: int = 0) -> Forward:
-    return Forward(place, 1, place + 1, 0, size, (b"",))
+    return Forward(Place(place), 1, place + 1, 0, size, (b"",))
 
 
 class BytesUnderWay(RuleBasedStateMachine):
@@ -63,7 +64,7 @@ class BytesUnderWay(RuleBasedStateMachine):
         due = {PartitionState.DISCOVERING, PartitionState.WAITING}
         if partition.state in due and partition.in_flight.is_settled:
             partition.move(PartitionState.POSITIONING, self.now_ms)
-            partition.go_on(Cursor(0, 0, 0), self.now_ms)
+            partition.go_on(Cursor(0, Place(0), 0), self.now_ms)
 
     @rule(index=indexes, sizes=sizes)
     def enqueue(self, index: int, sizes: list[int]) -> None:

@@ -20,6 +20,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer, Reached, mirror_producer, reached
+from offset_translation.runs import Place
 from offset_translation.tail import Tail
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -58,7 +59,7 @@ class Stage:
         self.map_log = MapLog(client, "dc1", 1)
         self.map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         self.map_log.state.replay(*mirror_producer(MirrorProducer(producer_id=7, producer_epoch=0)))
-        self.map_log.state._map(topic, 0).announce(0, 0)
+        self.map_log.state._map(topic, 0).announce(0, Place(0))
         self.partition = MirroredPartition(
             topic,
             0,
@@ -97,16 +98,16 @@ async def staged(topic: str) -> AsyncIterator[Stage]:
 
 def forward_to(place: int) -> Forward:
     """A batch of one record for this place."""
-    return Forward(place, 1, place + 1, 0, 1, (b"",))
+    return Forward(Place(place), 1, place + 1, 0, 1, (b"",))
 
 
 async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> None:
     async with staged(LONGEST_NAME) as stage:
-        partition, cursor = stage.partition, Cursor(2 * MANY, MANY, MANY)
-        partition.go_on(Cursor(0, 0, 0), 0)
+        partition, cursor = stage.partition, Cursor(2 * MANY, Place(MANY), MANY)
+        partition.go_on(Cursor(0, Place(0), 0), 0)
         taken = Taken()
         fetcher = SourceFetcher(0, stage.flow, stage.links, way_of(stage.map_log, taken))
-        routed = Routed(cursor=cursor, starts=[(2 * n, n) for n in range(1, MANY)])
+        routed = Routed(cursor=cursor, starts=[(2 * n, Place(n)) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes(
             [_Waiting(asked, routed, _announcements(asked, routed))]
@@ -122,7 +123,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
         partition = stage.partition
         stage.flow.take_config(replace(CONFIG, is_active_active=False))
         for n in range(1, MANY):
-            partition.offset_map.announce(2 * n, n)
+            partition.offset_map.announce(2 * n, Place(n))
         place = TopicPartition(partition.topic, 0)
         found = Found(
             source={place: LogEnds(start=0, end=2 * MANY)},
@@ -133,20 +134,20 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
         positioning = Positioning(stage.flow, stage.links, stage.map_log)
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
-    assert partition.cursor == Cursor(20, 10, 10)
+    assert partition.cursor == Cursor(20, Place(10), 10)
     assert partition.offset_map.beyond().pieces == ()
 
 
 async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reached_last() -> None:
     async with staged(LONGEST_NAME) as stage:
         partition = stage.partition
-        partition.go_on(Cursor(0, 0, 0), 0)
+        partition.go_on(Cursor(0, Place(0), 0), 0)
         place = TopicPartition(partition.topic, 0)
-        stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
+        stage.map_log.state.replay(*reached(*place, Reached(place=Place(0), target_end=0)))
         for n in range(1, MANY + 1):
             partition.displaced(forward_to(n), 2 * n)
         partition.offset_map.advance(2 * MANY)
-        partition.offset_map.reach(MANY + 1)
+        partition.offset_map.reach(Place(MANY + 1))
         keeper = ReachedKeeper(stage.flow, stage.map_log)
         looks = 0
         while stage.map_log.state.reached[place].place == 0:
@@ -154,7 +155,9 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
             looks += 1
     assert looks == MANY // RECORDS_A_WRITE + 1
     assert not partition.target.untold_runs
-    assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=2 * MANY + 1)
+    assert stage.map_log.state.reached[place] == Reached(
+        place=Place(MANY + 1), target_end=2 * MANY + 1
+    )
 
 
 async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_begun_at() -> None:
@@ -162,10 +165,10 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
     async with staged(LONGEST_NAME) as stage:
         partition = stage.partition
         place, half = TopicPartition(partition.topic, 0), MANY // 2
-        stage.map_log.state.replay(*reached(*place, Reached(place=0, target_end=0)))
+        stage.map_log.state.replay(*reached(*place, Reached(place=Place(0), target_end=0)))
         for n in range(1, half + 1):
             partition.displaced(forward_to(n), 2 * n)
-        tail = Tail(partition.offset_map, half)
+        tail = Tail(partition.offset_map, Place(half))
         for n in range(half, MANY + 1):
             tail.take(2 * n, n, 1)
         found = Found(
@@ -177,7 +180,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
         positioning = Positioning(stage.flow, stage.links, stage.map_log)
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
-    assert partition.cursor == Cursor(MANY + 1, MANY + 1, 0)
+    assert partition.cursor == Cursor(MANY + 1, Place(MANY + 1), 0)
     assert list(partition.offset_map.runs) == [(n, 2 * n) for n in range(1, MANY + 1)]
     end = 2 * MANY + 1
-    assert stage.map_log.state.reached[place] == Reached(place=MANY + 1, target_end=end)
+    assert stage.map_log.state.reached[place] == Reached(place=Place(MANY + 1), target_end=end)

@@ -11,6 +11,7 @@ from mirror.state.retries import FIRST_BACKOFF_MS, MAX_BACKOFF_MS, Retries, back
 from mirror.state.skips import Skips
 from mirror.state.source_log import FALLEN_BEHIND_MS, FRESH_MS, SourceLog
 from mirror.state.target_log import TargetLog
+from offset_translation.runs import Place
 
 
 def heard(end: int, mirrored: int | None, now_ms: int) -> SourceLog:
@@ -107,8 +108,8 @@ def test_what_is_passed_over_is_counted_where_the_partition_goes_on() -> None:
 
 def test_runs_of_others_are_kept_until_the_map_topic_has_them() -> None:
     log = TargetLog()
-    log.displace(Forward(4, 1, 5, 0, 1, (b"",)), 6)
-    log.displace(Forward(8, 1, 9, 0, 1, (b"",)), 11)
+    log.displace(Forward(Place(4), 1, 5, 0, 1, (b"",)), 6)
+    log.displace(Forward(Place(8), 1, 9, 0, 1, (b"",)), 11)
     assert (log.shift, log.untold_runs) == (3, [(4, 6), (8, 11)])
     log.tell_runs(1)
     assert log.untold_runs == [(8, 11)]

@@ -16,6 +16,7 @@ from mirror.state.partition_state import (
 )
 from mirror.state.retries import MAX_BACKOFF_MS
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 
 
 def test_every_state_has_its_row_and_can_be_reached() -> None:
@@ -47,7 +48,7 @@ def test_a_state_keeps_its_age_when_only_the_reason_changes() -> None:
 
 
 def forward(base: int, count: int = 1, size: int = 100) -> Forward:
-    return Forward(base, count, base + count, 0, size, (b"",))
+    return Forward(Place(base), count, base + count, 0, size, (b"",))
 
 
 def acknowledge(partition: MirroredPartition, sent: Forward, now_ms: int) -> None:
@@ -62,7 +63,7 @@ def flowing() -> MirroredPartition:
     partition = MirroredPartition("t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0)
     partition.target.find_position()
     partition.move(PartitionState.POSITIONING, 0)
-    partition.go_on(Cursor(0, 0, 0), 0)
+    partition.go_on(Cursor(0, Place(0), 0), 0)
     partition.heard(source_end=10, readable_end=10, now_ms=0)
     return partition
 
@@ -115,7 +116,7 @@ def test_waiting_grows_with_failures_and_is_bounded() -> None:
         partition.interrupt("broken", 0)
         waits.append(partition.retries.at_ms)
         partition.move(PartitionState.POSITIONING, 0)
-        partition.go_on(Cursor(0, 0, 0), 0)
+        partition.go_on(Cursor(0, Place(0), 0), 0)
     assert waits == sorted(waits)
     assert waits[-1] == MAX_BACKOFF_MS
 
@@ -151,7 +152,7 @@ def test_a_target_topic_of_another_id_is_new_until_the_partition_goes_on() -> No
     assert partition.target.is_new
     partition.interrupt("made again", 5, at_once=True)
     partition.move(PartitionState.POSITIONING, 6)
-    partition.go_on(Cursor(0, 0, 0), 7)
+    partition.go_on(Cursor(0, Place(0), 0), 7)
     assert not partition.target.is_new
 
 
@@ -175,5 +176,5 @@ def test_a_map_in_doubt_is_true_again_only_once_the_partition_goes_on(
     found.append(partition.has_true_map)
     partition.move(PartitionState.POSITIONING, 7)
     found.append(partition.has_true_map)
-    partition.go_on(Cursor(0, 0, 0), 8)
+    partition.go_on(Cursor(0, Place(0), 0), 8)
     assert [*found, partition.has_true_map] == [False, False, False, True]

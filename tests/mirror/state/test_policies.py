@@ -10,6 +10,7 @@ from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, UNAUTHORISED_RETRY_MS, PartitionState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.flow_section import POLICIES, Policy
 from tests.mirror.building import flow_with
 from wire.net import AuthenticationFailed, ConnectionClosed
@@ -77,7 +78,7 @@ def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
     flow, partition = flow_with()
     flow.stop(partition, PartitionState.NOT_AUTHORISED, "first", 5)
     partition.move(PartitionState.POSITIONING, 20_000)
-    partition.go_on(Cursor(0, 0, 0), 20_001)
+    partition.go_on(Cursor(0, Place(0), 0), 20_001)
     flow.stop(partition, PartitionState.NOT_AUTHORISED, "again", 20_002)
     assert (partition.status.since_ms, partition.status.reason) == (5, "again")
 

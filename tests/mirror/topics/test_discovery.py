@@ -16,6 +16,7 @@ from mirror.topics import discovery as topics
 from mirror.topics.discovery import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.clock import now_ms
 from tests.doubles.fake_cluster import FakeCluster, FakeTopic
 from tests.mirror.topics.discovering import discovery, note_changes, note_deletions, tell_settings
@@ -67,7 +68,7 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         flow.share.see({TopicPartition("orders", 0)})
         flow.share.take(frozenset(flow.share.seen))
         map_log.state.topic_ids["orders"] = orders.topic_id
-        flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, place=0))
+        flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, place=Place(0)))
         flow.reverse.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
         flow.orders.want_anew({"orders"})
         await looking.look()
@@ -140,7 +141,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         await looking.look()
         partition = looking._flow.partitions[TopicPartition("orders", 0)]
         partition.move(PartitionState.POSITIONING, 0)
-        partition.go_on(Cursor(0, 0, 0), 0)
+        partition.go_on(Cursor(0, Place(0), 0), 0)
         seen = [partition.has_true_map]
         del dc2.topics["orders"]
         await looking.look()
@@ -148,7 +149,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         positioning = Positioning(looking._flow, looking._links, map_log)
         assert list(positioning._due()) == [[partition]]
         partition.move(PartitionState.POSITIONING, 0)
-        partition.go_on(Cursor(0, 0, 0), 0)
+        partition.go_on(Cursor(0, Place(0), 0), 0)
         assert [*seen, partition.has_true_map] == [True, False, True]
 
 

@@ -14,12 +14,13 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.workers.share import Share
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.config import load
 from tests.mirror.building import FILE
 from wire.net.errors import ConnectionClosed
 from wire.topic_partition import TopicPartition
 
-BATCH = Forward(0, 1, 1, 0, 100, (b"",))
+BATCH = Forward(Place(0), 1, 1, 0, 100, (b"",))
 
 
 def send(partition: MirroredPartition) -> None:
@@ -70,7 +71,7 @@ class Stage:
                     budget=flow.budget,
                 )
                 one.move(PartitionState.POSITIONING, 0)
-                one.go_on(Cursor(0, 0, 0), 0)
+                one.go_on(Cursor(0, Place(0), 0), 0)
 
         return cls(flow, map_log, Share(flow, map_log, take))  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from offset_translation.map_records import (
     Reached,
     SealKey,
 )
+from offset_translation.runs import Place
 from spark_audit.snapshot.origins import Arrivals, Brought, Part
 from wire.record_batch import Record, build_batch, parse_header
 from wire.topic_partition import TopicPartition
@@ -37,7 +38,7 @@ def _seal(target_end: int, partition: int = 0) -> tuple[bytes, bytes]:
 
 
 def _piece(target_start: int) -> tuple[bytes, bytes]:
-    return map_records.piece_start("t", 0, source_start=9, place=target_start)
+    return map_records.piece_start("t", 0, source_start=9, place=Place(target_start))
 
 
 def test_every_producer_id_that_a_mirror_ever_had_is_known() -> None:
@@ -53,9 +54,9 @@ def test_all_that_lies_between_a_mirrors_begin_and_the_first_promotion_was_broug
     assert _brought(arrivals).stop == 40, "the promotion of that seal was taken back"
 
 
-SHARED = map_records.reached("t", 0, Reached(place=3, target_end=4))
+SHARED = map_records.reached("t", 0, Reached(place=Place(3), target_end=4))
 """What a map says of partitions that both sites write to at once."""
-WITHDRAWN = map_records.withdrawal(PieceStartKey(topic="t", partition=0, place=3))
+WITHDRAWN = map_records.withdrawal(PieceStartKey(topic="t", partition=0, place=Place(3)))
 
 
 @pytest.mark.parametrize(
