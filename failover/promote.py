@@ -24,7 +24,7 @@ from failover.plan import (
 )
 from failover.report import step_line
 from failover.snapshot import flow_between, open_ends, take_snapshot
-from failover.steps import PromotionState, is_switched
+from failover.steps import PromotionKind, PromotionState, is_switched
 from failover.store import WitnessStore
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
@@ -58,7 +58,12 @@ class Controller:
 
         Raises PromotionRefused, RollbackStuck, LeaseLost, Superseded.
         """
-        snapshot = await take_snapshot(self.configuration, self.zookeeper, request.site)
+        snapshot = await take_snapshot(
+            self.configuration,
+            self.zookeeper,
+            request.site,
+            is_source_lost=request.kind is PromotionKind.SOURCE_LOST,
+        )
         decision = decide(snapshot, request)
         match decision:
             case Refusal(reason=reason):
@@ -191,7 +196,15 @@ async def plan_lines(configuration: Configuration, request: PromotionRequest) ->
     async with open_zookeeper(
         coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
     ) as zookeeper:
-        decision = decide(await take_snapshot(configuration, zookeeper, request.site), request)
+        decision = decide(
+            await take_snapshot(
+                configuration,
+                zookeeper,
+                request.site,
+                is_source_lost=request.kind is PromotionKind.SOURCE_LOST,
+            ),
+            request,
+        )
     match decision:
         case Refusal(reason=reason):
             raise PromotionRefused(reason)

@@ -25,6 +25,10 @@ from wire.net.transport import SYSTEMS_OWN
 from wire.topic_partition import TopicPartition
 
 LOOK_TIMEOUT_S: Final = 3.0
+LOOKS_REFUSED: Final = 3
+BETWEEN_LOOKS_S: Final = 0.4
+SOON_S: Final = 0.3
+"""A fault that comes sooner is a refusal by the host, not silence."""
 MAP_TIMEOUT_S: Final = 60.0
 """A map has room for a million holes; whether the target answers at all is known before."""
 
@@ -75,8 +79,12 @@ def flow_between(configuration: Configuration, source: str, target: str) -> Flow
     return None
 
 
-async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site: str) -> SitesView:
+async def take_snapshot(
+    configuration: Configuration, zookeeper: ZooKeeper, site: str, *, is_source_lost: bool = False
+) -> SitesView:
     """Look at everything that promoting `site` depends on.
+
+    A source that is said to be lost is looked at for `failover.source_lost_after_ms`.
 
     Writes nothing. A cluster that does not answer is part of the picture. Raises PairContradicted
     and PairUnknown, and what reading the witness raises.
@@ -104,7 +112,11 @@ async def take_snapshot(configuration: Configuration, zookeeper: ZooKeeper, site
         views: dict[str, SiteView] = {}
 
         async def look(site: Site) -> None:
-            views[site.name] = await _look_at(site, flow)
+            if is_source_lost and site is ends.source:
+                lost_after_s = configuration.failover.source_lost_after_ms / 1000
+                views[site.name] = await look_whether_lost(site, lost_after_s)
+            else:
+                views[site.name] = await _look_at(site, flow)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(look, ends.source)
@@ -138,6 +150,27 @@ async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
             fault = brief(error)
         else:
             return SiteView(name=site.name, fault=None, ends=ends, groups=groups)
+    return SiteView(name=site.name, fault=fault, ends={}, groups={})
+
+
+async def look_whether_lost(site: Site, after_s: float) -> SiteView:
+    """Return a site without a fault as soon as a broker of it answers anything at all.
+
+    A slow site is not a lost one: it may take writes. A site is lost that has kept silent for the
+    whole time, or whose brokers have refused to be connected to LOOKS_REFUSED times in a row.
+    """
+    fault, refused = f"no answer within {after_s:g} s", 0
+    with trio.move_on_after(after_s):
+        while refused < LOOKS_REFUSED:
+            began = trio.current_time()
+            try:
+                await site.cluster.metadata((), refresh=True)
+            except NetworkFault as error:
+                fault = brief(error)
+                refused = refused + 1 if trio.current_time() - began < SOON_S else 0
+                await trio.sleep(BETWEEN_LOOKS_S)
+            else:
+                return SiteView(name=site.name, fault=None, ends={}, groups={})
     return SiteView(name=site.name, fault=fault, ends={}, groups={})
 
 

@@ -49,6 +49,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "unmirrored when a planned promotion closes the active site.",
         "failover.catch_up_timeout_ms": "How long a planned promotion waits for that; the active "
         "site takes writes meanwhile.",
+        "failover.source_lost_after_ms": "How long `promote --source-lost` looks at a site that "
+        "keeps silent before it takes the site for lost.",
         "failover.standby": "Whether `failover serve` closes the topics of flows for writes on the "
         "site that is not active, before any promotion too: what applications wrote there would "
         "stand between the mirror's records.",
@@ -114,6 +116,8 @@ class FailoverConfig:
     catch_up_timeout_ms: int
     is_standby_closed: bool
     """Whether `serve` closes the site that is not active before any promotion."""
+    source_lost_after_ms: int
+    """So long a site is looked at before it is taken for lost."""
     orphan_after_ms: int
     """A promotion that nobody has led for so long is finished or taken back by `serve`."""
     """So long a planned promotion waits for that; the source takes writes meanwhile."""
@@ -260,6 +264,7 @@ def _failover(
         stop_timeout_ms=section.integer("stop_timeout_ms", 15_000, least=100),
         max_lag_before_fence=section.integer("max_lag_before_fence", 100_000, least=0),
         catch_up_timeout_ms=section.integer("catch_up_timeout_ms", 60_000, least=100),
+        source_lost_after_ms=section.integer("source_lost_after_ms", 10_000, least=1_000),
         is_standby_closed=section.choice("standby", STANDBY, "closed") == "closed",
         orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
     )

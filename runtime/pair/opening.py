@@ -29,7 +29,7 @@ from wire.net import Cluster, NetworkFault, open_cluster
 
 CLIENT_ID: Final = "failover-pair"
 """No fence lets it through by name; a fence closes none of our internal topics."""
-LOOK_TIMEOUT_S: Final = 5.0
+LOOK_TIMEOUT_S: Final = 3.0
 REQUEST_TIMEOUT_MS: Final = 5_000
 
 

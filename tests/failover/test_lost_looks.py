@@ -1,0 +1,53 @@
+"""When a site is taken for lost: not because it was slow once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from failover.site import Site
+from failover.snapshot import look_whether_lost
+from runtime.ports import free_port
+from tests.doubles.fake_answers import ANSWERS
+from tests.doubles.fake_cluster import run_fake_cluster
+from wire.headers import RequestHeader
+from wire.messages.metadata import MetadataRequest
+from wire.net import open_cluster
+
+
+@asynccontextmanager
+async def answering_after(delay_s: float) -> AsyncIterator[Site]:
+    """A site whose one broker takes its time for each look."""
+    async with run_fake_cluster() as cluster:
+        [broker] = cluster.brokers.values()
+
+        async def answer(header: RequestHeader, request: Any) -> Any:
+            await trio.sleep(delay_s)
+            del broker.scripts[MetadataRequest.API_KEY]
+            return ANSWERS[MetadataRequest.API_KEY](broker, header.api_version, request)
+
+        broker.scripts[MetadataRequest.API_KEY] = answer
+        async with open_cluster(cluster.bootstrap, client_id="t") as opened:
+            yield Site(name="dc1", cluster=opened)
+
+
+async def test_a_slow_site_is_not_lost() -> None:
+    async with answering_after(0.5) as site:
+        assert (await look_whether_lost(site, 5)).fault is None
+
+
+async def test_a_site_that_keeps_silent_for_the_whole_time_is_lost() -> None:
+    async with answering_after(60) as site:
+        began = trio.current_time()
+        assert (await look_whether_lost(site, 0.5)).fault == "no answer within 0.5 s"
+        assert trio.current_time() - began >= 0.5
+
+
+async def test_a_site_that_refuses_connections_again_and_again_is_lost_sooner() -> None:
+    address = ("127.0.0.1", free_port())
+    async with open_cluster([address], client_id="t") as opened:
+        began = trio.current_time()
+        view = await look_whether_lost(Site(name="dc1", cluster=opened), 30)
+        assert view.fault is not None
+        assert trio.current_time() - began < 10
