@@ -54,7 +54,9 @@ def test_who_is_ended_while_it_starts_says_nothing(tmp_path: Path, number: signa
         wait_until("hangups are held", lambda: daemon.poll() is None and holds_hangups(daemon.pid))
         daemon.send_signal(number)
         _, said = daemon.communicate(timeout=25)
-        assert (daemon.returncode, said) == (-number, "")
+        assert said == ""
+        # Before its imports the signal ends it, behind them the program itself does.
+        assert daemon.returncode in {-number, 128 + number}
     finally:
         daemon.kill()
         daemon.wait()
