@@ -15,7 +15,11 @@ HOW: Final = (
         names=("--source-lost",),
         help="the active site is gone: give up the records of it that were not mirrored",
     ),
-    Option(names=("--force",), help="with --source-lost: go on although the active site answers"),
+    Option(
+        names=("--force",),
+        help="go on although a topic has more partitions on SITE, or a group has members there;"
+        " with --source-lost: although the active site answers, or the mirror runs another file",
+    ),
 )
 
 

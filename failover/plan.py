@@ -1,7 +1,7 @@
 """The plan of a promotion, or its refusal: a pure function of one look at both sites."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -14,6 +14,8 @@ JOURNAL_BYTES: Final = 900_000
 answer, and a promotion must not find out in the middle."""
 PARTITION_BYTES: Final = 200
 """The bytes of a partition in a journal at most, besides its topic's name."""
+RISKS_NAMED: Final = 5
+"""More of each kind are counted."""
 TOPIC_NAMED: Final = 6
 """So often a topic is named beside its partitions: what moves (twice), two fences, two log ends."""
 TOPIC_BYTES: Final = 20
@@ -56,6 +58,8 @@ class SitesView:
     """Whether the flow gives topics other names on its target."""
     is_active_active: bool = False
     """Whether both sites are written to, whichever is active."""
+    differing: str | None = None
+    """How the file here differs from what the mirror runs, and what to do; None if it does not."""
     unfenceable: str | None = None
     """Why the source cannot be closed for writes; None when it can, or nobody could tell."""
     other_log: str | None = None
@@ -65,7 +69,10 @@ class SitesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionRequest:
-    """The operator's request; `force` insists on source-lost though the source answers."""
+    """The operator's request.
+
+    `force` insists on what is on the target, and on source-lost though the source answers.
+    """
 
     site: str
     kind: PromotionKind
@@ -90,6 +97,8 @@ class Plan:
     lag: int | None
     groups: Mapping[str, int]
     supersedes: Journal | None
+    warnings: tuple[str, ...] = ()
+    """What applications do not expect; somebody has insisted on the promotion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +155,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         lag=_lag(snapshot) if planned else None,
         groups=view.groups,
         supersedes=unfinished,
+        warnings=_risks(snapshot),
     )
 
 
@@ -198,11 +208,53 @@ def _whether_possible(snapshot: SitesView, request: PromotionRequest) -> Refusal
         return Refusal(reason=f"{request.site} cannot take over: {snapshot.target.fault}")
     match request.kind:
         case PromotionKind.PLANNED:
-            return _whether_planned_possible(snapshot, snapshot.source)
+            refusal = _whether_planned_possible(snapshot, snapshot.source)
         case PromotionKind.SOURCE_LOST:
-            return _whether_source_is_lost(snapshot.source, request)
+            refusal = _whether_source_is_lost(snapshot.source, request)
         case _:
             assert_never(request.kind)
+    return refusal or _whether_wanted(snapshot, request)
+
+
+def _whether_wanted(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
+    """Refuse what hurts applications, or leaves topics behind, unless somebody insists on it.
+
+    The source of a planned promotion answers, so its mirror can be given the same file first.
+    """
+    is_insisted = request.force and request.kind is PromotionKind.SOURCE_LOST
+    if snapshot.differing is not None and not is_insisted:
+        return Refusal(reason=snapshot.differing)
+    risks = _risks(snapshot)
+    if risks and not request.force:
+        return Refusal(reason=f"{'; '.join(risks)}; --force promotes {request.site} all the same")
+    return None
+
+
+def _risks(snapshot: SitesView) -> tuple[str, ...]:
+    """Return what on the target applications do not expect, a line each."""
+    source, target = snapshot.source, snapshot.target
+    assert source is not None, "a flow has a source"
+    assert target is not None, "a flow has a target"
+    here = Counter(topic for topic, _ in source.ends)
+    there = Counter(topic for topic, _ in target.ends)
+    grown = [
+        f"{topic} has {there[topic]} partitions on {target.name} and {count} on {source.name},"
+        " so keys go to other partitions there"
+        for topic, count in sorted(here.items())
+        if there[topic] > count
+    ]
+    active = [
+        f"group {group} has {count} members on {target.name}: its positions cannot be moved until"
+        " they are stopped"
+        for group, count in sorted(target.groups.items())
+        if count
+    ]
+    return (*_some(grown), *_some(active))
+
+
+def _some(lines: Sequence[str]) -> tuple[str, ...]:
+    more = len(lines) - RISKS_NAMED
+    return (*lines[:RISKS_NAMED], *((f"and {more} more",) if more > 0 else ()))
 
 
 def _unfit(snapshot: SitesView) -> str | None:
@@ -301,6 +353,7 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
         f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
+        *(f"  warning  {warning}" for warning in plan.warnings),
         *_replaced(plan.supersedes),
         *(
             f"  {number:2}. {step:<13} {explained[step].format(**names)}"

@@ -17,6 +17,7 @@ from failover.plan import SitesView, SiteView
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.pair.opening import open_clusters, require_pair
+from runtime.running_flow import explain, find_differences
 from runtime.witness import WitnessPaths, WorkerInfo
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
@@ -108,6 +109,7 @@ async def take_snapshot(
     if flow is None:
         return seen
     worker = await FlowControl(zookeeper, paths, flow).worker()
+    differing = await find_differences(zookeeper, paths, flow)
     async with open_ends(configuration, flow) as ends:
         views: dict[str, SiteView] = {}
 
@@ -135,6 +137,7 @@ async def take_snapshot(
         source=views[flow.source],
         target=views[flow.target],
         mirrored=mirrored.ends,
+        differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
     )

@@ -7,6 +7,7 @@
 <path>/mirror/<source>-<target>/assignment   mirror.workers.handover: who mirrors which partition
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
+<path>/mirror/<source>-<target>/running      RunningFlow, by the leader: what it mirrors
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
@@ -111,6 +112,14 @@ class FlowCommand(_JsonNode):
     run: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningFlow(_JsonNode):
+    """The settings by which a flow is run, by their keys in the configuration."""
+
+    KIND: ClassVar[str] = "running flow"
+    settings: Mapping[str, str]
+
+
 def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
     """Return the partitions that an assignment gives to anybody: all that the flow knew of.
 
@@ -184,6 +193,10 @@ class WitnessPaths:
     def acknowledged(self, source: str, target: str) -> str:
         """Return the path of the FlowCommand that was last obeyed."""
         return f"{self.flow(source, target)}/acknowledged"
+
+    def running(self, source: str, target: str) -> str:
+        """Return the path of the RunningFlow."""
+        return f"{self.flow(source, target)}/running"
 
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""

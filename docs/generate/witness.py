@@ -13,7 +13,7 @@ from failover.client.handover import Handover
 from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
-from runtime.witness import ActiveSite, FlowCommand, Pair, WitnessPaths, WorkerInfo
+from runtime.witness import ActiveSite, FlowCommand, Pair, RunningFlow, WitnessPaths, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 INTRODUCTION: Final = """
@@ -35,6 +35,7 @@ TREE: Final = (
     (PATHS.assignment(*FLOW), "", "Which worker mirrors which partition, compressed with zlib."),
     (PATHS.command(*FLOW), "", "What `failover` has told the flow to do: run or stop."),
     (PATHS.acknowledged(*FLOW), "", "The command that the flow has obeyed last."),
+    (PATHS.running(*FLOW), "", "The settings by which the flow is run, by the worker that leads."),
     (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
     (PATHS.lease, "ephemeral", "The one controller."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
@@ -46,6 +47,7 @@ VALUES: Final = (
     (PATHS.active, ActiveSite),
     (PATHS.worker(*FLOW), WorkerInfo),
     (PATHS.command(*FLOW), FlowCommand),
+    (PATHS.running(*FLOW), RunningFlow),
 )
 
 

@@ -41,6 +41,7 @@ from mirror.topics.rights import (
     topic_operations,
 )
 from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
@@ -64,6 +65,7 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
     """Yield the lines of the check; raises CheckFailed."""
     coordination = configuration.coordination
     roles: dict[str, list[str]] = {}
+    wrong: list[str] = []
     try:
         async with open_zookeeper(
             coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
@@ -72,10 +74,12 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
             yield told_clock(await witness_clock(zookeeper, coordination.path))
             for flow in configuration.flows:
                 roles[flow.name] = await _role(zookeeper, configuration, flow)
+                paths = WitnessPaths(root=coordination.path)
+                differing = await find_differences(zookeeper, paths, flow)
+                wrong += [explain(flow, differing)] if differing else []
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CheckFailed(str(fault)) from fault
     spoken: dict[str, list[Spoken]] = {}
-    wrong: list[str] = []
     used = {name for flow in configuration.flows for name in (flow.source, flow.target)}
     for name in sorted(used):
         spoken[name], lines = await _look_at(configuration.clusters[name])

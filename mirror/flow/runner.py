@@ -24,6 +24,7 @@ from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
+from runtime.running_flow import publish_running
 from runtime.session_lease import SessionLease, SessionReplaced
 from runtime.tasks import background_tasks
 from runtime.witness import (
@@ -175,6 +176,7 @@ class FlowRunner:
                     return
                 try:
                     if is_ours:
+                        await publish_running(zookeeper, self._paths, self.config)
                         self._acknowledged = await self._read_acknowledged(zookeeper)
                         self._leads = True
                     elif node is None:
@@ -183,6 +185,19 @@ class FlowRunner:
                 except (NodeExists, ZooKeeperUnreachable):
                     continue  # what has become of it, the watch will say
                 self._changed.wake()
+
+    async def _publish(self, zookeeper: ZooKeeper) -> None:
+        """Keep in the witness what is run here, while this worker leads: a file may be reloaded."""
+        told = self.config
+        while True:
+            if self._leads and told is not self.config:
+                config = self.config
+                try:
+                    await publish_running(zookeeper, self._paths, config)
+                    told = config
+                except ZooKeeperUnreachable as fault:
+                    _LOG.debug("%s: not published: %s", config.name, fault)
+            await trio.sleep(RETRY_S)
 
     async def _work(self, zookeeper: ZooKeeper) -> None:
         """Obey the witness until the session or a node of ours is lost."""
@@ -203,6 +218,7 @@ class FlowRunner:
             tasks.start_soon(self._follow_states, states)
             tasks.start_soon(self._watch_pair, zookeeper)
             tasks.start_soon(self._contend, zookeeper)
+            tasks.start_soon(self._publish, zookeeper)
             try:
                 while await self._obey(zookeeper, tasks):
                     await self._changed.wait(RETRY_S)

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.snapshot.arrival_map import read_arrivals
@@ -91,6 +92,7 @@ async def take_snapshot(
         _open_site(clusters[flow.source], wants) as source,
         _open_site(clusters[flow.target], wants) as target,
     ):
+        await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
         while True:
             target_look = await _look_at(target)
@@ -122,6 +124,17 @@ async def take_snapshot(
     if not snapshot.partitions and snapshot.untold:
         raise CannotTell(min(snapshot.untold.values()))
     return snapshot
+
+
+async def _require_same_settings(configuration: Configuration, flow: FlowConfig) -> None:
+    """Raise CannotTell if the mirror runs this flow by other settings than the file has."""
+    async with _open_witness(configuration) as (zookeeper, paths):
+        try:
+            found = await find_differences(zookeeper, paths, flow)
+        except WitnessGarbled as garbled:
+            raise CannotTell(str(garbled)) from garbled
+    if found:
+        raise CannotTell(explain(flow, found))
 
 
 async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promotion | None:

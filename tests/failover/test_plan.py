@@ -17,6 +17,7 @@ from failover.plan import (
 )
 from failover.steps import ORDER, PromotionKind, StepName, StepState
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
+from wire.topic_partition import TopicPartition
 
 LOST = PromotionRequest(site="dc2", kind=PromotionKind.SOURCE_LOST)
 DC1_DOWN = replace(ALL_WELL, source=replace(DC1, fault="refused", ends={}, groups={}))
@@ -121,6 +122,42 @@ def test_a_refusal_is_one_line_that_says_why(
 def test_a_source_that_cannot_be_closed_can_be_given_up() -> None:
     snapshot = replace(ALL_WELL, unfenceable="no authorizer")
     assert isinstance(decide(snapshot, replace(LOST, force=True)), Plan)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "told"),
+    [
+        (
+            replace(
+                ALL_WELL, target=replace(DC2, ends={**DC2.ends, TopicPartition("orders", 2): 0})
+            ),
+            "orders has 3 partitions on dc2 and 2 on dc1, so keys go to other partitions there",
+        ),
+        (
+            replace(ALL_WELL, target=replace(DC2, groups={"billing": 2, "idle": 0})),
+            (
+                "group billing has 2 members on dc2: its positions cannot be moved until they are"
+                " stopped"
+            ),
+        ),
+    ],
+)
+def test_what_applications_do_not_expect_is_named_and_wants_force(
+    snapshot: SitesView, told: str
+) -> None:
+    assert decide(snapshot, PLANNED) == Refusal(reason=f"{told}; --force promotes dc2 all the same")
+    plan = decide(snapshot, replace(PLANNED, force=True))
+    assert isinstance(plan, Plan)
+    assert f"  warning  {told}" in describe(plan)
+
+
+def test_a_file_that_differs_from_the_mirrors_is_refused_and_only_a_disaster_may_insist() -> None:
+    differing = replace(ALL_WELL, differing="topics.include: a, not b")
+    for request in (PLANNED, replace(PLANNED, force=True)):
+        assert decide(differing, request) == Refusal(reason="topics.include: a, not b")
+    lost = replace(DC1_DOWN, differing="topics.include: a, not b")
+    assert decide(lost, LOST) == Refusal(reason="topics.include: a, not b")
+    assert isinstance(decide(lost, replace(LOST, force=True)), Plan)
 
 
 def test_force_gives_up_a_source_that_answers() -> None:

@@ -14,6 +14,7 @@ from failover.client import SiteConsumer, SiteProducer
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName
 from runtime.config import load
 from runtime.witness import ActiveSite
+from tests.commands import run_mirror_command
 from tests.failover.promoting import (
     CONSUMER,
     PARTITIONS,
@@ -135,6 +136,34 @@ def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) 
     with open_witness(sites.witness, "/p-refused") as witness:
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
         assert not witness.client.exists(witness.paths.journals)
+
+
+def test_an_operators_file_that_names_fewer_topics_than_the_mirrors_is_refused_by_name(
+    sites: Sites, tmp_path: Path
+) -> None:
+    for topic in ("wide-a", "wide-b"):
+        create_topic(sites.dc1, topic)
+    path = "/p-wide"
+    (tmp_path / "narrow").mkdir()
+    narrow = sites.configure(tmp_path / "narrow", path, "wide-a")
+    wide = sites.configure(tmp_path, path, "wide-.*")
+    told = 'topics.include: the mirror runs ["wide-.*"], the file has ["wide-a"]'
+    with run_mirror(wide) as daemon:
+        wait_mirroring(wide)
+        for command in ("plan", "promote"):
+            ended = tell(command, "dc2", str(narrow))
+            assert ended.status == 2
+            assert told in ended.complaint
+        checked = run_mirror_command("check", str(narrow))
+        assert checked.returncode == 2
+        assert told in checked.stderr
+        wide.write_text(narrow.read_text())
+        os.kill(daemon.pid, signal.SIGHUP)
+        deadline = monotonic() + 20
+        while tell("plan", "dc2", str(narrow)).status:
+            assert monotonic() < deadline, "the mirror has not published what it runs now"
+    with open_witness(sites.witness, path) as witness:
+        assert witness.active() == ActiveSite(site="dc1", epoch=0)
 
 
 def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
