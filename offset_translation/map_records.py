@@ -284,7 +284,15 @@ def decode_key(buffer: bytes) -> MapKey:
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
     cursor.finish()
+    _refuse_negative(key)
     return key
+
+
+def _refuse_negative(key: MapKey) -> None:
+    """Raise MalformedRecord for a number that no mirror writes: -1 is every plain producer's id."""
+    for name in ("partition", "place", "target_end", "producer_id"):
+        if getattr(key, name, 0) < 0:
+            raise MalformedRecord(f"a map record cannot have {name} {getattr(key, name)}")
 
 
 def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
@@ -310,6 +318,9 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
         case _:
             assert_never(key)
     cursor.finish()
+    numbers = (field.place, field.target_end) if isinstance(field, Reached) else (field,)
+    if any(isinstance(number, int) and number < 0 for number in numbers):
+        raise MalformedRecord(f"a map record cannot hold {field}")
     return field
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -173,6 +173,8 @@ def _read(top: Section, path: Path) -> Configuration:
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
     _refuse_alike(top, flows)
+    ways = {(flow.source, flow.target) for flow in flows}
+    flows = tuple(replace(flow, has_way_back=(flow.target, flow.source) in ways) for flow in flows)
     both_ways = {(flow.source, flow.target) for flow in flows if flow.is_active_active}
     for source, target in sorted(both_ways):
         if (target, source) not in both_ways:

@@ -217,6 +217,8 @@ class FlowConfig:
     separator: str = DEFAULT_SEPARATOR
     mirrormaker: MirrorMakerConfig = MirrorMakerConfig()
     is_active_active: bool = False
+    has_way_back: bool = True
+    """A flow in the other direction is configured: its map on the source is read."""
     """The flow runs whichever site is active, and others write to its target topics as well."""
     reads_uncommitted: bool = False
     """Records of open and of aborted transactions are mirrored too, as plain records."""

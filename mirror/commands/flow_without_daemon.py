@@ -112,6 +112,7 @@ def _partition(
         "in_flight_bytes": 0,
         "lost_records": 0,
         "skipped_records": 0,
+        "looped_batches": 0,
     }
 
 

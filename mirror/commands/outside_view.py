@@ -46,7 +46,8 @@ async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look
     source_fault = None
     try:
         source = await source_ends(flow, links)
-        arrived = await read_map_of(flow.target, links.source_admin)
+        if flow.has_way_back:
+            arrived = await read_map_of(flow.target, links.source_admin)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     places = set((await read_map(flow, links)).maps)

@@ -122,6 +122,9 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
     reasons = (
         f"{one['lost_records']} offsets lost" if one["lost_records"] else "",
         f"{one['skipped_records']} offsets left out" if one["skipped_records"] else "",
+        f"{one['looped_batches']} batches from the target left out"
+        if one.get("looped_batches")
+        else "",
         one["reason"],
     )
     return (

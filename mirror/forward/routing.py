@@ -78,6 +78,8 @@ class Routed:
     cursor: Cursor
     left_out: int = 0
     """Batches dropped: markers, aborted, mirrored here from the target."""
+    looped: int = 0
+    """Those of them that a mirror has brought from the target."""
     rebuilt: int = 0
     """Batches that went the slow way."""
     corrupt: str | None = None
@@ -169,6 +171,7 @@ class _Routing:
         "behind_fault",
         "corrupt",
         "left_out",
+        "looped",
         "source",
         "unforeseen",
     )
@@ -189,7 +192,7 @@ class _Routing:
         self._forwards: list[Forward] = []
         self._starts: list[PieceStart] = []
         self._rebuilt = 0
-        self.left_out = 0
+        self.left_out = self.looped = 0
         self.corrupt: str | None = None
         self.unforeseen: Exception | None = None
         self.behind_fault: int | None = None
@@ -202,6 +205,7 @@ class _Routing:
             starts=self._starts,
             cursor=Cursor(self.source, self._place, self._shift),
             left_out=self.left_out,
+            looped=self.looped,
             rebuilt=self._rebuilt,
             corrupt=self.corrupt,
             unforeseen=self.unforeseen,
@@ -317,6 +321,7 @@ class _Routing:
             committed.is_left_out(header)
         elif committed.is_left_out(header):
             self.left_out += 1
+            self.looped += header.producer_id in self._loop_ids
             self.source = header.next_offset
         else:
             self._forward(header, view[position : position + size])

@@ -362,6 +362,7 @@ class SourceFetcher:
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out
+        partition.skips.leave_out_looped(routed.looped)
         partition.advance(routed.cursor)
         if routed.corrupt is not None and not routed.forwards:
             # With batches before it, they go first: the next chunk begins with the damage.

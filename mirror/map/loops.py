@@ -60,7 +60,14 @@ class LoopWatch:
     async def _read(self) -> None:
         if not self._is_there:
             self._is_there = await topic_exists(self._links.source_admin, self._reader.topic)
-        if self._is_there:
+            if self._is_there and not self._config.has_way_back:
+                source, target = self._config.source, self._config.target
+                _LOG.warning(
+                    "%s: %s is on %s and is not read: no flow %s->%s is configured here. Add it to "
+                    "the file if it runs elsewhere: what it mirrors would be sent back",
+                    *(self._config.name, self._reader.topic, source, target, source),
+                )
+        if self._is_there and self._config.has_way_back:
             async for _, record in self._reader.read_new():
                 self._reverse.replay(record.key, record.value)
             if self._reader.is_another:

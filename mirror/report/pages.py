@@ -46,6 +46,11 @@ _PARTITION_GAUGES: Final = (
     ),
     ("mirror_lost_records", "Offsets deleted before they were mirrored", "lost_records"),
     ("mirror_skipped_records", "Offsets left out by a policy or a command", "skipped_records"),
+    (
+        "mirror_looped_batches",
+        "Batches left out because a mirror has brought them from the target",
+        "looped_batches",
+    ),
 )
 _GROUP_GAUGES: Final = (
     ("mirror_group_source_offset", "A group's position on the source", "source_offset"),

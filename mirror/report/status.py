@@ -21,6 +21,15 @@ NOT_RUNNING: Final = "not running"
 """The role of a flow without a daemon; for how long, nobody knows."""
 
 
+HELD_MS: Final = 10_000
+"""Transactions that are open for less are as they should be."""
+TRANSACTION_ADVICE: Final = (
+    "the mirror goes on by itself when the transaction ends: find its producer with "
+    "`kafka-transactions.sh describe-producers` for this partition of the source, and if it is "
+    "gone for good, end it with `kafka-transactions.sh abort`"
+)
+
+
 class PartitionReport(TypedDict):
     """One partition; None is unknown, which is not zero."""
 
@@ -38,6 +47,8 @@ class PartitionReport(TypedDict):
     in_flight_bytes: int
     lost_records: int
     skipped_records: int
+    looped_batches: int
+    """Left out because the flow in the other direction has written them."""
     worker: NotRequired[str]
     """The worker that mirrors it, where several workers share the flow."""
 
@@ -193,13 +204,14 @@ def partition_report(
 ) -> PartitionReport:
     """Return one partition's line; a source that was left has nothing left to lose."""
     lag_ms = None if is_left else partition.lag_ms(now_ms)
+    held = None if is_left else _held_by_transaction(partition, now_ms)
     return {
         "topic": partition.topic,
         "partition": partition.index,
         "state": partition.state.value,
         "since_ms": partition.status.since_ms,
-        "reason": partition.status.reason,
-        "advice": ADVICE.get(partition.state, ""),
+        "reason": partition.status.reason or held or "",
+        "advice": TRANSACTION_ADVICE if held else ADVICE.get(partition.state, ""),
         "source_end": partition.source.end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
@@ -208,7 +220,20 @@ def partition_report(
         "in_flight_bytes": partition.in_flight.bytes,
         "lost_records": partition.skips.lost,
         "skipped_records": partition.skips.count,
+        "looped_batches": partition.skips.looped,
     }
+
+
+def _held_by_transaction(partition: MirroredPartition, now_ms: int) -> str | None:
+    """Name the open transaction that has held records back for long, None if none has."""
+    source = partition.source
+    since_ms = source.held_since_ms(partition.offset_map.mirrored_source_end)
+    if not partition.is_flowing or since_ms is None or now_ms - since_ms < HELD_MS:
+        return None
+    return (
+        f"an open transaction at source offset {source.readable_end} has held back what is behind "
+        f"it for {(now_ms - since_ms) // 1000} s"
+    )
 
 
 def placed_group_report(place: GroupPartition, status: GroupStatus, engine: Engine) -> GroupReport:

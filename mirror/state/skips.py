@@ -4,19 +4,25 @@
 class Skips:
     """The skips of one partition."""
 
-    __slots__ = ("count", "is_allowed_once", "lost", "pass_over", "refused_through")
+    __slots__ = ("count", "is_allowed_once", "looped", "lost", "pass_over", "refused_through")
 
     def __init__(self) -> None:
         self.lost = 0
         """Source offsets that were deleted before they were mirrored, where that has stopped it."""
         self.count = 0
         """Source offsets that a policy or a command has left out since the daemon began."""
+        self.looped = 0
+        """Batches left out since the daemon began because a mirror has brought them from there."""
         self.pass_over: int | None = None
         """Once positioned, go on at this source offset at the least."""
         self.refused_through: int | None = None
         """Behind this source offset lies what the target has refused and stopped us for."""
         self.is_allowed_once = False
         """A command has said that what is lost may be left out, once."""
+
+    def leave_out_looped(self, batches: int) -> None:
+        """Count batches that came from the target, by their producer ids."""
+        self.looped += batches
 
     def lose(self, records: int) -> None:
         """Take note that so many records are gone from the source, which stops the partition."""

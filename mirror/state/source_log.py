@@ -22,10 +22,35 @@ class _Goal:
     time_ms: int
 
 
+class Level:
+    """The last moment known at which everything before some end was mirrored."""
+
+    __slots__ = ("goal", "level_ms")
+
+    def __init__(self) -> None:
+        self.level_ms: int | None = None
+        self.goal: _Goal | None = None
+        """While something is missing: what must be mirrored for the next moment to be known."""
+
+    def hear(self, end: int, mirrored: int | None, now_ms: int) -> None:
+        """Take note of where the end is now."""
+        if mirrored is not None and mirrored >= end:
+            self.level_ms = now_ms
+            self.goal = None
+        elif self.goal is None:
+            self.goal = _Goal(end, now_ms)
+
+    def reach(self, mirrored: int) -> None:
+        """Take note of how far the mirror has come."""
+        if self.goal is not None and mirrored >= self.goal.offset:
+            self.level_ms = self.goal.time_ms
+            self.goal = None
+
+
 class SourceLog:
     """One partition's log on the source, as last heard of."""
 
-    __slots__ = ("_goal", "end", "heard_ms", "level_ms", "next_look", "readable_end", "topic_id")
+    __slots__ = ("_readable", "_whole", "end", "heard_ms", "next_look", "readable_end", "topic_id")
 
     def __init__(self, topic_id: UUID) -> None:
         self.topic_id = topic_id
@@ -36,11 +61,16 @@ class SourceLog:
         """The last stable offset: open transactions lie behind it."""
         self.heard_ms = 0
         """When the end was last heard of."""
-        self.level_ms: int | None = None
-        """The last moment known at which everything then readable was mirrored."""
+        self._readable = Level()
+        self._whole = Level()
+        """Open transactions included: their records wait as well."""
         self.next_look = 0
         """Before this source offset is mirrored, progress changes neither state nor lag time."""
-        self._goal: _Goal | None = None
+
+    @property
+    def level_ms(self) -> int | None:
+        """The last moment known at which everything then readable was mirrored."""
+        return self._readable.level_ms
 
     def meet_topic(self, topic_id: UUID) -> None:
         """Note the id of the topic that the source has by that name now."""
@@ -49,11 +79,8 @@ class SourceLog:
     def hear(self, end: int, readable_end: int, mirrored: int | None, now_ms: int) -> None:
         """Take note of where the source says that its log ends."""
         self.end, self.readable_end, self.heard_ms = end, readable_end, now_ms
-        if mirrored is not None and mirrored >= readable_end:
-            self.level_ms = now_ms
-            self._goal = None
-        elif self._goal is None:
-            self._goal = _Goal(readable_end, now_ms)
+        self._readable.hear(readable_end, mirrored, now_ms)
+        self._whole.hear(end, mirrored, now_ms)
 
     def reach(self, mirrored: int | None) -> bool | None:
         """Note how far the mirror has come; return whether that is level with the end.
@@ -63,13 +90,14 @@ class SourceLog:
         self.next_look = 0
         if mirrored is None or self.readable_end is None:
             return None
-        goal = self._goal
-        if goal is not None and mirrored >= goal.offset:
-            self.level_ms = goal.time_ms
-            self._goal = goal = None
+        self._readable.reach(mirrored)
+        self._whole.reach(mirrored)
+        if self.end is not None:
+            self._whole.hear(self.end, mirrored, self.heard_ms)
         is_level = mirrored >= self.readable_end
         if not is_level:
-            self.next_look = 0 if goal is None else min(goal.offset, self.readable_end)
+            goals = [one.goal.offset for one in (self._readable, self._whole) if one.goal]
+            self.next_look = min([*goals, self.readable_end]) if self._readable.goal else 0
         return is_level
 
     def has_fallen_behind(self, now_ms: int) -> bool:
@@ -87,5 +115,19 @@ class SourceLog:
         return max(0, self.end - mirrored)
 
     def since_level_ms(self, now_ms: int) -> int | None:
-        """Return the time since the mirror was last level; None if it never was."""
-        return None if self.level_ms is None else max(0, now_ms - self.level_ms)
+        """Return the time since everything was last mirrored; None if it never was.
+
+        Records of open transactions count, and those behind them, which wait for their end.
+        """
+        level_ms = self._whole.level_ms
+        return None if level_ms is None else max(0, now_ms - level_ms)
+
+    def held_since_ms(self, mirrored: int | None) -> int | None:
+        """Return since when an open transaction holds records back, None if none does.
+
+        That is so where all that is readable is mirrored, and the log goes on behind it.
+        """
+        if self.end is None or self.readable_end is None or mirrored is None:
+            return None
+        is_held = self.readable_end < self.end and mirrored >= self.readable_end
+        return self._whole.goal.time_ms if is_held and self._whole.goal else None

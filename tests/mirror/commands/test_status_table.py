@@ -44,6 +44,7 @@ REPORT: StatusReport = {
                     "in_flight_bytes": 0,
                     "lost_records": 0,
                     "skipped_records": 3,
+                    "looped_batches": 0,
                 },
                 {
                     "topic": "orders",
@@ -60,6 +61,7 @@ REPORT: StatusReport = {
                     "in_flight_bytes": 0,
                     "lost_records": 9,
                     "skipped_records": 0,
+                    "looped_batches": 0,
                 },
             ],
             "groups": [

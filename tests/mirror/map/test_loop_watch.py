@@ -1,5 +1,6 @@
 """What is known of the other direction, when its map is made again under a running daemon."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -56,3 +57,36 @@ async def test_a_map_that_was_made_again_is_read_from_its_beginning(later: tuple
         announce(dc1, 12)
         await watch.look()
         assert reverse.loop_ids == {7, 8, *later, 12}
+
+
+async def test_a_map_is_not_read_where_no_flow_goes_the_other_way(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        watch = LoopWatch(replace(CONFIG, has_way_back=False), reverse, links)
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7)
+        await watch.look()
+        await watch.look()
+        assert (reverse.loop_ids, reverse.arrived.maps) == (frozenset(), {})
+    assert caplog.text.count("is not read: no flow dc2->dc1 is configured") == 1
+
+
+async def test_an_id_that_is_every_plain_producers_is_refused_in_a_map() -> None:
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        watch = LoopWatch(CONFIG, reverse, links)
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7)
+        batch = build_batch(
+            [Record(0, 0, *mirror_producer(MirrorProducer(producer_id=-1, producer_epoch=0)))]
+        )
+        log = dc1.topics[MAP].partitions[0]
+        moved = bytearray(batch)
+        assign_offsets(moved, log.end, 0)
+        log.batches.append(bytes(moved))
+        log.end += 1
+        await watch.look()
+        assert reverse.loop_ids == {7}
+        assert reverse.arrived.rejected == ["a map record cannot have producer_id -1"]

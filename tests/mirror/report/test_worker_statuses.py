@@ -21,6 +21,7 @@ def partition(index: int, lag: int | None) -> PartitionReport:
         "in_flight_bytes": 0,
         "lost_records": 0,
         "skipped_records": 0,
+        "looped_batches": 0,
     }
 
 

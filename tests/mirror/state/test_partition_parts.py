@@ -28,9 +28,27 @@ def test_a_mirror_is_level_as_of_when_the_end_it_has_reached_was_heard() -> None
     assert log.reach(10) is False
     assert log.level_ms == 100, "then everything readable at 100 is mirrored"
     assert log.reach(20) is True
-    assert log.since_level_ms(150) == 50
+    assert log.since_level_ms(250) == 50
     assert not log.has_fallen_behind(100 + FALLEN_BEHIND_MS)
     assert log.has_fallen_behind(101 + FALLEN_BEHIND_MS)
+
+
+def test_records_behind_an_open_transaction_grow_old() -> None:
+    log = SourceLog(UUID(int=1))
+    log.hear(10, 10, 10, 100)
+    assert log.since_level_ms(100) == 0
+    log.hear(12, 10, 10, 200)
+    log.hear(50, 10, 10, 60_000)
+    assert log.reach(10) is True, "all that may be read is mirrored"
+    assert not log.has_fallen_behind(60_000)
+    assert log.since_level_ms(60_000) == 59_900
+    assert log.held_since_ms(10) == 200
+    log.hear(50, 50, 10, 61_000)
+    assert log.held_since_ms(10) is None, "it has ended: the mirror is at work"
+    log.reach(50)
+    assert log.since_level_ms(61_200) == 200
+    log.hear(50, 50, 50, 61_500)
+    assert (log.since_level_ms(61_500), log.held_since_ms(50)) == (0, None)
 
 
 @given(end=st.integers(0, 100), mirrored=st.integers(0, 200), passed=st.integers(0, 2 * FRESH_MS))
