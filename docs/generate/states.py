@@ -7,13 +7,18 @@ from docs.generate.markdown import literal, page, section, sentence, table
 from mirror.state.partition_state import (
     ADVICE,
     ALLOWED,
+    ASKED_AGAIN_MS,
     FLOWING,
     MEANING,
     STOPPED,
-    UNAUTHORISED_RETRY_MS,
     PartitionState,
 )
 from runtime.flow_section import POLICIES, Policy
+
+
+def _again(state: PartitionState) -> int:
+    return ASKED_AGAIN_MS[state] // 1000
+
 
 INTRODUCTION: Final = f"""
 Each mirrored partition is in exactly one state. `mirror status` shows it with its reason and its
@@ -21,7 +26,9 @@ age, and the metric `mirror_partition_state` exports it.
 
 A stopped partition needs a decision: a command, a [policy](configuration.md#flows) of the flow, a
 topic that is back, or a right that is granted. Nothing is skipped unless a policy or a command
-says so. The mirror asks for a missing right again every {UNAUTHORISED_RETRY_MS // 1000} seconds.
+says so. The mirror asks for a missing right again every {_again(PartitionState.NOT_AUTHORISED)}
+seconds, and sends what the target has refused again every
+{_again(PartitionState.TARGET_REFUSED)} seconds.
 """
 
 POLICY_WORDS: Final = {

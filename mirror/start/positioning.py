@@ -31,7 +31,7 @@ from mirror.start.target_tail import Tails, find_strangers, read_tails
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
-from mirror.state.partition_state import PartitionState
+from mirror.state.partition_state import ASKED_AGAIN_MS, PartitionState
 from offset_translation.map_records import (
     Reached,
     ReachedKey,
@@ -56,9 +56,7 @@ REST_LOOK_S: Final = 1.0
 """Nothing waits for a place: whoever makes something wait wakes us."""
 TOGETHER: Final = 300
 """So many partitions begin in one write of the map: each takes a handful of records."""
-DUE: Final = frozenset(
-    {PartitionState.DISCOVERING, PartitionState.WAITING, PartitionState.NOT_AUTHORISED}
-)
+DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING, *ASKED_AGAIN_MS})
 
 UNPLACED: Final = DUE | {PartitionState.POSITIONING}
 

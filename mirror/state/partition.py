@@ -21,6 +21,7 @@ from mirror.state.in_flight import InFlight, InFlightBudget
 from mirror.state.leadership import Leadership
 from mirror.state.partition_state import (
     ALLOWED,
+    ASKED_AGAIN_MS,
     FLOWING,
     STOPPED,
     PartitionState,
@@ -174,11 +175,11 @@ class MirroredPartition:
         assert state in STOPPED, f"{state} does not stop a partition"
         self._abandon()
         since_ms = now_ms
-        if state is PartitionState.NOT_AUTHORISED:
-            since_ms = self.retries.lack_right(now_ms)
+        if state in ASKED_AGAIN_MS:
+            since_ms = self.retries.ask_again(state, now_ms)
         if self.state is state or self.state not in STOPPED or state in ALLOWED[self.state]:
             self.move(state, now_ms, reason)
-            if state is PartitionState.NOT_AUTHORISED:
+            if state in ASKED_AGAIN_MS:
                 # Asked for again and again, it is still the same trouble.
                 self.status = replace(self.status, since_ms=since_ms)
 

@@ -8,7 +8,7 @@ discovering ─► positioning ─► catching up ◄─► streaming
                                           └─► one of STOPPED  needs somebody to decide
 
 A command decides, or beforehand the flow's policy for the cause (runtime.flow_section). The mirror
-asks for missing rights again by itself.
+asks for missing rights, and sends what the target has refused, again by itself.
 """
 
 from dataclasses import dataclass
@@ -54,10 +54,15 @@ STOPPED: Final = frozenset(
     }
 )
 """States that end by somebody's decision: a policy, a command, a topic that is back, a right that
-is granted."""
+is granted, a limit that is widened."""
 
-UNAUTHORISED_RETRY_MS: Final = 15_000
-"""The interval at which a missing right is asked for again."""
+ASKED_AGAIN_MS: Final[dict[PartitionState, int]] = {
+    _S.NOT_AUTHORISED: 15_000,
+    _S.TARGET_REFUSED: 30_000,
+    _S.RECORD_TOO_LARGE: 30_000,
+}
+"""Stops that end without a command, once a right is granted or a limit of the target is widened:
+so often the mirror tries again."""
 
 FLOWING: Final = frozenset({_S.CATCHING_UP, _S.STREAMING})
 """States in which records are fetched."""
@@ -74,7 +79,7 @@ ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
     **{state: frozenset({_S.PAUSED, _S.WAITING}) for state in STOPPED},
     _S.SOURCE_GONE: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
     _S.SOURCE_WENT_BACK: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
-    _S.NOT_AUTHORISED: frozenset({_S.PAUSED, _S.WAITING, _S.POSITIONING}),
+    **{state: frozenset({_S.PAUSED, _S.WAITING, _S.POSITIONING}) for state in ASKED_AGAIN_MS},
 }
 
 MEANING: Final[dict[PartitionState, str]] = {
@@ -111,10 +116,12 @@ ADVICE: Final[dict[PartitionState, str]] = {
     _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "
     "their writer; after a lost site, go on behind them with `mirror restart --skip`; `mirror "
     "restart --from-earliest` deletes the target's copy, with them, and begins anew",
-    _S.TARGET_REFUSED: "the target refuses the records: see the reason; go on behind them with "
-    "`mirror restart --skip`",
-    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic, then `mirror restart`; or "
-    "go on behind the batch with `mirror restart --skip`",
+    _S.TARGET_REFUSED: "widen the setting of the target topic that the reason names, with "
+    "`kafka-configs.sh --alter`: the mirror then goes on by itself, and nothing is lost; only to "
+    "give the records up, go on behind them with `mirror restart --skip`",
+    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic, with `kafka-configs.sh "
+    "--alter`: the mirror then goes on by itself, and nothing is lost; only to give the batch up, "
+    "go on behind it with `mirror restart --skip`",
     _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials: it is "
     "tried again by itself",
     _S.FAILED: "the mirror's log has the traceback, please report it; try again with `mirror "

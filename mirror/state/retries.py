@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from mirror.state.partition_state import UNAUTHORISED_RETRY_MS
+from mirror.state.partition_state import ASKED_AGAIN_MS, PartitionState
 
 FIRST_BACKOFF_MS: Final = 100
 MAX_BACKOFF_MS: Final = 5_000
@@ -42,19 +42,20 @@ class Retries:
     """The trouble that one partition has had without any progress since."""
 
     __slots__ = (
+        "_refused",
         "_sequence_refused_ms",
         "at_ms",
         "failures",
         "joins",
         "sequence_refused_since_ms",
-        "unauthorised_since_ms",
     )
 
     def __init__(self) -> None:
         self.at_ms = 0
         """Before this the partition is not tried again."""
         self.failures = 0
-        self.unauthorised_since_ms: int | None = None
+        self._refused: tuple[PartitionState, int] | None = None
+        """The stop that has lasted, over tries that failed again, and since when."""
         self.sequence_refused_since_ms: int | None = None
         """Since when the target has called our sequences wrong."""
         self._sequence_refused_ms = 0
@@ -81,11 +82,12 @@ class Retries:
         self.failures = 0
         self.at_ms = now_ms
 
-    def lack_right(self, now_ms: int) -> int:
-        """Ask for a missing right again after a while; return since when it has been missing."""
-        self.unauthorised_since_ms = self.unauthorised_since_ms or now_ms
-        self.at_ms = now_ms + UNAUTHORISED_RETRY_MS
-        return self.unauthorised_since_ms
+    def ask_again(self, state: PartitionState, now_ms: int) -> int:
+        """Try again after a while what has stopped the partition; return since when it has."""
+        if self._refused is None or self._refused[0] is not state:
+            self._refused = (state, now_ms)
+        self.at_ms = now_ms + ASKED_AGAIN_MS[state]
+        return self._refused[1]
 
     def refuse_sequence(self, now_ms: int) -> int:
         """Count that the target calls our sequence wrong; return for how long it has."""
@@ -99,4 +101,4 @@ class Retries:
         """Forget the trouble: the target has taken a batch."""
         self.failures = 0
         self.sequence_refused_since_ms = None
-        self.unauthorised_since_ms = None
+        self._refused = None

@@ -246,6 +246,7 @@ def test_an_aborted_transaction_is_left_out_and_its_producers_next_one_is_not() 
 def test_what_a_mirror_wrote_is_not_sent_back() -> None:
     chunk = plain(0, range(2), producer_id=LOOP_ID).data + plain(2, range(2, 4)).data
     routed = run(chunk, loop_ids=frozenset({LOOP_ID}))
+    assert (routed.looped, routed.left_out) == (1, 1)
     assert [record.key for record in arrived(routed)] == [b"k2", b"k3"]
     assert routed.starts == [(2, 0)]
 

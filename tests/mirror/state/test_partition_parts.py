@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mirror.state.batches import Forward
 from mirror.state.leadership import NO_LEADER, REPLICA_MS, Leadership
+from mirror.state.partition_state import PartitionState
 from mirror.state.retries import FIRST_BACKOFF_MS, MAX_BACKOFF_MS, Retries, backoff_ms
 from mirror.state.skips import Skips
 from mirror.state.source_log import FALLEN_BEHIND_MS, FRESH_MS, SourceLog
@@ -100,12 +101,14 @@ def test_a_batch_that_the_target_takes_ends_the_trouble_of_before() -> None:
     assert retries.at_ms == 1_000 + backoff_ms(1)
     retries.wait_no_longer(1_050)
     assert retries.at_ms == 1_050
-    assert retries.lack_right(2_000) == 2_000
-    assert retries.lack_right(3_000) == 2_000, "it is the same trouble"
+    assert retries.ask_again(PartitionState.NOT_AUTHORISED, 2_000) == 2_000
+    assert retries.ask_again(PartitionState.NOT_AUTHORISED, 3_000) == 2_000, (
+        "it is the same trouble"
+    )
     assert retries.refuse_sequence(4_000) == 0
     assert retries.refuse_sequence(9_000) == 5_000
     retries.succeed()
-    assert retries.lack_right(10_000) == 10_000
+    assert retries.ask_again(PartitionState.NOT_AUTHORISED, 10_000) == 10_000
     assert retries.refuse_sequence(10_000) == 0
     assert retries.failures == 0
 

@@ -8,7 +8,7 @@ from mirror.flow.command_execution import apply_restart
 from mirror.state.batches import Cursor
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
-from mirror.state.partition_state import STOPPED, UNAUTHORISED_RETRY_MS, PartitionState
+from mirror.state.partition_state import ASKED_AGAIN_MS, STOPPED, PartitionState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.flow_section import POLICIES, Policy
@@ -71,7 +71,7 @@ def test_refused_credentials_are_a_state_and_a_broken_connection_is_not() -> Non
     states.append(partition.state.value)
     assert states == ["waiting", "not authorised"]
     assert partition.status.reason == "target broker 0: dc2: h:1: no"
-    assert partition.retries.at_ms == 6 + UNAUTHORISED_RETRY_MS
+    assert partition.retries.at_ms == 6 + ASKED_AGAIN_MS[PartitionState.NOT_AUTHORISED]
 
 
 def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
