@@ -140,12 +140,12 @@ class _Run:
         is_gone = (f.col("kind") == RowKind.HOLE.value) & (
             f.col("reason") == HoleReason.RETENTION.name
         )
-        told = rows.where(has_failed | is_gone).select(
+        faults = rows.where(has_failed | is_gone).select(
             "kind", "side", *PARTITION, "stop_offset", "detail"
         )
-        for row in told.collect():
+        for row in faults.collect():
             if row.kind == RowKind.FAILURE.value:
-                self.untold.setdefault(_place(row), row.detail)
+                self.untold.setdefault(_partition(row), row.detail)
             else:
                 log = (Side(row.side), row.topic, row.partition)
                 self.starts[log] = max(self.starts.get(log, 0), row.stop_offset)
@@ -166,8 +166,8 @@ class _Run:
         waiting: list[tuple[object, ...]] = []
         differing: list[Row] = []
         for row in marked:
-            if row.may_wait and (not row.target_records or _place(row) in following):
-                waiting.append((*_place(row), row.source_records - row.target_records))
+            if row.may_wait and (not row.target_records or _partition(row) in following):
+                waiting.append((*_partition(row), row.source_records - row.target_records))
             else:
                 differing.append(row)
         return local_frame(self.spark, waiting, WAITING), differing
@@ -179,15 +179,15 @@ class _Run:
         windows = beginnings(
             local_frame(self.spark, (tuple(row)[:-1] for row in backlogs), WINDOWS), ranges
         )
-        found = windows.collect()
-        near = local_frame(self.spark, map(tuple, found), WINDOWS)
-        records = self.read(planner.records(_named(row) for row in found))
+        beginning_rows = windows.collect()
+        near = local_frame(self.spark, map(tuple, beginning_rows), WINDOWS)
+        records = self.read(planner.records(_named(row) for row in beginning_rows))
         none = originals(self.read(()), strangers(records))
         others = align_records(records, near, none, bounds).where(
             f.col("kind") != Kind.IN_FLIGHT.value
         )
-        disturbed = {_place(row) for row in others.select(*PARTITION).distinct().collect()}
-        return {_place(row) for row in found} - disturbed
+        disturbed = {_partition(row) for row in others.select(*PARTITION).distinct().collect()}
+        return {_partition(row) for row in beginning_rows} - disturbed
 
     def judge_windows(
         self, planner: Planner, snapshot: Snapshot, differing: Sequence[Row]
@@ -196,8 +196,8 @@ class _Run:
         windows = local_frame(self.spark, (tuple(row)[:-1] for row in differing), WINDOWS)
         records = self.read(planner.records(_named(row) for row in differing))
         bounds = local_frame(self.spark, snapshot.begun_at(self.starts).rows(), BOUNDS)
-        found = self._originals(planner, strangers(records))
-        outcomes = self.keep(align_records(records, windows, found, bounds))
+        known = self._originals(planner, strangers(records))
+        outcomes = self.keep(align_records(records, windows, known, bounds))
         tails = {row.topic for row in differing if row.is_last and row.source_records}
         native = self.read(planner.native(tails))
         settled = self.keep(recognise_rewritten(outcomes, bounds, native))
@@ -227,5 +227,5 @@ def _named(row: Row) -> tuple[str, int, int, Window]:
     return row.topic, row.partition, row.window, window
 
 
-def _place(row: Row) -> TopicPartition:
+def _partition(row: Row) -> TopicPartition:
     return TopicPartition(row.topic, row.partition)

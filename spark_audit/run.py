@@ -117,8 +117,8 @@ def _next_memory(
         flow.flow: {TopicPartition(name, index): why for name, index, why in flow.untold}
         for flow in flows
     }
-    told = [snapshot.without(untold[snapshot.flow]) for snapshot in snapshots]
-    return earlier.encode(earlier.remembered(memory, told, behind, is_part=bool(topics)))
+    known = [snapshot.without(untold[snapshot.flow]) for snapshot in snapshots]
+    return earlier.encode(earlier.remembered(memory, known, behind, is_part=bool(topics)))
 
 
 def wanted(flows: Sequence[tuple[FlowConfig, bool]], only: frozenset[str]) -> Sequence[TopicFilter]:
@@ -134,10 +134,10 @@ def wanted(flows: Sequence[tuple[FlowConfig, bool]], only: frozenset[str]) -> Se
         TopicFilter(flow=flow, only=frozenset(filter(flow.moves, only)), is_both_ways=both)
         for flow, both in flows
     ]
-    unmatched = only.difference(*(one.only for one in filters))
+    unmatched = only.difference(*(topic_filter.only for topic_filter in filters))
     if unmatched:
         raise CannotTell(f"no flow's patterns match {', '.join(sorted(unmatched))}")
-    return [one for one in filters if one.only]
+    return [topic_filter for topic_filter in filters if topic_filter.only]
 
 
 async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapshot:
@@ -159,7 +159,9 @@ def _reports(
             promotion=snapshot.promotion,
             only_on_target=snapshot.only_on_target,
             partitions=tuple(row for row in rows if row["flow"] == snapshot.flow),
-            untold=tuple((*place, why) for place, why in sorted(untold[snapshot.flow].items())),
+            untold=tuple(
+                (*partition, why) for partition, why in sorted(untold[snapshot.flow].items())
+            ),
         )
         for snapshot in snapshots
     )

@@ -72,10 +72,12 @@ def find_windows(key: Sequence[Any], ranges: pa.Table) -> pa.Table:
     columns = ("side", "start_offset", "stop_offset", "records", "digest")
     for side, start, stop, records, digest in _rows(ranges, columns):
         by_side[side].append(DigestRange(start, stop, records, digest))
-    found = windows_between(sorted(by_side[Side.SOURCE.value]), sorted(by_side[Side.TARGET.value]))
-    place = _place(key)
+    windows = windows_between(
+        sorted(by_side[Side.SOURCE.value]), sorted(by_side[Side.TARGET.value])
+    )
+    partition = _partition(key)
     return _table(
-        [(*place, number, *window) for number, window in enumerate(found)], _WINDOW_FIELDS
+        [(*partition, number, *window) for number, window in enumerate(windows)], _WINDOW_FIELDS
     )
 
 
@@ -106,15 +108,15 @@ def align_partition(key: Sequence[Any], records: pa.Table) -> pa.Table:
         into.source.sort()
         into.target.sort()
     in_order = [windows[number] for number in sorted(windows)]
-    place = _place(key)
-    found = outcomes(in_order, originals, is_compacted=is_compacted)
-    return _table([_outcome_row(place, outcome) for outcome in found], _OUTCOME_FIELDS)
+    partition = _partition(key)
+    unmatched = outcomes(in_order, originals, is_compacted=is_compacted)
+    return _table([_outcome_row(partition, outcome) for outcome in unmatched], _OUTCOME_FIELDS)
 
 
-def _outcome_row(place: tuple[str, int], outcome: Outcome) -> tuple[Any, ...]:
+def _outcome_row(partition: tuple[str, int], outcome: Outcome) -> tuple[Any, ...]:
     source, target, record = outcome.source, outcome.target, outcome.record
     return (
-        *place,
+        *partition,
         outcome.kind.value,
         None if source is None else source.offset,
         None if target is None else target.offset,
@@ -137,7 +139,7 @@ def preview(key: bytes | None) -> str | None:
     return text if text.isprintable() and text else "0x" + key.hex()
 
 
-def _place(key: Sequence[Any]) -> tuple[str, int]:
+def _partition(key: Sequence[Any]) -> tuple[str, int]:
     topic, partition = (value.as_py() for value in key)
     return topic, partition
 

@@ -127,9 +127,9 @@ def originals(source: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def align_records(
-    records: DataFrame, windows: DataFrame, found: DataFrame, bounds: DataFrame
+    records: DataFrame, windows: DataFrame, known: DataFrame, bounds: DataFrame
 ) -> DataFrame:
-    """Return the outcome of every record that is not in its place; `found` are originals."""
+    """Return the outcome of every record that is not in its place; `known` are originals."""
     logs = bounds.select(
         *PARTITION,
         f.col("source_compacted").alias("is_compacted"),
@@ -154,7 +154,7 @@ def align_records(
         .join(f.broadcast(edges), on=[*PARTITION, "window"], how="inner")
         .select(*ALIGNMENT_INPUT)
     )
-    far_away = found.withColumn("side", f.lit(ORIGINAL))
+    far_away = known.withColumn("side", f.lit(ORIGINAL))
     return (
         in_windows.unionByName(far_away, allowMissingColumns=True)
         .select(*ALIGNMENT_INPUT)

@@ -38,13 +38,13 @@ def _paired(
     if shift > gone:
         return None
     first, last = max(0, -shift), min(len(source), len(target) - shift)
-    if any(source[place] != target[place + shift] for place in range(first, last)):
+    if any(source[index] != target[index + shift] for index in range(first, last)):
         return None
-    return [Pair(place, place + shift) for place in range(first, last)]
+    return [Pair(index, index + shift) for index in range(first, last)]
 
 
 def _matched(text: Sequence[bytes], pattern: Sequence[bytes]) -> list[int]:
-    """Return for each place of a text how much of a pattern's beginning ends there.
+    """Return for each position of a text how much of a pattern's beginning ends there.
 
     After Knuth, Morris and Pratt (1977).
     """
@@ -54,7 +54,7 @@ def _matched(text: Sequence[bytes], pattern: Sequence[bytes]) -> list[int]:
         while length and pattern[length] != item:
             length = borders[length - 1]
         borders.append(length + (pattern[length] == item))
-    found: list[int] = []
+    lengths: list[int] = []
     length = 0
     for item in text:
         if length == len(pattern):
@@ -62,5 +62,5 @@ def _matched(text: Sequence[bytes], pattern: Sequence[bytes]) -> list[int]:
         while length and pattern[length] != item:
             length = borders[length - 1]
         length += bool(pattern) and pattern[length] == item
-        found.append(length)
-    return found
+        lengths.append(length)
+    return lengths

@@ -141,13 +141,17 @@ def outcomes(
         else:
             cut += _settled(_gaps(window, pairs))
     known = {**originals, **_first_entries(windows)}
-    found = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
+    unmatched = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
     for gap in gaps:
-        found += _take_altered(gap, by_position=not is_compacted)
+        unmatched += _take_altered(gap, by_position=not is_compacted)
     arrived = max(
         [
             *(gap.bracket.source_after for gap in gaps if gap.is_last),
-            *(one.source.offset for one in found if one.source and one.kind is not Kind.DUPLICATED),
+            *(
+                outcome.source.offset
+                for outcome in unmatched
+                if outcome.source and outcome.kind is not Kind.DUPLICATED
+            ),
         ],
         default=0,
     )
@@ -155,10 +159,12 @@ def outcomes(
         for entry in gap.source:
             waits = gap.is_last and entry.offset > arrived
             kind = Kind.IN_FLIGHT if waits else Kind.LOST
-            found.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
+            unmatched.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
         for entry in gap.target:
-            found.append(Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket))
-    return cut + found
+            unmatched.append(
+                Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
+            )
+    return cut + unmatched
 
 
 def _only_cut(window: WindowRecords) -> list[Pair] | None:
@@ -296,8 +302,8 @@ def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
     ]
     paired_sources = {pair.source for pair in pairs}
     paired_targets = {pair.target for pair in pairs}
-    gap.source = [one for index, one in enumerate(gap.source) if index not in paired_sources]
-    left = [one for index, one in enumerate(gap.target) if index not in paired_targets]
+    gap.source = [entry for index, entry in enumerate(gap.source) if index not in paired_sources]
+    left = [entry for index, entry in enumerate(gap.target) if index not in paired_targets]
     gap.target = taken + left
     return altered
 
@@ -308,9 +314,9 @@ def _aged(gap: _Gap) -> int:
     These are older than all that it still has here, which may be in flight: no alterations.
     """
     oldest_ms = min((entry.timestamp_ms for entry in gap.source), default=0)
-    for place, entry in enumerate(gap.target):
-        if place >= gap.source_begin or not 0 <= entry.timestamp_ms < oldest_ms:
-            return place
+    for index, entry in enumerate(gap.target):
+        if index >= gap.source_begin or not 0 <= entry.timestamp_ms < oldest_ms:
+            return index
     return len(gap.target)
 
 

@@ -50,7 +50,7 @@ class VerdictCollector(Collector):
         compared = GaugeMetricFamily(
             "audit_records_compared", "Records the last audit read", labels=["flow", "side"]
         )
-        found = GaugeMetricFamily(
+        findings = GaugeMetricFamily(
             "audit_findings", "Findings of the last audit", labels=["flow", "kind"]
         )
         others = GaugeMetricFamily(
@@ -62,9 +62,9 @@ class VerdictCollector(Collector):
             for side in ("source", "target"):
                 compared.add_metric([flow.flow, side], flow.total(f"{side}_records"))
             for kind in Kind:
-                family = found if kind in FINDINGS else others
+                family = findings if kind in FINDINGS else others
                 family.add_metric([flow.flow, kind.value], flow.total(kind.column))
-        yield from (compared, found, others)
+        yield from (compared, findings, others)
 
 
 def textfile(verdict: Verdict) -> str:

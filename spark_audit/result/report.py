@@ -56,11 +56,11 @@ def long_report(verdict: Verdict, findings: Iterable[Mapping[str, Any]]) -> Iter
 def finding_line(finding: Mapping[str, Any]) -> str:
     """Return one finding as `lost orders:0:17 (target -) key=N123 ...`.
 
-    The place is topic:partition:offset, the source's offset where there is one.
+    A record is named topic:partition:offset, with the source's offset where there is one.
     """
     source, target = finding["source_offset"], finding["target_offset"]
-    place = f"{finding['topic']}:{finding['partition']}:{'-' if source is None else source}"
-    parts = [f"{finding['kind']} {place}"]
+    record = f"{finding['topic']}:{finding['partition']}:{'-' if source is None else source}"
+    parts = [f"{finding['kind']} {record}"]
     if target is not None:
         parts.append(f"target offset {target}")
     if finding["records"] > 1:

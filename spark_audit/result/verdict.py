@@ -70,13 +70,13 @@ class Verdict:
     @property
     def oldest_in_flight_ms(self) -> int | None:
         """Return the timestamp of the oldest record looked at that was in flight."""
-        found = [
+        timestamps = [
             row["oldest_in_flight_ms"]
             for flow in self.flows
             for row in flow.partitions
             if row["oldest_in_flight_ms"] is not None
         ]
-        return min(found, default=None)
+        return min(timestamps, default=None)
 
 
 def answer_for(flows: Sequence[FlowReport]) -> Answer:
@@ -110,7 +110,7 @@ def encode(verdict: Verdict) -> str:
                 "snapshot_ms": flow.taken_ms,
                 "promotion": flow.promotion,
                 "only_on_target": list(flow.only_on_target),
-                "untold": [list(one) for one in flow.untold],
+                "untold": [list(row) for row in flow.untold],
                 "partitions": [dict(row) for row in flow.partitions],
             }
             for flow in verdict.flows
@@ -136,7 +136,7 @@ def decode(text: str) -> Verdict:
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],
                     only_on_target=tuple(flow["only_on_target"]),
-                    untold=tuple((one[0], one[1], one[2]) for one in flow.get("untold", ())),
+                    untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
                     partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]

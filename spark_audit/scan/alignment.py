@@ -49,20 +49,20 @@ def common_subsequence(
     source_end, target_end = len(source) - tail, len(target) - tail
     pairs = [Pair(index, index) for index in range(head)]
     if head < source_end and head < target_end:
-        found = _heaviest(
+        middle = _heaviest(
             source[head:source_end],
             target[head:target_end],
             None if weights is None else weights[head:source_end],
             max_candidates,
         )
-        pairs += [Pair(pair.source + head, pair.target + head) for pair in found]
+        pairs += [Pair(pair.source + head, pair.target + head) for pair in middle]
     pairs += [Pair(source_end + index, target_end + index) for index in range(tail)]
-    places = zip(
+    positions = zip(
         _earliest(source, [pair.source for pair in pairs]),
         _earliest(target, [pair.target for pair in pairs]),
         strict=True,
     )
-    return [Pair(*place) for place in places]
+    return [Pair(*pair) for pair in positions]
 
 
 def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
@@ -82,12 +82,12 @@ def taken_late(
 
     The first copies are missing where the beginning of a log is gone in the middle of their run.
     """
-    places = zip(
+    positions = zip(
         _latest(source[: end.source], [pair.source for pair in pairs]),
         _latest(target[: end.target], [pair.target for pair in pairs]),
         strict=True,
     )
-    return [Pair(*place) for place in places][::-1]
+    return [Pair(*pair) for pair in positions][::-1]
 
 
 def _latest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
@@ -99,8 +99,8 @@ def _latest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
 
 def _equal_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return how many items both begin with in common."""
-    for index, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
+    for index, (mine, theirs) in enumerate(zip(left, right, strict=False)):
+        if mine != theirs:
             return index
     return min(len(left), len(right))
 
@@ -143,22 +143,22 @@ def _candidates(
 
     That order keeps a source item from being used twice in one subsequence.
     """
-    places: defaultdict[Hashable, list[int]] = defaultdict(list)
+    candidates: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position, item in enumerate(target):
-        places[item].append(position)
-    count = sum(len(places[item]) * times for item, times in Counter(source).items())
+        candidates[item].append(position)
+    count = sum(len(candidates[item]) * times for item, times in Counter(source).items())
     if count > max_candidates:
-        yield from _same_rank(source, places)
+        yield from _same_rank(source, candidates)
         return
     for position, item in enumerate(source):
-        for place in reversed(places[item]):
-            yield Pair(position, place)
+        for candidate in reversed(candidates[item]):
+            yield Pair(position, candidate)
 
 
-def _same_rank(source: Sequence[Hashable], places: dict[Hashable, list[int]]) -> Iterator[Pair]:
+def _same_rank(source: Sequence[Hashable], candidates: dict[Hashable, list[int]]) -> Iterator[Pair]:
     seen: Counter[Hashable] = Counter()
     for position, item in enumerate(source):
         rank = seen[item]
         seen[item] += 1
-        for place in islice(places[item], rank, rank + 1):
-            yield Pair(position, place)
+        for candidate in islice(candidates[item], rank, rank + 1):
+            yield Pair(position, candidate)

@@ -141,16 +141,18 @@ class CommittedLog:
 
 def _in_place(heads: list[RecordHead], base_offset: int) -> list[RecordHead]:
     """Return the heads with the offsets at which they lie, whatever a producer made them claim."""
-    if all(head.offset == place for place, head in enumerate(heads, base_offset)):
+    if all(head.offset == offset for offset, head in enumerate(heads, base_offset)):
         return heads
-    return [head._replace(offset=place) for place, head in enumerate(heads, base_offset)]
+    return [head._replace(offset=offset) for offset, head in enumerate(heads, base_offset)]
 
 
 class _Transactions:
     """Finds control batches and those that belong to an aborted transaction (KIP-98)."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._waiting = sorted(
+            aborted, key=lambda transaction: transaction.first_offset, reverse=True
+        )
         self._open: set[int] = set()
 
     def hole(self, header: BatchHeader, batch: memoryview) -> HoleReason | None:

@@ -28,6 +28,6 @@ def scanned(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
             for number in batch.column("id").to_pylist():
                 for some in read_together(shared.value[number]):
                     for task, rows in zip(some, scan(some), strict=True):
-                        yield from arrow_batches(task.place, rows)
+                        yield from arrow_batches(task.log, rows)
 
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(read, SCAN)

@@ -69,7 +69,7 @@ async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
     topics: defaultdict[str, set[str]] = defaultdict(set)
     async with AsyncExitStack() as stack:
         for task in tasks:
-            topics[task.cluster].add(task.place.topic)
+            topics[task.cluster].add(task.log.topic)
             if task.cluster not in clusters:
                 opened = open_cluster(
                     task.bootstrap,
@@ -91,8 +91,8 @@ async def _scan(cluster: Cluster, task: ScanTask) -> list[ScanRow]:
             log.extend(await _log_edge(cluster, task, _LATEST))
         await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
-        place = f"{task.place.topic}-{task.place.partition}"
-        failure = f"{task.cluster}: {place} at offset {log.position}: {reason}"
+        partition = TopicPartition(task.log.topic, task.log.partition)
+        failure = f"{task.cluster}: {partition} at offset {log.position}: {reason}"
         return [*sink.finish(), failure_row(log.position, failure)]
     return sink.finish()
 
@@ -120,13 +120,13 @@ async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink)
 def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
     """Move on by one Fetch answer and return whether more is wanted."""
     aborted = [
-        AbortedTransaction(one.producer_id, one.first_offset)
-        for one in data.aborted_transactions or ()
+        AbortedTransaction(transaction.producer_id, transaction.first_offset)
+        for transaction in data.aborted_transactions or ()
     ]
     before = log.position
     assert isinstance(data.records, Buffer), "an answer's records are one view into it"
     try:
-        if not all(sink.take(found) for found in log.feed(memoryview(data.records), aborted)):
+        if not all(sink.take(content) for content in log.feed(memoryview(data.records), aborted)):
             return False
     except CorruptBatch as fault:
         raise _LogUnreadable(str(fault)) from fault
@@ -148,34 +148,34 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
             except NetworkFault as fault:
                 problem = str(fault)
             else:
-                found: Sequence[FetchPartitionData] = [
+                partitions: Sequence[FetchPartitionData] = [
                     data for topic in answer.responses for data in topic.partitions
                 ]
-                code = found[0].error_code if found else answer.error_code
+                code = partitions[0].error_code if partitions else answer.error_code
                 if code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     return None
-                if code == ErrorCode.NONE and found and found[0].records:
-                    return found[0]
+                if code == ErrorCode.NONE and partitions and partitions[0].records:
+                    return partitions[0]
                 if code != ErrorCode.NONE:
                     problem = describe(code)
-                    cluster.forget(task.place.topic)
+                    cluster.forget(task.log.topic)
             await trio.sleep(_RETRY_S)
     raise _LogUnreadable(problem)
 
 
 async def _ask_leader(cluster: Cluster, task: ScanTask, position: int) -> FetchResponse:
-    leader = await cluster.leader(task.place.topic, task.place.partition)
+    leader = await cluster.leader(task.log.topic, task.log.partition)
     version = version_for(leader.version_of(FetchRequest), (task.topic_id,))
     try:
         return await leader.request(_request(task, position), version=version)
     except ConnectionClosed:
-        cluster.forget(task.place.topic)
+        cluster.forget(task.log.topic)
         raise
 
 
 def _request(task: ScanTask, position: int) -> FetchRequest:
     partition = FetchPartition(
-        partition=task.place.partition,
+        partition=task.log.partition,
         fetch_offset=position,
         partition_max_bytes=_FETCH_BYTES,
     )
@@ -184,15 +184,13 @@ def _request(task: ScanTask, position: int) -> FetchRequest:
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
         isolation_level=_READ_COMMITTED,
-        topics=(
-            FetchTopic(topic=task.place.topic, topic_id=task.topic_id, partitions=(partition,)),
-        ),
+        topics=(FetchTopic(topic=task.log.topic, topic_id=task.topic_id, partitions=(partition,)),),
     )
 
 
 async def _log_edge(cluster: Cluster, task: ScanTask, timestamp: int) -> int:
     """Return where the log starts, or where its committed records end."""
-    key = TopicPartition(task.place.topic, task.place.partition)
+    key = TopicPartition(task.log.topic, task.log.partition)
     try:
         answers = await list_offsets(cluster, {key}, timestamp, isolation_level=_READ_COMMITTED)
     except NetworkFault as fault:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from spark_audit.scan.scan_rows import ScanPlace
+from spark_audit.scan.scan_rows import ScannedLog
 from spark_audit.scan.windows import LOG_STOP, Window
 from spark_audit.snapshot.bounds import PartitionBounds, Snapshot
 from spark_audit.snapshot.origins import Part
@@ -37,7 +37,7 @@ class ScanTask:
     cluster: str
     bootstrap: tuple[Address, ...]
     topic_id: UUID
-    place: ScanPlace
+    log: ScannedLog
     start: int
     stop: int
     log_stop: int
@@ -87,7 +87,9 @@ class Planner:
         self._snapshot = snapshot
         self._configuration = configuration
         self._bootstrap = bootstrap
-        self._partitions = {(one.topic, one.partition): one for one in snapshot.partitions}
+        self._partitions = {
+            (bounds.topic, bounds.partition): bounds for bounds in snapshot.partitions
+        }
 
     def ranges(self) -> list[ScanTask]:
         """Return the tasks that digest both mirrored logs whole."""
@@ -169,7 +171,7 @@ class Planner:
                 cluster=cluster,
                 bootstrap=self._bootstrap[cluster],
                 topic_id=log.topic_id,
-                place=ScanPlace(
+                log=ScannedLog(
                     side=side, topic=bounds.topic, partition=bounds.partition, window=window
                 ),
                 start=split_start,

@@ -61,8 +61,8 @@ ARROW_SCAN: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPlace:
-    """The place that all rows of one scan share; `window` is None unless records are asked for."""
+class ScannedLog:
+    """The log that all rows of one scan are of; `window` is None unless records are asked for."""
 
     side: Side
     topic: str
@@ -71,7 +71,7 @@ class ScanPlace:
 
 
 class ScanRow(NamedTuple):
-    """One row without its place. A named tuple, because one is made for every record."""
+    """One row without its log. A named tuple, because one is made for every record."""
 
     kind: str
     start_offset: int
@@ -87,9 +87,9 @@ class ScanRow(NamedTuple):
     is_tombstone: bool | None = None
 
 
-def range_row(found: DigestRange) -> ScanRow:
+def range_row(digest_range: DigestRange) -> ScanRow:
     """Return the row of a range."""
-    return ScanRow(RowKind.RANGE.value, *found)
+    return ScanRow(RowKind.RANGE.value, *digest_range)
 
 
 def hole_row(hole: Hole) -> ScanRow:
@@ -109,11 +109,11 @@ def failure_row(offset: int, detail: str) -> ScanRow:
     return ScanRow(RowKind.FAILURE.value, offset, offset, detail=detail)
 
 
-def arrow_batches(place: ScanPlace, rows: Iterable[ScanRow]) -> Iterator[pa.RecordBatch]:
+def arrow_batches(log: ScannedLog, rows: Iterable[ScanRow]) -> Iterator[pa.RecordBatch]:
     """Yield the rows as Arrow batches of `SCAN`, ROWS_PER_BATCH at a time."""
     remaining = iter(rows)
     while chunk := list(islice(remaining, ROWS_PER_BATCH)):
-        constants = (place.side.value, place.topic, place.partition, place.window)
+        constants = (log.side.value, log.topic, log.partition, log.window)
         columns = [
             *([value] * len(chunk) for value in constants),
             *zip(*chunk, strict=True),

@@ -16,7 +16,7 @@ have the same key is asked of the digest of the whole one."""
 class Sink(Protocol):
     """Takes what a log holds, in order."""
 
-    def take(self, found: CommittedBatch | Hole) -> bool:
+    def take(self, content: CommittedBatch | Hole) -> bool:
         """Take the next batch or hole and return whether more is wanted."""
 
     def is_past(self, offset: int) -> bool:
@@ -34,14 +34,14 @@ class RangeSink:
         self._rows: list[ScanRow] = []
         self._holes = HoleRows()
 
-    def take(self, found: CommittedBatch | Hole) -> bool:
+    def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; no more is wanted behind the last range of this split."""
-        if isinstance(found, Hole):
+        if isinstance(content, Hole):
             if self._cutter.has_begun:
-                self._holes.add(found)
+                self._holes.add(content)
             return True
         add = self._cutter.add
-        for head in found.heads:
+        for head in content.heads:
             completed = add(head.offset, record_digest(head))
             if completed is not None:
                 self._rows.append(range_row(completed))
@@ -66,12 +66,12 @@ class RecordSink:
         self._rows: list[ScanRow] = []
         self._holes = HoleRows()
 
-    def take(self, found: CommittedBatch | Hole) -> bool:
+    def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; there is always more wanted."""
-        if isinstance(found, Hole):
-            self._holes.add(found)
+        if isinstance(content, Hole):
+            self._holes.add(content)
         else:
-            self._rows += [_record_row(head, found.producer_id) for head in found.heads]
+            self._rows += [_record_row(head, content.producer_id) for head in content.heads]
         return True
 
     def is_past(self, offset: int) -> bool:

@@ -35,9 +35,9 @@ def windows_between(source: Sequence[DigestRange], target: Sequence[DigestRange]
     """
     pairs = _firm(
         common_subsequence(
-            [found.digest for found in source],
-            [found.digest for found in target],
-            [found.records for found in source],
+            [digest_range.digest for digest_range in source],
+            [digest_range.digest for digest_range in target],
+            [digest_range.records for digest_range in source],
         ),
         Pair(len(source), len(target)),
     )
@@ -82,9 +82,9 @@ def _firm(pairs: list[Pair], end: Pair) -> list[Pair]:
     return pairs
 
 
-def _is_beside(one: Pair, following: Pair) -> bool:
-    return following == Pair(one.source + 1, one.target + 1)
+def _is_beside(pair: Pair, following: Pair) -> bool:
+    return following == Pair(pair.source + 1, pair.target + 1)
 
 
 def _records(ranges: Sequence[DigestRange]) -> int:
-    return sum(found.records for found in ranges)
+    return sum(digest_range.records for digest_range in ranges)

@@ -49,9 +49,9 @@ async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:
         (await list_offsets(cluster, {TopicPartition(topic, 0)}, edge))[TopicPartition(topic, 0)]
         for edge in (_EARLIEST, _LATEST)
     ]
-    for found in (start, stop):
-        if isinstance(found, ErrorCode):
-            raise _Unreadable(found.name)
+    for answer in (start, stop):
+        if isinstance(answer, ErrorCode):
+            raise _Unreadable(answer.name)
     async for header, batch in read_partition(cluster, topic, 0, start, stop):
         if not crc_is_valid(batch):
             raise _Unreadable(f"the checksum of the batch at offset {header.base_offset} fails")

@@ -118,50 +118,52 @@ class Snapshot:
         there again that are missing elsewhere.
         """
         topics = {topic: why for (topic, _), why in untold.items() if self.promotion is not None}
-        told: list[PartitionBounds] = []
+        known: list[PartitionBounds] = []
         left_out = {**self.untold, **untold}
-        for one in self.partitions:
-            if (one.topic, one.partition) in untold:
+        for bounds in self.partitions:
+            if (bounds.topic, bounds.partition) in untold:
                 continue
-            if one.topic in topics:
-                left_out[TopicPartition(one.topic, one.partition)] = topics[one.topic]
+            if bounds.topic in topics:
+                left_out[TopicPartition(bounds.topic, bounds.partition)] = topics[bounds.topic]
             else:
-                told.append(one)
-        return replace(self, partitions=tuple(told), untold=left_out)
+                known.append(bounds)
+        return replace(self, partitions=tuple(known), untold=left_out)
 
     def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
         """Return the snapshot with later log starts, where more was gone when logs were read."""
 
-        def moved(one: PartitionBounds, side: Side) -> LogBounds:
-            log = one.source if side is Side.SOURCE else one.target
-            start = max(log.start, starts.get((side, one.topic, one.partition), 0))
+        def moved(bounds: PartitionBounds, side: Side) -> LogBounds:
+            log = bounds.source if side is Side.SOURCE else bounds.target
+            start = max(log.start, starts.get((side, bounds.topic, bounds.partition), 0))
             return replace(log, start=min(start, log.stop))
 
         return replace(
             self,
             partitions=tuple(
-                replace(one, source=moved(one, Side.SOURCE), target=moved(one, Side.TARGET))
-                for one in self.partitions
+                replace(
+                    bounds, source=moved(bounds, Side.SOURCE), target=moved(bounds, Side.TARGET)
+                )
+                for bounds in self.partitions
             ),
         )
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the rows of `compare.BOUNDS`."""
-        for one in self.partitions:
+        for bounds in self.partitions:
             yield (
-                one.topic,
-                one.partition,
-                one.source.start,
-                one.source.stop,
-                one.target.start,
-                one.mirrored_stop,
+                bounds.topic,
+                bounds.partition,
+                bounds.source.start,
+                bounds.source.stop,
+                bounds.target.start,
+                bounds.mirrored_stop,
                 self.promotion,
-                None if one.seal is None else one.seal.mirrored_source_end,
-                one.source.is_compacted,
-                one.target.is_compacted,
-                None if one.seen is None else one.seen.stop,
-                None if one.seen is None else one.seen.words,
-                one.is_both_ways,
+                None if bounds.seal is None else bounds.seal.mirrored_source_end,
+                bounds.source.is_compacted,
+                bounds.target.is_compacted,
+                None if bounds.seen is None else bounds.seen.stop,
+                None if bounds.seen is None else bounds.seen.words,
+                bounds.is_both_ways,
             )
 
 

@@ -46,16 +46,22 @@ Memory: TypeAlias = Mapping[str, Mapping[TopicPartition, Earlier]]
 def compared_with(memory: Memory, now: Snapshot) -> Snapshot:
     """Return the snapshot with `seen` in each partition whose target ended further on before."""
     of_flow = memory.get(now.flow, {})
-    return replace(now, partitions=tuple(_compared(of_flow, now, one) for one in now.partitions))
+    return replace(
+        now, partitions=tuple(_compared(of_flow, now, bounds) for bounds in now.partitions)
+    )
 
 
 def _compared(
-    of_flow: Mapping[TopicPartition, Earlier], now: Snapshot, one: PartitionBounds
+    of_flow: Mapping[TopicPartition, Earlier], now: Snapshot, bounds: PartitionBounds
 ) -> PartitionBounds:
-    earlier = of_flow.get(TopicPartition(one.topic, one.partition))
-    if earlier is None or not earlier.still_holds(one, now.promotion):
-        return one
-    return replace(one, seen=earlier.target) if earlier.target.stop > one.mirrored_stop else one
+    earlier = of_flow.get(TopicPartition(bounds.topic, bounds.partition))
+    if earlier is None or not earlier.still_holds(bounds, now.promotion):
+        return bounds
+    return (
+        replace(bounds, seen=earlier.target)
+        if earlier.target.stop > bounds.mirrored_stop
+        else bounds
+    )
 
 
 def remembered(
@@ -74,15 +80,19 @@ def remembered(
     flows: dict[str, Mapping[TopicPartition, Earlier]] = dict(memory) if is_part else {}
     for now in snapshots:
         before = memory.get(now.flow, {})
-        kept = {place: one for place, one in before.items() if is_part or place in now.untold}
-        for one in now.partitions:
-            place = TopicPartition(one.topic, one.partition)
-            end = SeenEnd(stop=one.mirrored_stop, at_ms=now.taken_ms)
-            is_short = one.seen is not None and place in behind[now.flow]
-            kept[place] = Earlier(
-                source_topic_id=one.source.topic_id,
-                source_stop=one.source.stop,
-                target=one.seen if is_short and one.seen is not None else end,
+        kept = {
+            partition: seen
+            for partition, seen in before.items()
+            if is_part or partition in now.untold
+        }
+        for bounds in now.partitions:
+            partition = TopicPartition(bounds.topic, bounds.partition)
+            end = SeenEnd(stop=bounds.mirrored_stop, at_ms=now.taken_ms)
+            is_short = bounds.seen is not None and partition in behind[now.flow]
+            kept[partition] = Earlier(
+                source_topic_id=bounds.source.topic_id,
+                source_stop=bounds.source.stop,
+                target=bounds.seen if is_short and bounds.seen is not None else end,
                 promotion=now.promotion,
             )
         flows[now.flow] = kept
@@ -94,14 +104,14 @@ def encode(memory: Memory) -> str:
     flows = {
         flow: [
             [
-                *place,
-                str(one.source_topic_id),
-                one.source_stop,
-                one.target.stop,
-                one.target.at_ms,
-                one.promotion,
+                *partition,
+                str(seen.source_topic_id),
+                seen.source_stop,
+                seen.target.stop,
+                seen.target.at_ms,
+                seen.promotion,
             ]
-            for place, one in sorted(partitions.items())
+            for partition, seen in sorted(partitions.items())
         ]
         for flow, partitions in memory.items()
     }
@@ -130,7 +140,7 @@ def decode(text: str) -> Memory:
         raise ValueError(f"not what an audit keeps: {error!r}") from error
 
 
-def _time(found: object) -> int:
-    if not isinstance(found, int) or not 0 <= found <= _LAST_MS:
-        raise ValueError(f"{found!r} is no time in milliseconds")
-    return found
+def _time(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= _LAST_MS:
+        raise ValueError(f"{value!r} is no time in milliseconds")
+    return value

@@ -99,34 +99,34 @@ class Arrivals:
             case _:
                 pass
 
-    def _begin(self, place: TopicPartition, start: int, *, is_said: bool) -> None:
-        first = self._starts.get(place)
+    def _begin(self, partition: TopicPartition, start: int, *, is_said: bool) -> None:
+        first = self._starts.get(partition)
         if is_said:
-            self._starts[place] = start if first is None else min(first, start)
+            self._starts[partition] = start if first is None else min(first, start)
         elif start == first:
-            self._shared.add(place)
+            self._shared.add(partition)
 
-    def brought(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, Brought]:
+    def brought(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Brought]:
         """Return how arrivals are known in each of these partitions.
 
         Between the first piece and the first seal all records count as brought.
         """
         producer_ids = frozenset(self.producer_ids)
         return {
-            place: Brought(producer_ids=producer_ids, start=start, stop=stop)
-            for place in places
-            for start, stop in [self._undivided(place)]
+            partition: Brought(producer_ids=producer_ids, start=start, stop=stop)
+            for partition in partitions
+            for start, stop in [self._undivided(partition)]
         }
 
-    def _undivided(self, place: TopicPartition) -> tuple[int, int]:
-        ends = self._seals.get(place)
-        if not ends or place not in self._starts or place in self._shared:
+    def _undivided(self, partition: TopicPartition) -> tuple[int, int]:
+        ends = self._seals.get(partition)
+        if not ends or partition not in self._starts or partition in self._shared:
             return 0, 0
-        return self._starts[place], min(ends)
+        return self._starts[partition], min(ends)
 
 
-def _keep(found: set[int], one: int, *, is_said: bool) -> None:
+def _keep(kept: set[int], value: int, *, is_said: bool) -> None:
     if is_said:
-        found.add(one)
+        kept.add(value)
     else:
-        found.discard(one)
+        kept.discard(value)

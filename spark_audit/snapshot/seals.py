@@ -53,7 +53,9 @@ def promotion_of(
     unless `is_both_ways`: then the flow goes on, and what was mirrored is told apart from what
     applications wrote in between.
     """
-    documents = sorted((_document(data) for data in journals), key=lambda one: int(one["epoch"]))
+    documents = sorted(
+        (_document(data) for data in journals), key=lambda document: int(document["epoch"])
+    )
     sealed: Promotion | None = None
     for document in documents:
         if document["state"] == "rolled-back" or document.get("direction") == "back":

@@ -74,7 +74,7 @@ class _Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _ClusterBounds:
     """The answers of one cluster about the wanted topics."""
 
     topics: frozenset[str]
@@ -95,30 +95,30 @@ async def take_snapshot(
         await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
         while True:
-            target_look = await _look_at(target)
-            source_look = await _look_at(source)
+            on_target = await _ask_bounds(target)
+            on_source = await _ask_bounds(source)
             before, promotion = promotion, await _promotion(configuration, wants)
             if promotion == before:
                 break
-        places = {*source_look.logs, *target_look.logs} if wants.is_both_ways else set()
-        to_source = await _brought(source, flow.target, places)
-        to_target = await _brought(target, flow.source, places)
-        await _require_absent(target, source_look.topics - target_look.topics)
-        await _require_absent(source, target_look.topics - source_look.topics)
-    _require_all_found(wants, source_look.topics)
+        partitions = {*on_source.logs, *on_target.logs} if wants.is_both_ways else set()
+        to_source = await _brought(source, flow.target, partitions)
+        to_target = await _brought(target, flow.source, partitions)
+        await _require_absent(target, on_source.topics - on_target.topics)
+        await _require_absent(source, on_target.topics - on_source.topics)
+    _require_all_found(wants, on_source.topics)
     snapshot = Snapshot(
         flow=flow.name,
         source=flow.source,
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=join_bounds(source_look.logs, target_look.logs, promotion, to_source, to_target),
-        only_on_target=tuple(sorted(target_look.topics - source_look.topics)),
+        partitions=join_bounds(on_source.logs, on_target.logs, promotion, to_source, to_target),
+        only_on_target=tuple(sorted(on_target.topics - on_source.topics)),
     ).without(
         {
-            place: why
-            for place, why in sorted({**target_look.untold, **source_look.untold}.items())
-            if place[0] in source_look.topics
+            partition: why
+            for partition, why in sorted({**on_target.untold, **on_source.untold}.items())
+            if partition[0] in on_source.topics
         }
     )
     if not snapshot.partitions and snapshot.untold:
@@ -151,15 +151,15 @@ async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promot
 
 
 async def _brought(
-    site: _Site, other: str, places: set[TopicPartition]
+    site: _Site, other: str, partitions: set[TopicPartition]
 ) -> Mapping[TopicPartition, Brought]:
     """Return what the other site's mirrors brought to these partitions; nothing of no places.
 
     Asked behind the logs' ends: a mirror names itself before its first batch.
     """
-    if not places:
+    if not partitions:
         return {}
-    return (await read_arrivals(site.cluster, other, name=site.name)).brought(places)
+    return (await read_arrivals(site.cluster, other, name=site.name)).brought(partitions)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:
@@ -214,21 +214,25 @@ async def _patiently(site: _Site, ask: Callable[[], Awaitable[_T]]) -> _T:
     raise site.complaint(problem)
 
 
-async def _look_at(site: _Site) -> _Look:
+async def _ask_bounds(site: _Site) -> _ClusterBounds:
     """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
     topics = await _patiently(site, lambda: _topics(site))
-    found = {
-        TopicPartition(name, number): one
+    partitions = {
+        TopicPartition(name, number): view
         for name in topics
-        for number, one in topics[name].partitions.items()
+        for number, view in topics[name].partitions.items()
     }
-    untold = {place: _no_leader(site, place) for place, one in found.items() if one.leader < 0}
-    if not found:
-        return _Look(topics=frozenset(topics), logs={}, untold={})
+    untold = {
+        partition: _no_leader(site, partition)
+        for partition, view in partitions.items()
+        if view.leader < 0
+    }
+    if not partitions:
+        return _ClusterBounds(topics=frozenset(topics), logs={}, untold={})
     compacted = await _patiently(site, lambda: _compacted_topics(site, sorted(topics)))
     bounds: list[Mapping[TopicPartition, int]] = []
     for timestamp in (_LATEST, _EARLIEST):
-        keys = found.keys() - untold.keys()
+        keys = partitions.keys() - untold.keys()
         offsets, refused = await _patiently(site, partial(_offsets, site, keys, timestamp))
         bounds.append(offsets)
         untold |= refused
@@ -242,11 +246,11 @@ async def _look_at(site: _Site) -> _Look:
         )
         for partition, start in starts.items()
     }
-    return _Look(topics=frozenset(topics), logs=logs, untold=untold)
+    return _ClusterBounds(topics=frozenset(topics), logs=logs, untold=untold)
 
 
-def _no_leader(site: _Site, place: TopicPartition) -> str:
-    return str(site.complaint(f"{place} has no leader"))
+def _no_leader(site: _Site, partition: TopicPartition) -> str:
+    return str(site.complaint(f"{partition} has no leader"))
 
 
 async def _topics(site: _Site) -> Mapping[str, TopicView]:

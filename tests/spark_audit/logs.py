@@ -136,9 +136,7 @@ def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFr
     """Return what reads these logs instead of Kafka's; the rows are made in this process."""
 
     def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
-        batches = [
-            batch for task in tasks for batch in arrow_batches(task.place, read(pairs, task))
-        ]
+        batches = [batch for task in tasks for batch in arrow_batches(task.log, read(pairs, task))]
         table = pa.Table.from_batches(batches, schema=ARROW_SCAN)
         return spark.createDataFrame(table, SCAN)
 
@@ -147,8 +145,8 @@ def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFr
 
 def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     """Return the rows of one task, as `scan.scan` does."""
-    pair = pairs[task.place.topic, task.place.partition]
-    is_source = task.place.side in {Side.SOURCE, Side.RETURNED}
+    pair = pairs[task.log.topic, task.log.partition]
+    is_source = task.log.side in {Side.SOURCE, Side.RETURNED}
     log = pair.source if is_source else pair.target
     reading, sink = begin(task)
     if task.to_end:

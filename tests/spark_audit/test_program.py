@@ -26,7 +26,7 @@ from spark_audit.result.verdict import Answer, Verdict
 from spark_audit.run import run_audit
 from spark_audit.scan.scan import scan
 from spark_audit.scan.scan_plan import ScanTask
-from spark_audit.scan.scan_rows import RowKind, ScanPlace
+from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.side import Side
 from tests.clusters import RunningCluster, cluster_in, run_together
@@ -360,7 +360,7 @@ def _task(sites: Stage, **changes: Any) -> ScanTask:
         cluster="dc1",
         bootstrap=tuple(cluster.addresses),
         topic_id=UUID(int=0),
-        place=ScanPlace(side=Side.SOURCE, topic="equal", partition=0),
+        log=ScannedLog(side=Side.SOURCE, topic="equal", partition=0),
         start=0,
         stop=BULK // PARTITIONS,
         log_stop=BULK // PARTITIONS,

@@ -90,7 +90,7 @@ def _planner(pair: Pair) -> Planner:
 
 def _scanned(pair: Pair, tasks: Sequence[ScanTask]) -> pa.Table:
     batches = [
-        batch for task in tasks for batch in arrow_batches(task.place, read({PLACE: pair}, task))
+        batch for task in tasks for batch in arrow_batches(task.log, read({PLACE: pair}, task))
     ]
     return pa.Table.from_batches(batches, schema=ARROW_SCAN)
 

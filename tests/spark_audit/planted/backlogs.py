@@ -27,8 +27,8 @@ def plant_backlogs(read: Counter[str]) -> Planted:
 
     def count(_: int, tasks: Sequence[ScanTask]) -> None:
         for task in tasks:
-            if task.place.side is Side.SOURCE and not task.wants_ranges:
-                read[task.place.topic] += task.stop - task.start
+            if task.log.side is Side.SOURCE and not task.wants_ranges:
+                read[task.log.topic] += task.stop - task.start
 
     passed_over = range(MIRRORED, MIRRORED + 7_000)
     return Planted(

@@ -9,7 +9,7 @@ import trio
 
 from spark_audit.scan.scan import scan
 from spark_audit.scan.scan_plan import ScanTask
-from spark_audit.scan.scan_rows import RowKind, ScanPlace
+from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.snapshot.side import Side
 from tests.doubles.fake_answers import fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, run_fake_cluster
@@ -48,7 +48,7 @@ def _fill(fake: FakeCluster, records: int) -> ScanTask:
         cluster="dc1",
         bootstrap=tuple(fake.bootstrap),
         topic_id=ZERO_UUID,
-        place=ScanPlace(side=Side.SOURCE, topic="t", partition=0),
+        log=ScannedLog(side=Side.SOURCE, topic="t", partition=0),
         start=0,
         stop=1,
         log_stop=1,
@@ -98,7 +98,7 @@ async def test_many_logs_are_read_over_one_connection_with_one_question_for_thei
         other = fake.create_topic("u", 0)
         other.topic_id = ZERO_UUID
         other.partitions[0] = fake.topics["t"].partitions[0]
-        second = replace(first, place=replace(first.place, topic="u"), start=1, stop=2)
+        second = replace(first, log=replace(first.log, topic="u"), start=1, stop=2)
         broker = fake.brokers[0]
         found = await trio.to_thread.run_sync(scan, [first, second] * 20)
         asked = Counter(header.api_key for header, _ in broker.asked)

@@ -51,7 +51,7 @@ def _planner(seal: Seal | None = None, *, both: bool = False) -> Planner:
 
 
 def test_a_large_log_is_split_without_gaps() -> None:
-    tasks = [task for task in _planner().ranges() if task.place.side is Side.SOURCE]
+    tasks = [task for task in _planner().ranges() if task.log.side is Side.SOURCE]
     assert (tasks[0].start, tasks[-1].stop) == (5, 2_500_000)
     assert all(before.stop == after.start for before, after in pairwise(tasks))
     assert all(task.stop - task.start <= RANGE_SPLIT_OFFSETS for task in tasks)
@@ -60,7 +60,7 @@ def test_a_large_log_is_split_without_gaps() -> None:
 
 
 def test_a_task_names_its_own_cluster_and_topic_id() -> None:
-    found = {(task.place.side, task.bootstrap, task.topic_id) for task in _planner().ranges()}
+    found = {(task.log.side, task.bootstrap, task.topic_id) for task in _planner().ranges()}
     assert found == {
         (Side.SOURCE, (("a", 1),), UUID(int=7)),
         (Side.TARGET, (("b", 2),), UUID(int=8)),
@@ -70,7 +70,7 @@ def test_a_task_names_its_own_cluster_and_topic_id() -> None:
 def test_windows_are_read_within_the_bounds() -> None:
     window = Window(LOG_START, 100, 40, LOG_STOP, 1, 1, is_last=True)
     found = [
-        (task.place.side, task.place.window, task.start, task.stop)
+        (task.log.side, task.log.window, task.start, task.stop)
         for task in _planner().records([("t", 3, 2, window)])
     ]
     assert found == [(Side.SOURCE, 2, 5, 100), (Side.TARGET, 2, 40, 900)]
@@ -92,8 +92,8 @@ def test_a_whole_source_is_read_in_pieces_that_a_worker_can_hold() -> None:
 def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then() -> None:
     for seal in (None, Seal(mirrored_source_end=9, target_end=600)):
         tasks = _planner(seal).newest([("t", 3, 2_200_000, 700 if seal is None else 500)])
-        source = [task for task in tasks if task.place.side is Side.SOURCE]
-        target = [task for task in tasks if task.place.side is not Side.SOURCE]
+        source = [task for task in tasks if task.log.side is Side.SOURCE]
+        target = [task for task in tasks if task.log.side is not Side.SOURCE]
         assert [(task.start, task.stop, task.to_end) for task in source] == [
             (2_200_000, 2_400_000, False),
             (2_400_000, 2_500_000, True),
@@ -111,13 +111,13 @@ def test_of_logs_that_both_sites_wrote_to_each_task_reads_a_part() -> None:
     assert {task.part for task in _planner().ranges()} == {None}
     for seal, stop in ((None, 900), (Seal(mirrored_source_end=9, target_end=600), 600)):
         planner = _planner(seal, both=True)
-        ranges = {(one.place.side, one.part, one.log_stop) for one in planner.ranges()}
+        ranges = {(one.log.side, one.part, one.log_stop) for one in planner.ranges()}
         assert ranges == {(Side.SOURCE, own, 2_500_000), (Side.TARGET, mirrored, stop)}
         assert {task.part for task in planner.sources([("t", 3)])} == {own}
         written_again = [(one.part, one.start, one.stop) for one in planner.native({"t"})]
         assert written_again == ([] if seal is None else [(native, 600, 900)])
         newest = {
-            (one.place.side, one.part, one.start, one.stop, one.to_end)
+            (one.log.side, one.part, one.start, one.stop, one.to_end)
             for one in planner.newest([("t", 3, 2_450_000, 500)])
         }
         assert newest == {

@@ -1,7 +1,7 @@
 """What a scan makes of records and holes."""
 
 from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
-from spark_audit.scan.scan_rows import ScanPlace, ScanRow, arrow_batches
+from spark_audit.scan.scan_rows import ScannedLog, ScanRow, arrow_batches
 from spark_audit.scan.sinks import KEY_BYTES, RangeSink, RecordSink
 from spark_audit.snapshot.side import Side
 from wire.record_batch import Record, RecordHead, build_batch, iterate_record_heads
@@ -52,7 +52,7 @@ def test_bytes_that_are_no_record_have_neither_key_nor_value() -> None:
     sink = RecordSink()
     tails = [b"", b"\x14k", b"\xff\xff\xff\xff\xff\xff"]
     sink.take(CommittedBatch(9, [RecordHead(0, 1 << 63, tail) for tail in tails]))
-    (batch,) = arrow_batches(ScanPlace(side=Side.SOURCE, topic="t", partition=0), sink.finish())
+    (batch,) = arrow_batches(ScannedLog(side=Side.SOURCE, topic="t", partition=0), sink.finish())
     assert batch.column("key").to_pylist() == [None] * 3
     assert batch.column("is_tombstone").to_pylist() == [False] * 3
     assert batch.column("timestamp_ms").to_pylist() == [-(1 << 63)] * 3
@@ -88,8 +88,8 @@ def test_the_rest_of_a_log_is_a_range() -> None:
 
 
 def test_rows_travel_in_arrow_batches_of_bounded_size() -> None:
-    place = ScanPlace(side=Side.NATIVE, topic="t", partition=2, window=4)
-    batches = list(arrow_batches(place, [ScanRow("record", n, n + 1) for n in range(10_000)]))
+    log = ScannedLog(side=Side.NATIVE, topic="t", partition=2, window=4)
+    batches = list(arrow_batches(log, [ScanRow("record", n, n + 1) for n in range(10_000)]))
     assert [batch.num_rows for batch in batches] == [8_192, 1_808]
     row = batches[0].to_pylist()[5]
     assert (row["side"], row["topic"], row["partition"], row["window"]) == ("native", "t", 2, 4)
