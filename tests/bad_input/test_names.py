@@ -22,7 +22,7 @@ from runtime.config import load
 from spark_audit import commands as audit
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.journals import ended_promotion
-from tests.mirror.commands.test_status_table import REPORT
+from tests.mirror.commands.status_reports import REPORT
 
 CHECKOUT = Path(__file__).parents[2]
 FORGED = "x\ndc2 is active (epoch 99)"
