@@ -26,6 +26,7 @@ from mirror.commands.versions import (
     lacking_versions,
     told_versions,
 )
+from mirror.flow.pair_watch import told_pair
 from mirror.flow.run_decision import Role, Witnessed, decide_duty
 from mirror.groups.group_polling import WITHOUT_POSITIONS
 from mirror.state.orders import Orders
@@ -41,6 +42,7 @@ from mirror.topics.rights import (
     topic_operations,
 )
 from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.pair.opening import look_at_pair, open_clusters
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault, open_zookeeper
@@ -72,6 +74,12 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
         ) as zookeeper:
             yield f"witness {coordination.zookeeper}: answers"
             yield told_clock(await witness_clock(zookeeper, coordination.path))
+            async with open_clusters(configuration) as clusters:
+                seen = await look_at_pair(configuration, zookeeper, clusters)
+            lines, contradiction = told_pair(seen)
+            for line in lines:
+                yield line
+            wrong += [] if contradiction is None else [contradiction]
             for flow in configuration.flows:
                 roles[flow.name] = await _role(zookeeper, configuration, flow)
                 paths = WitnessPaths(root=coordination.path)

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from runtime.config import Configuration
-from runtime.pair.evidence import Agreed, PairSeen, judge
+from runtime.pair.evidence import (
+    TOPIC,
+    Agreed,
+    CannotTell,
+    Contradicted,
+    FirstStart,
+    PairSeen,
+    judge,
+)
 from runtime.pair.opening import (
     PairContradicted,
     PairUnknown,
@@ -41,6 +49,24 @@ async def begin_with_evidence(configuration: Configuration, zookeeper: ZooKeeper
         _LOG.warning(
             "%s carries no evidence of the pair: %s; `failover serve` writes it", name, why
         )
+
+
+def told_pair(seen: PairSeen) -> tuple[list[str], str | None]:
+    """Return lines on what was seen of the pair, and what keeps flows from running, if anything."""
+    lines = [
+        f"{name}: whether it carries evidence of the pair is not known: {site.fault}; reading it"
+        f" takes the rights READ and DESCRIBE on the topic {TOPIC}"
+        for name, site in sorted(seen.sites.items())
+        if site.fault is not None
+    ]
+    match judge(seen):
+        case FirstStart():
+            return [*lines, "pair: new; `mirror run` or `failover serve` starts it"], None
+        case CannotTell(reason) | Contradicted(reason):
+            return lines, reason
+        case Agreed(stale):
+            later = f"; {', '.join(stale)} to be told by `failover serve`" if stale else ""
+            return [*lines, f"pair: the clusters agree with the witness{later}"], None
 
 
 def _without_evidence(seen: PairSeen) -> list[str]:
