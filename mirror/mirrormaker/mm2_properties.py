@@ -61,17 +61,47 @@ class _Import:
         ]
         if not flows:
             raise ConfigurationError(f"{self._place}: no flow is enabled, as A->B.enabled=true")
+        initial_active = self._have_all_run(flows)
         self._result.document = {
             "clusters": {alias: self._cluster(alias) for alias in aliases},
             "flows": flows,
             "coordination": {"zookeeper": zookeeper},
-            "failover": {"initial_active": flows[0]["source"]},
+            "failover": {"initial_active": initial_active},
         }
         for key, one in self._properties.items():
             if key not in self._used:
                 self._note(one, NO_COUNTERPART)
         self._result.notes.sort(key=_by_line)
         return self._result
+
+    def _have_all_run(self, flows: list[Words]) -> str:
+        """Have every flow run as there, or name one that cannot; return the active site.
+
+        MirrorMaker runs all flows always. Here a flow with identical names rests unless its source
+        is the active site, or both directions say `active_active`.
+        """
+        identical = [flow for flow in flows if flow["names"] == "identical"]
+        ways = {(flow["source"], flow["target"]) for flow in identical}
+        for flow in identical:
+            source, target = flow["source"], flow["target"]
+            if (target, source) in ways:
+                flow["active_active"] = True
+                if source < target:
+                    self._result.notes.append(
+                        f"{self._place}: {source}->{target} and {target}->{source}: identical names"
+                        " in both directions are imported with `active_active: true`, so that both"
+                        " run always, as there; a promotion wants that taken out of both first"
+                    )
+        resting = [flow for flow in identical if "active_active" not in flow]
+        initial_active = str(resting[0]["source"] if resting else flows[0]["source"])
+        for flow in resting:
+            if flow["source"] != initial_active:
+                self._result.notes.append(
+                    f"{self._place}: {flow['source']}->{flow['target']}: rests until a promotion"
+                    f" makes {flow['source']} active: with identical names only the flows of one"
+                    f" site run, here those of {initial_active}; give it a file of its own"
+                )
+        return initial_active
 
     # --- reading ---
 

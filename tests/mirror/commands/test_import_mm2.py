@@ -197,6 +197,46 @@ def test_a_bad_line_is_named_with_its_file(more: str, complaint: str, tmp_path: 
     assert "mm2.properties" in f"{wrong.value}"
 
 
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+
+
+def test_identical_names_in_both_directions_are_imported_so_that_both_run(tmp_path: Path) -> None:
+    more = "dc2->dc1.enabled = true\ndc1->dc2.topics = a\ndc2->dc1.topics = b\n"
+    text = BASE.replace("dc2->dc1.enabled = false\n", "")
+    file = tmp_path / "mm2.properties"
+    file.write_text(text + more + IDENTITY)
+    ended = run_mirror_command("import-mm2", "--write", file)
+    assert ended.returncode == 0
+    assert "dc1->dc2 and dc2->dc1: identical names in both directions are imported" in ended.stderr
+    flows = load(tmp_path / "mm2.yaml").flows
+    assert [(one.name, one.is_active_active, one.heeds_promotions) for one in flows] == [
+        ("dc1->dc2", True, False),
+        ("dc2->dc1", True, False),
+    ]
+
+
+def test_a_flow_that_would_rest_is_the_active_sites_or_named(tmp_path: Path) -> None:
+    one_way = """\
+clusters = dc1, dc2, dc3
+dc1.bootstrap.servers = a:9092
+dc2.bootstrap.servers = b:9092
+dc3.bootstrap.servers = c:9092
+dc1->dc2.enabled = true
+dc2->dc3.enabled = true
+dc2->dc3.replication.policy.class = IdentityReplicationPolicy
+"""
+    file = tmp_path / "mm2.properties"
+    file.write_text(one_way)
+    found = import_properties(read_properties(file), "mm2.properties", "w:2181")
+    assert found.document["failover"] == {"initial_active": "dc2"}
+    assert not any("rests" in note for note in found.notes)
+    file.write_text(one_way + "replication.policy.class = IdentityReplicationPolicy\n")
+    found = import_properties(read_properties(file), "mm2.properties", "w:2181")
+    assert found.document["failover"] == {"initial_active": "dc1"}
+    [told] = [note for note in found.notes if "rests" in note]
+    assert "dc2->dc3: rests until a promotion makes dc2 active" in told
+
+
 def test_the_command_writes_a_file_that_all_programs_read(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(BASE + "sync.topic.acls.enabled = false\ntasks.max = 4\n")
