@@ -32,6 +32,7 @@ from mirror.groups.group_polling import WITHOUT_POSITIONS
 from mirror.state.orders import Orders
 from mirror.topics.changes import ABOUT_SETTINGS
 from mirror.topics.choice import wanted_topics
+from mirror.topics.effective_settings import warn_by_topic
 from mirror.topics.plan import plan_topics, topic_shape
 from mirror.topics.rights import (
     NEEDED,
@@ -254,12 +255,17 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     count = sum(len(topic.partitions) for topic in wanted.values())
     brokers = f"{len(source.brokers)} brokers in {flow.source}, {len(target.brokers)} in"
     names = ", ".join(sorted(wanted)) or "none matches"
+    try:
+        differing = await warn_by_topic(flow, links, set(wanted), actions)
+    except NetworkFault as fault:
+        raise CheckFailed(f"flow {flow.name}: settings of topics: {fault}") from fault
     refused = await _refused(flow, links.target_admin, actions)
     lines = [
         f"both sites answer: {brokers} {flow.target}",
         f"mirrors {len(wanted)} topics, {count} partitions: {names}",
         *(line for of_site in rights for line in of_site.values()),
         *(f"would {describe(action)}" for action in actions),
+        *differing,
         *refused.values(),
     ]
     missing = [told for of_site in rights for right, told in of_site.items() if right in NEEDED]
