@@ -11,7 +11,7 @@
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
-<path>/groups/<group>/<member>               ephemeral, of failover.client.handover
+<path>/groups/<group>/<member>               ephemeral, of failover.client.position_handover
 """
 
 import json

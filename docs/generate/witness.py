@@ -9,7 +9,7 @@ from typing import Final
 from docs.generate.markdown import code, literal, page, section, table
 from failover import journal
 from failover.client.carried import Carried
-from failover.client.handover import Handover
+from failover.client.position_handover import Handover
 from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover

@@ -46,14 +46,14 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.carried import Carried, starts_on
 from failover.client.faults import STATE
-from failover.client.handover import (
+from failover.client.group_membership import GroupMembership, Terms
+from failover.client.position_handover import (
     Handover,
     HandoverGarbled,
     group_path,
     is_complete,
     merge,
 )
-from failover.client.membership import GroupMembership, Terms
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.config import ClusterConfig, Configuration, load
 from runtime.witness import ActiveSite

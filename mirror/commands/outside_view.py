@@ -1,4 +1,4 @@
-"""Look at both clusters from outside the daemon: log ends, the map, groups, checkpoints."""
+"""OutsideView at both clusters from outside the daemon: log ends, the map, groups, checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from wire.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The findings of one look; a source that does not answer, and may be gone, is no fault."""
+class OutsideView:
+    """What both clusters answered; a source that does not, and may be gone, is no fault."""
 
     sight: Sight
     source_fault: str | None
@@ -32,7 +32,7 @@ class Look:
     """By group, of the one that was named; of others they are asked for when they are needed."""
 
 
-async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look:
+async def look(flow: FlowConfig, links: Links, group: str | None = None) -> OutsideView:
     """Read all that does not belong to a single group. Raises NetworkFault for the target.
 
     The target's ends are read before the map, so that no piece is missing for them. A group's
@@ -58,7 +58,7 @@ async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Look
     here = {place: ends.end for place, ends in source.items() if isinstance(ends, LogEnds)}
     arrived.advance(here)
     maps = {place: state.maps[place] for place in there if place in state.maps}
-    return Look(
+    return OutsideView(
         sight=Sight(
             maps=maps,
             source_ends=here,
@@ -90,7 +90,9 @@ def known_to_its_end(
     return found if found.mirrored_source_end is not None else None
 
 
-async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str) -> list[GroupRow]:
+async def look_at_group(
+    flow: FlowConfig, links: Links, found: OutsideView, group: str
+) -> list[GroupRow]:
     """Return a group's rows; without the source, by what was mirrored last. Raises NetworkFault."""
     source = None
     if found.source_fault is None:
@@ -111,7 +113,7 @@ async def look_at_group(flow: FlowConfig, links: Links, found: Look, group: str)
     )
 
 
-async def known_groups(flow: FlowConfig, links: Links, found: Look) -> list[str]:
+async def known_groups(flow: FlowConfig, links: Links, found: OutsideView) -> list[str]:
     """Return the groups that the flow mirrors, of which anything is known. Raises NetworkFault."""
     groups = set(found.checkpoints)
     if found.source_fault is None:

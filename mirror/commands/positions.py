@@ -16,7 +16,7 @@ import trio
 
 from mirror.clusters.links import Links, open_links
 from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
-from mirror.commands.outside_view import Look, known_groups, look, look_at_group
+from mirror.commands.outside_view import OutsideView, known_groups, look, look_at_group
 from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import (
     FILE_LIMIT_BYTES,
@@ -143,7 +143,7 @@ def translate_place(
 
 
 async def _rows_of(
-    flow: FlowConfig, links: Links, found: Look, group: str, *, is_named: bool = True
+    flow: FlowConfig, links: Links, found: OutsideView, group: str, *, is_named: bool = True
 ) -> list[GroupRow]:
     """Return a group's rows; raises LookFailed if one that was named has none."""
     with trio.fail_after(STEP_TIMEOUT_S):
@@ -153,7 +153,7 @@ async def _rows_of(
     return rows
 
 
-async def _export(flow: FlowConfig, links: Links, found: Look, named: Sequence[str]) -> int:
+async def _export(flow: FlowConfig, links: Links, found: OutsideView, named: Sequence[str]) -> int:
     """Print where each group goes on at the target, as lines that `import` takes."""
     is_whole = True
     groups = named
@@ -216,7 +216,9 @@ def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
         )
 
 
-def _print_rows(flow: FlowConfig, found: Look, rows: Sequence[GroupRow], asked: Asked) -> None:
+def _print_rows(
+    flow: FlowConfig, found: OutsideView, rows: Sequence[GroupRow], asked: Asked
+) -> None:
     if asked.as_json:
         body = {
             "flow": flow.name,
@@ -240,7 +242,7 @@ def _plain(value: object) -> object:
 @asynccontextmanager
 async def _looking(
     configuration: Configuration, asked: Asked, group: str | None
-) -> AsyncIterator[tuple[FlowConfig, Links, Look]]:
+) -> AsyncIterator[tuple[FlowConfig, Links, OutsideView]]:
     """Give the flow that is meant, connections of it, and what a first look has found."""
     flow = pick_flow(configuration, asked.flow)
     clusters = configuration.clusters

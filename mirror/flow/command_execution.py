@@ -18,7 +18,7 @@ UNKNOWN: Final = "nothing of that name is mirrored"
 ELSEWHERE: Final = "other workers have all of it"
 
 
-class Obedience:
+class CommandExecution:
     """The orders in force, and which of them have been carried out."""
 
     def __init__(self, flow: str, path: str) -> None:

@@ -30,8 +30,8 @@ from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
 from mirror.topics.discovery import Discovery
-from mirror.workers.peer_progress import Elsewhere
-from mirror.workers.share import Share
+from mirror.workers.peer_progress import PeerProgress
+from mirror.workers.share import ShareFollower
 from offset_translation.map_records import map_topic_name
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
@@ -63,8 +63,8 @@ class Engine:
         self.task_fault = FaultNote(f"{config.name}: tasks")
         """The tasks that an error has ended, and that have begun anew."""
         self.is_started = False
-        self.share = Share(self.flow, self.map_log, self.discovery.take_share)
-        self.elsewhere = Elsewhere(self.flow, links, self.map_log)
+        self.share = ShareFollower(self.flow, self.map_log, self.discovery.take_share)
+        self.peer_progress = PeerProgress(self.flow, links, self.map_log)
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
@@ -93,7 +93,7 @@ class Engine:
                 self._fetchers.run,
             ):
                 nursery.start_soon(keep_at_work, task, self.task_fault)
-            of_all = (self.elsewhere, self.groups, self.acls, self.mirrormaker)
+            of_all = (self.peer_progress, self.groups, self.acls, self.mirrormaker)
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
             self.is_started = True
@@ -134,7 +134,7 @@ class Engine:
             await self.flow.wait_settled()
             if others is not None and self.flow.share.leads:
                 await others()
-                await self.elsewhere.look()
+                await self.peer_progress.look()
         is_settled = not limit.cancelled_caught
         if self.is_started:
             with trio.move_on_after(apply_s):

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.clusters.links import open_links
-from mirror.flow.command_execution import Obedience
+from mirror.flow.command_execution import CommandExecution
 from mirror.flow.engine import Engine
 from mirror.flow.membership import Membership, Nodes, NoMember
 from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
@@ -78,7 +78,9 @@ class FlowRunner:
         self._worker = worker
         self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
-        self._obedience = Obedience(flow.name, self._paths.orders(flow.source, flow.target))
+        self._command_execution = CommandExecution(
+            flow.name, self._paths.orders(flow.source, flow.target)
+        )
         self._changed = KeptWakeup()
         self._working: trio.CancelScope | None = None
         self._ended = trio.Event()
@@ -236,7 +238,7 @@ class FlowRunner:
                 active=self._active,
                 command=self._command,
                 garbled=next(iter(self._garbled.values()), self._contradiction),
-                paused=self._obedience.pause_of_flow,
+                paused=self._command_execution.pause_of_flow,
             ),
             source=self.config.source,
             heeds_promotions=self.config.heeds_promotions,
@@ -260,7 +262,7 @@ class FlowRunner:
             if self._leads and not self.engine.flow.share.leads:
                 self.engine.lead()
             self._note_progress(self.engine)
-            await self._obedience.obey(
+            await self._command_execution.obey(
                 self.engine.flow,
                 zookeeper,
                 is_placed=member.is_placed,
@@ -403,7 +405,7 @@ class FlowRunner:
         self._command = None if node is None else FlowCommand.decode(node.data)
 
     def _see_orders(self, _: ZooKeeper, node: Node | None) -> None:
-        self._obedience.see(node)
+        self._command_execution.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
         """Return what was acknowledged last; what makes no sense is nothing, and written over."""

@@ -184,7 +184,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
         "tasks": engine.task_fault,
         "discovery": engine.discovery.fault,
         "rights": engine.acls.fault,
-        "other workers' partitions": engine.elsewhere.fault,
+        "other workers' partitions": engine.peer_progress.fault,
         "MirrorMaker's topics": engine.mirrormaker.fault,
         "group positions, source": engine.groups.reader.fault,
         "group positions, polled": engine.groups.poller.fault,

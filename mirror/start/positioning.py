@@ -76,8 +76,8 @@ class _Tried(NamedTuple):
         )
 
 
-class Found(NamedTuple):
-    """The findings on both sites about the partitions to be positioned."""
+class LogReadings(NamedTuple):
+    """What was read of both sites' logs about the partitions to be positioned."""
 
     source: Ends
     target: Ends
@@ -155,9 +155,9 @@ class Positioning:
             producer = self._map_log.producer
             writers = Writers(producer, self._flow.reverse.arrived.maps)
             rewritten = await find_rewritten(self._links, doubtful, source, target, writers)
-            found = Found(source=source, target=target, tails=tails, rewritten=rewritten)
+            readings = LogReadings(source=source, target=target, tails=tails, rewritten=rewritten)
             for first in range(0, len(tries), TOGETHER):
-                await self._begin(tries[first : first + TOGETHER], found)
+                await self._begin(tries[first : first + TOGETHER], readings)
         except NetworkFault as fault:
             for one in tries:
                 if one.is_current:
@@ -185,14 +185,14 @@ class Positioning:
             partition.postpone(str(fault), now_ms())
         self._flow.wakeups.refresh.wake()
 
-    async def _begin(self, tries: Sequence[_Tried], found: Found) -> None:
+    async def _begin(self, tries: Sequence[_Tried], readings: LogReadings) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
-        await self._tell_runs(tries, found)
+        await self._tell_runs(tries, readings)
         decided: list[tuple[_Tried, Start | Stop]] = []
         needless: list[MapRecord] = []
 
         def compose() -> list[MapRecord]:
-            decided[:] = self._decide_all(tries, found)
+            decided[:] = self._decide_all(tries, readings)
             needless[:] = needless_of(decision for _, decision in decided)
             if needless:
                 return needless
@@ -203,7 +203,7 @@ class Positioning:
                 for record in (
                     *map_records_of(one.partition, decision),
                     *self._target_topic_records(one.partition),
-                    *self._reached_records(one.partition, decision, found),
+                    *self._reached_records(one.partition, decision, readings),
                 )
             ]
 
@@ -215,17 +215,17 @@ class Positioning:
             if not one.is_current:
                 continue
             with self._flow.contained(one.partition, "where to go on"):
-                self._go_on(one.partition, decision, found, now)
+                self._go_on(one.partition, decision, readings, now)
         self._flow.progress.tell(one.partition for one, _ in decided)
         self._flow.wakeups.fetch_anew()
 
     def _go_on(
-        self, partition: MirroredPartition, decision: Start | Stop, found: Found, now: int
+        self, partition: MirroredPartition, decision: Start | Stop, readings: LogReadings, now: int
     ) -> None:
         """Let a partition flow, or stop it, as was decided; the map has what goes with it."""
         partition.target.find_position()
         if isinstance(decision, Start):
-            ends = found.target[partition.topic_partition]
+            ends = readings.target[partition.topic_partition]
             assert isinstance(ends, LogEnds), "nothing is decided without the ends"
             partition.offset_map.advance(ends.end)
             partition.offset_map.reach(decision.place)
@@ -235,17 +235,17 @@ class Positioning:
             shift = decision.source - decision.place
             partition.go_on(Cursor(decision.source, decision.place, shift), now)
         else:
-            self._stop(partition, decision, found, now)
-        self._note_ends(partition, found.source, now)
+            self._stop(partition, decision, readings, now)
+        self._note_ends(partition, readings.source, now)
 
-    async def _tell_runs(self, tries: Sequence[_Tried], found: Found) -> None:
+    async def _tell_runs(self, tries: Sequence[_Tried], readings: LogReadings) -> None:
         """Tell beforehand where runs begin that are too many to go along; each is true by itself.
 
         They gather while the map cannot be written, and where somebody was killed.
         """
         gathered: list[tuple[_Tried, list[tuple[Place, int]]]] = []
         for one in tries:
-            tail = found.tails.get(one.partition.topic_partition)
+            tail = readings.tails.get(one.partition.topic_partition)
             if isinstance(tail, Tail):
                 gathered += ((one, one.partition.target.untold_runs), (one, tail.runs))
         runs = [(one, run) for one, of_one in gathered for run in of_one]
@@ -302,13 +302,13 @@ class Positioning:
         )
 
     def _reached_records(
-        self, partition: MirroredPartition, start: Start, found: Found
+        self, partition: MirroredPartition, start: Start, readings: LogReadings
     ) -> list[MapRecord]:
         """Tell how far a partition has come that others write to, or take back what was told."""
         key = partition.topic_partition
         if not self._is_shared(partition):
             return []
-        tail, ends = found.tails.get(key), found.target[key]
+        tail, ends = readings.tails.get(key), readings.target[key]
         at = Reached(place=start.place, target_end=start.place if start.run is None else start.run)
         runs: list[tuple[Place, int]] = []
         if isinstance(tail, Tail) and isinstance(ends, LogEnds):
@@ -321,12 +321,12 @@ class Positioning:
         return [*records, withdrawal(ReachedKey(topic=key[0], partition=key[1]))]
 
     def _decide_all(
-        self, tries: Sequence[_Tried], found: Found
+        self, tries: Sequence[_Tried], readings: LogReadings
     ) -> Iterable[tuple[_Tried, Start | Stop]]:
         for one in tries:
             partition = one.partition
             key = partition.topic_partition
-            source_ends, target_ends = found.source[key], found.target[key]
+            source_ends, target_ends = readings.source[key], readings.target[key]
             if not one.is_current:
                 continue
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
@@ -337,7 +337,7 @@ class Positioning:
                     partition.postpone(reason, now_ms())
                 self._flow.wakeups.refresh.wake()
                 continue
-            tail, rewritten = found.tails.get(key), found.rewritten.get(key)
+            tail, rewritten = readings.tails.get(key), readings.rewritten.get(key)
             if isinstance(tail, RequestRefused):
                 self._postpone(partition, tail)
                 continue
@@ -376,9 +376,11 @@ class Positioning:
         policy = self._flow.policy_for(partition, decision.state)
         return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
-    def _stop(self, partition: MirroredPartition, stop: Stop, found: Found, now: int) -> None:
+    def _stop(
+        self, partition: MirroredPartition, stop: Stop, readings: LogReadings, now: int
+    ) -> None:
         key = partition.topic_partition
-        ends, tail = found.target[key], found.tails.get(key)
+        ends, tail = readings.target[key], readings.tails.get(key)
         if isinstance(ends, LogEnds):
             partition.offset_map.advance(ends.end)
         if isinstance(tail, Tail):

@@ -16,7 +16,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.reverse_flow import ReverseFlow
 from mirror.state.throttle import Portion, Throttle
-from mirror.state.wakeups import Wakeups
+from mirror.state.wakeups import FlowWakeups
 from mirror.state.work_share import WorkShare
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
@@ -40,7 +40,7 @@ class FlowState:
     """Bytes under way, of all partitions."""
     is_fetching: bool = True
     """False while the flow drains or the witness is out of reach."""
-    wakeups: Wakeups = field(default_factory=Wakeups)
+    wakeups: FlowWakeups = field(default_factory=FlowWakeups)
     progress: MirroredProgress = field(default_factory=MirroredProgress)
     orders: OrdersInForce = field(default_factory=OrdersInForce)
     share: WorkShare = field(default_factory=WorkShare)

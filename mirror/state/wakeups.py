@@ -47,7 +47,7 @@ class KeptWakeup:
         self._event = trio.Event()
 
 
-class Wakeups:
+class FlowWakeups:
     """The wake-ups of one flow."""
 
     __slots__ = ("fetch_changes", "fetch_more", "position_more", "refresh", "settled")

@@ -24,7 +24,7 @@ REST: Final = 10
 """Between looks, this many times as long as a look takes."""
 
 
-class Elsewhere:
+class PeerProgress:
     """Keeps ``flow.share.peers`` up to date while this worker leads."""
 
     def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:

@@ -20,7 +20,7 @@ _NOTHING_SHOWN: Final = (0, frozenset[TopicPartition]())
 LETS_GO: Final = "another worker is to mirror it"
 
 
-class Share:
+class ShareFollower:
     """Follows the newest version that the witness has shown."""
 
     def __init__(self, flow: FlowState, map_log: MapLog, take: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.tree import MalformedNode
 from failover.client.carried import Carried
-from failover.client.handover import Handover, HandoverGarbled
+from failover.client.position_handover import Handover, HandoverGarbled
 from failover.journal import JournalUnreadable, decode_journal, encode_journal
 from failover.steps import PromotionKind, StepName
 from mirror.state.orders import How, Orders, Pause, Restart, Scope

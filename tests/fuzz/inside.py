@@ -45,7 +45,7 @@ LEADER_WITHIN_S: Final = 20
 
 
 @dataclass(slots=True)
-class Outcome:
+class ThrowCounts:
     """What became of the frames."""
 
     thrown: int = 0
@@ -135,10 +135,10 @@ class Throwing:
         known = node.metadata.topics().values()
         topic_ids = tuple(view.topic_id for view in known if view.name != KEPT)
         self._frames = list(filter(is_thrown, Corpus(luck, topic_ids).frames(EACH)))
-        self._outcome = Outcome()
+        self._outcome = ThrowCounts()
         self._names: dict[str, bytes] = {}
 
-    async def throw(self, count: int, *, replaces_deleted: bool = True) -> Outcome:
+    async def throw(self, count: int, *, replaces_deleted: bool = True) -> ThrowCounts:
         """Throw so many; what is still unanswered in the end is given up."""
         listening = Listening(self._names)
         logging.getLogger().addHandler(listening)

@@ -30,7 +30,7 @@ def own_logging() -> Iterator[None]:
         yield
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """What the small program calls bad input."""
 
 
@@ -69,7 +69,7 @@ def program(
         ),
         examples=("small do",),
         statuses={0: "It is done.", 1: "It failed.", 2: "Bad input."},
-        faults=lambda: {Refused: ExitStatus.BAD_INPUT, Broken: 1, Late: 1},
+        faults=lambda: {Rejected: ExitStatus.BAD_INPUT, Broken: 1, Late: 1},
         broken=broken,
     )
 
@@ -105,11 +105,11 @@ def test_the_status_is_what_the_command_returns(status: int) -> None:
 @pytest.mark.parametrize(
     ("errors", "status", "told"),
     [
-        ([Refused("no")], 2, "small: no\n"),
+        ([Rejected("no")], 2, "small: no\n"),
         ([BadInput("not so")], 2, "small: not so\n"),
         ([Broken("oh")], 1, "small: oh\n"),
         ([Late("late")], 1, "small: late\n"),
-        ([Broken("oh"), Refused("no")], 2, "small: no\nsmall: oh\n"),
+        ([Broken("oh"), Rejected("no")], 2, "small: no\nsmall: oh\n"),
         ([Broken("oh"), Broken("oh")], 1, "small: oh\n"),
         ([KeyboardInterrupt()], 130, ""),
         ([KeyboardInterrupt(), Broken("oh")], 130, "small: oh\n"),
@@ -127,7 +127,7 @@ def test_what_is_foreseen_ends_with_a_line_and_its_status(
 def test_what_nobody_foresaw_is_shown_with_its_traceback(
     capsys: pytest.CaptureFixture[str], broken: ExitStatus
 ) -> None:
-    act = raising(ValueError("our mistake"), Refused("no"))
+    act = raising(ValueError("our mistake"), Rejected("no"))
     assert program(act, broken=broken).main(["do"]) == broken
     told = capsys.readouterr().err
     assert "Traceback" in told
@@ -137,7 +137,7 @@ def test_what_nobody_foresaw_is_shown_with_its_traceback(
 def test_a_name_from_outside_cannot_write_on_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    program(raising(Refused("topic \x1b[2J\nsmall: all is well é"))).main(["do"])
+    program(raising(Rejected("topic \x1b[2J\nsmall: all is well é"))).main(["do"])
     assert capsys.readouterr().err == "small: topic \\x1b[2J\\nsmall: all is well é\n"
 
 

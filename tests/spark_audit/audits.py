@@ -24,7 +24,7 @@ from tests.spark_audit.planted.compaction import (
 )
 from tests.spark_audit.planted.faults import plant_faults
 from tests.spark_audit.planted.meanwhile import plant_retention_at_work
-from tests.spark_audit.planted.planting import Found, Planted
+from tests.spark_audit.planted.planting import Planted, PlantedFinding
 from tests.spark_audit.planted.promotion import plant_unmirrored_ends
 from wire.topic_partition import TopicPartition
 
@@ -35,7 +35,7 @@ ADDRESSES: Mapping[str, tuple[Address, ...]] = {"dc1": (), "dc2": ()}
 class Audited:
     """What one run found, by topic."""
 
-    findings: dict[str, set[Found]] = field(default_factory=dict)
+    findings: dict[str, set[PlantedFinding]] = field(default_factory=dict)
     reasons: dict[str, set[str]] = field(default_factory=dict)
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Audited:
         """Return a column of the summary for these topics."""
         return tuple(self.summary[topic][column] for topic in topics)
 
-    def of(self, planted: Planted) -> dict[str, set[Found]]:
+    def of(self, planted: Planted) -> dict[str, set[PlantedFinding]]:
         """Return the findings of these topics."""
         return {topic: self.findings[topic] for topic in planted.topics}
 

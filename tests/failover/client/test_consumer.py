@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaException, Message, TopicPartition
 
-from failover.client import SiteConsumer, membership
+from failover.client import SiteConsumer, group_membership
 from tests.failover.sites import (
     QUIET,
     Sites,
@@ -262,7 +262,7 @@ def test_a_member_that_says_nothing_is_not_waited_for_long(sites: Sites, tmp_pat
 def test_a_commit_that_waits_for_a_lost_site_ends_with_the_switch(
     sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(membership, "COMMIT_TIMEOUT_S", 3_600.0)  # only the switch can end it
+    monkeypatch.setattr(group_membership, "COMMIT_TIMEOUT_S", 3_600.0)  # only the switch can end it
     mirror = prepare(sites, "waiting-commit", 50)
     mirror.copy(50)
     file = sites.configure(tmp_path, "/waiting-commit")

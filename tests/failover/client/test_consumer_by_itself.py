@@ -18,7 +18,7 @@ from confluent_kafka import (
 )
 
 from failover.client import consumer as module
-from failover.client import membership
+from failover.client import group_membership
 from failover.client.consumer import SiteConsumer
 from failover.client.faults import code_of
 from runtime.config import Configuration, load
@@ -105,7 +105,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configurat
 
     monkeypatch.setattr(module, "ActiveSiteWatch", Watch)
     monkeypatch.setattr(module, "open_reader", open_reader)
-    monkeypatch.setattr(membership, "Consumer", FakeConsumer)
+    monkeypatch.setattr(group_membership, "Consumer", FakeConsumer)
     monkeypatch.setattr(FakeConsumer, "commits", [])
     file = tmp_path / "dc.yaml"
     file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
@@ -296,7 +296,7 @@ class Overdue(FakeConsumer):
 def test_an_error_of_no_partition_outlives_the_loss_of_partitions(
     configuration: Configuration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(membership, "Consumer", Overdue)
+    monkeypatch.setattr(group_membership, "Consumer", Overdue)
     settings = {"enable.auto.commit": False}
     consumer = SiteConsumer(configuration, "g", ["t"], consumer_config=settings)
     message = poll(consumer)

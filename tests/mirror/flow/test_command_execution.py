@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror.flow.command_execution import Obedience
+from mirror.flow.command_execution import CommandExecution
 from mirror.state.flow_state import FlowState
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition_state import PartitionState
@@ -38,28 +38,28 @@ async def ordered(zookeeper: ZooKeeper) -> Orders:
     return Orders() if node is None else Orders.decode(node.data)
 
 
-async def look(obedience: Obedience, flow: FlowState, zookeeper: ZooKeeper) -> None:
+async def look(execution: CommandExecution, flow: FlowState, zookeeper: ZooKeeper) -> None:
     """See the node, and obey."""
-    obedience.see(await zookeeper.get(PATH))
-    await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+    execution.see(await zookeeper.get(PATH))
+    await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
 
 
 async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
     empty_zookeeper: str,
 ) -> None:
-    flow, obedience = leading(), Obedience(FLOW, PATH)
+    flow, execution = leading(), CommandExecution(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.begin_anew("t")
         late = restart(at_ms=1)
         await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
-        obedience.see(None)  # it came after we looked
-        await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
-        await look(obedience, flow, zookeeper)
+        execution.see(None)  # it came after we looked
+        await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+        await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == set()
         assert await ordered(zookeeper) == Orders()
 
         await put(zookeeper, restart(at_ms=2))
-        await look(obedience, flow, zookeeper)
+        await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == {"t"}
 
 
@@ -67,14 +67,14 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
     empty_zookeeper: str,
 ) -> None:
     flow, partition = flow_with()
-    obedience, nothing = Obedience(FLOW, PATH), flow.config
+    execution, nothing = CommandExecution(FLOW, PATH), flow.config
     mirrored = replace(nothing, topics=PatternSet(include=(re.compile("t"),), exclude=()))
     async with session_of(empty_zookeeper) as zookeeper:
         seen = []
         for config in (mirrored, nothing, mirrored):
             flow.take_config(config)
             for _ in range(2):
-                await obedience.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+                await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
                 seen.append(partition.state)
     flowing, paused, waits = (
         PartitionState.CATCHING_UP,
@@ -85,22 +85,22 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
 
 
 async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
-    flow, obedience = leading(), Obedience(FLOW, PATH)
+    flow, execution = leading(), CommandExecution(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.begin_anew("t")
         order = replace(restart(at_ms=1), by="somebody")
         await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
-        await look(obedience, flow, zookeeper)
+        await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == {"t"}
         assert await ordered(zookeeper) == Orders(restarts=(order,))  # until it is done
 
 
 async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: str) -> None:
-    (flow, _), obedience = flow_with(), Obedience(FLOW, PATH)
+    (flow, _), execution = flow_with(), CommandExecution(FLOW, PATH)
     flow.share.see({TopicPartition("t", 0)})
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.want_anew({"t"})
-        await look(obedience, flow, zookeeper)
+        await look(execution, flow, zookeeper)
         [order] = (await ordered(zookeeper)).restarts
         assert (order.scope, order.how) == (Scope(topic="t"), How.ANEW)
         assert order.by == f"the policy of {FLOW}"

@@ -8,7 +8,7 @@ import pytest
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.map.map_log import MapLog
 from mirror.start.last_record_check import Anchor, Writers, anchor_of, find_rewritten
-from mirror.start.positioning import Found, Positioning, _Tried
+from mirror.start.positioning import LogReadings, Positioning, _Tried
 from mirror.start.start_position import Stop
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
@@ -234,7 +234,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
         here, there = ENDS
         await Positioning(flow, links, map_log)._begin(
             [_Tried(partition, partition.attempt) for partition in partitions],
-            Found(
+            LogReadings(
                 source=dict.fromkeys(places, here),
                 target=dict.fromkeys(places, there),
                 tails={},

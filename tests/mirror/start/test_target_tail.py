@@ -9,7 +9,7 @@ import trio
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
 from mirror.map.map_log import MapLog
-from mirror.start.positioning import Found, Positioning, _Tried
+from mirror.start.positioning import LogReadings, Positioning, _Tried
 from mirror.start.target_tail import Tails, find_strangers, read_tails
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
@@ -123,7 +123,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
                 target_admin=cluster,
             )
             tail = Tail(partition.offset_map, Place(2))
-            found = Found(
+            found = LogReadings(
                 source={place: LogEnds(start=source_start, end=9)},
                 target={place: LogEnds(start=0, end=4)},
                 tails={place: tail},

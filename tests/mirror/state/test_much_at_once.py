@@ -13,7 +13,7 @@ from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher, _announcements, _Waiting
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog
 from mirror.map.reached import ReachedKeeper
-from mirror.start.positioning import Found, Positioning, _Tried
+from mirror.start.positioning import LogReadings, Positioning, _Tried
 from mirror.state.batches import Cursor, Forward
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
@@ -125,7 +125,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
         for n in range(1, MANY):
             partition.offset_map.announce(2 * n, Place(n))
         place = TopicPartition(partition.topic, 0)
-        found = Found(
+        found = LogReadings(
             source={place: LogEnds(start=0, end=2 * MANY)},
             target={place: LogEnds(start=0, end=10)},
             tails={},
@@ -171,7 +171,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
         tail = Tail(partition.offset_map, Place(half))
         for n in range(half, MANY + 1):
             tail.take(2 * n, n, 1)
-        found = Found(
+        found = LogReadings(
             source={place: LogEnds(start=0, end=2 * MANY)},
             target={place: LogEnds(start=0, end=2 * MANY + 1)},
             tails={place: tail},

@@ -18,7 +18,7 @@ from mirror.state.reverse_flow import ReverseFlow
 from mirror.state.skips import Skips
 from mirror.state.source_log import SourceLog
 from mirror.state.target_log import TargetLog
-from mirror.state.wakeups import Wakeups
+from mirror.state.wakeups import FlowWakeups
 from mirror.state.work_share import WorkShare
 
 OWNERS = (
@@ -34,7 +34,7 @@ OWNERS = (
     Skips,
     SourceLog,
     TargetLog,
-    Wakeups,
+    FlowWakeups,
     WorkShare,
 )
 MOST_ATTRIBUTES = 15

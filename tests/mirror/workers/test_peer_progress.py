@@ -3,7 +3,7 @@
 from mirror.map.map_log import MapLog
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
-from mirror.workers.peer_progress import Elsewhere
+from mirror.workers.peer_progress import PeerProgress
 from offset_translation.map_records import piece_start
 from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
@@ -22,7 +22,7 @@ async def test_a_peers_partition_is_told_of_when_it_has_moved_on_or_is_vouched_f
         flow.share.see({PLACE})
         map_log = MapLog(links.target_admin, "dc1", 1)
         map_log.state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
-        elsewhere = Elsewhere(flow, links, map_log)
+        elsewhere = PeerProgress(flow, links, map_log)
 
         async def told() -> set[TopicPartition]:
             await elsewhere.look()

@@ -12,7 +12,7 @@ from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from mirror.workers.share import Share
+from mirror.workers.share import ShareFollower
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.config import load
@@ -52,7 +52,7 @@ class Stage:
 
     flow: FlowState
     map_log: Map
-    share: Share
+    share: ShareFollower
 
     @classmethod
     def of(cls, folder: Path) -> "Stage":
@@ -73,7 +73,7 @@ class Stage:
                 one.move(PartitionState.POSITIONING, 0)
                 one.go_on(Cursor(0, Place(0), 0), 0)
 
-        return cls(flow, map_log, Share(flow, map_log, take))  # type: ignore[arg-type]
+        return cls(flow, map_log, ShareFollower(flow, map_log, take))  # type: ignore[arg-type]
 
     async def confirm(self, version: int, places: set[TopicPartition]) -> None:
         changed = self.share.changed

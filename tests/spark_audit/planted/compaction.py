@@ -7,7 +7,7 @@ from spark_audit.scan.sinks import KEY_BYTES
 from spark_audit.snapshot.origins import Brought
 from spark_audit.snapshot.seals import Seal
 from tests.spark_audit.logs import Log, Pair
-from tests.spark_audit.planted.planting import Found, Planted
+from tests.spark_audit.planted.planting import Planted, PlantedFinding
 
 SIDES = ("source", "target")
 DC1_MIRROR, DC2_MIRROR = 11, 22
@@ -28,7 +28,7 @@ def _clean(log: Log, *offsets: int) -> None:
     log.batches = [one for one in log.batches if one[0] - 1 not in offsets]
 
 
-def different_neighbours(pair: Pair) -> set[Found]:
+def different_neighbours(pair: Pair) -> set[PlantedFinding]:
     """A tombstone that only the source's cleaner took, beside a record that only the target's did.
 
     To take the second for the first with other content would be an alteration.
@@ -41,12 +41,12 @@ def different_neighbours(pair: Pair) -> set[Found]:
     return set()
 
 
-def other_content(pair: Pair) -> set[Found]:
+def other_content(pair: Pair) -> set[PlantedFinding]:
     (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
     return {("altered", source, target)}
 
 
-def a_lost_last_value(pair: Pair) -> set[Found]:
+def a_lost_last_value(pair: Pair) -> set[PlantedFinding]:
     """Both cleaners took records of other keys here, so both logs have gaps with room for it."""
     (old,) = pair.target.append("k@1")
     pair.source.skip(2)
@@ -55,7 +55,7 @@ def a_lost_last_value(pair: Pair) -> set[Found]:
     return {("lost", last, None), ("phantom", None, old)}
 
 
-def a_loss_beside_what_a_cleaner_took(pair: Pair) -> set[Found]:
+def a_loss_beside_what_a_cleaner_took(pair: Pair) -> set[PlantedFinding]:
     """The gap is as long as what was taken: it must not be too short for that because of a loss."""
     pair.source.append("s@1")
     pair.target.skip(1)
@@ -64,7 +64,7 @@ def a_loss_beside_what_a_cleaner_took(pair: Pair) -> set[Found]:
     return {("lost", lost, None)}
 
 
-def a_value_that_went_with_its_tombstone(pair: Pair) -> set[Found]:
+def a_value_that_went_with_its_tombstone(pair: Pair) -> set[PlantedFinding]:
     pair.mirror("k@1")
     pair.mirror("b")
     pair.mirror("k@9:tombstone")
@@ -72,7 +72,7 @@ def a_value_that_went_with_its_tombstone(pair: Pair) -> set[Found]:
     return set()
 
 
-def a_lost_tombstone(pair: Pair) -> set[Found]:
+def a_lost_tombstone(pair: Pair) -> set[PlantedFinding]:
     """The target's gap has room for it, but a cleaner would have taken what it stands for first."""
     pair.mirror("k@1")
     pair.mirror("b")
@@ -82,7 +82,7 @@ def a_lost_tombstone(pair: Pair) -> set[Found]:
     return {("lost", lost, None)}
 
 
-def a_value_whose_tombstone_is_not_mirrored_yet(pair: Pair) -> set[Found]:
+def a_value_whose_tombstone_is_not_mirrored_yet(pair: Pair) -> set[PlantedFinding]:
     (lost,) = pair.source.append("k@1")
     pair.target.skip(1)
     pair.mirror("b")
@@ -90,19 +90,19 @@ def a_value_whose_tombstone_is_not_mirrored_yet(pair: Pair) -> set[Found]:
     return {("lost", lost, None)}
 
 
-def superseded_by_what_is_in_flight(pair: Pair) -> set[Found]:
+def superseded_by_what_is_in_flight(pair: Pair) -> set[PlantedFinding]:
     pair.mirror("k@1")
     pair.source.append("k@2")
     _clean(pair.source, 1)
     return set()
 
 
-def superseded_where_only_the_source_has_a_cleaner(pair: Pair) -> set[Found]:
+def superseded_where_only_the_source_has_a_cleaner(pair: Pair) -> set[PlantedFinding]:
     pair.target.is_compacted = False
     return superseded_by_what_is_in_flight(pair)
 
 
-def another_key_that_begins_the_same(pair: Pair) -> set[Found]:
+def another_key_that_begins_the_same(pair: Pair) -> set[PlantedFinding]:
     key = "k" * KEY_BYTES
     (lost,) = pair.source.append(f"{key}1@1")
     pair.target.skip(1)
@@ -110,7 +110,7 @@ def another_key_that_begins_the_same(pair: Pair) -> set[Found]:
     return {("lost", lost, None)}
 
 
-def a_long_key_that_is_superseded(pair: Pair) -> set[Found]:
+def a_long_key_that_is_superseded(pair: Pair) -> set[PlantedFinding]:
     key = "k" * KEY_BYTES
     pair.mirror(f"{key}1@1")
     pair.mirror(f"{key}1@2")
@@ -118,14 +118,14 @@ def a_long_key_that_is_superseded(pair: Pair) -> set[Found]:
     return set()
 
 
-def equal_records_of_which_the_source_has_the_second(pair: Pair) -> set[Found]:
+def equal_records_of_which_the_source_has_the_second(pair: Pair) -> set[PlantedFinding]:
     for content in ("k@1", "b", "k@1"):
         pair.mirror(content)
     _clean(pair.source, 1)
     return set()
 
 
-SCENARIOS: dict[str, Callable[[Pair], set[Found]]] = {
+SCENARIOS: dict[str, Callable[[Pair], set[PlantedFinding]]] = {
     scenario.__name__: scenario
     for scenario in (
         different_neighbours,
@@ -208,5 +208,5 @@ def plant_both_ways() -> Planted:
     _clean(pairs["by tombstone", 0].target, 1, 3)
     _clean(pairs["taken on dc1", 0].source, 1)
     _clean(pairs["lost to a cleaner", 0].target, 1)
-    expected: dict[str, set[Found]] = {name: set() for name in names}
+    expected: dict[str, set[PlantedFinding]] = {name: set() for name in names}
     return Planted(pairs, expected | {"lost to a cleaner": {("lost", 1, None)}})

@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 from spark_audit.snapshot.bounds import SeenEnd
 from tests.spark_audit.logs import Log, Pair, Pairs
-from tests.spark_audit.planted.planting import Found, Planted
+from tests.spark_audit.planted.planting import Planted, PlantedFinding
 from wire.record_batch import Record, build_batch
 
-Scenario: TypeAlias = Callable[[Pair], set[Found]]
+Scenario: TypeAlias = Callable[[Pair], set[PlantedFinding]]
 BULK = 1_500
 """So many records around a fault: a few ranges before and behind it."""
 
@@ -20,7 +20,7 @@ def bulk(name: str) -> list[str]:
 def _around(fault: Scenario) -> Scenario:
     """Plant a fault in the middle of much that is equal, behind a gap in the source's offsets."""
 
-    def plant(pair: Pair) -> set[Found]:
+    def plant(pair: Pair) -> set[PlantedFinding]:
         pair.mirror(*bulk("before"))
         pair.source.append_bytes(_marker(pair.source.stop), 1)
         found = fault(pair)
@@ -41,62 +41,62 @@ def _marker(offset: int) -> bytes:
     )
 
 
-def equal(_: Pair) -> set[Found]:
+def equal(_: Pair) -> set[PlantedFinding]:
     return set()
 
 
-def lost(pair: Pair) -> set[Found]:
+def lost(pair: Pair) -> set[PlantedFinding]:
     return {("lost", offset, None) for offset in pair.source.append("x", "y")}
 
 
-def duplicated(pair: Pair) -> set[Found]:
+def duplicated(pair: Pair) -> set[PlantedFinding]:
     (source,) = pair.source.append("x")
     _, second = pair.target.append("x", "x")
     return {("duplicated", source, second)}
 
 
-def duplicated_far_away(pair: Pair) -> set[Found]:
+def duplicated_far_away(pair: Pair) -> set[PlantedFinding]:
     (copy,) = pair.target.append("before 17")
     return {("duplicated", 17, copy)}
 
 
-def replayed(pair: Pair) -> set[Found]:
+def replayed(pair: Pair) -> set[PlantedFinding]:
     """Hundreds of records once more, as a mirror does that forgot how far it was."""
     copies = pair.target.append(*bulk("before")[800:1_300])
     return {("duplicated", 800 + step, copy) for step, copy in enumerate(copies)}
 
 
-def reordered(pair: Pair) -> set[Found]:
+def reordered(pair: Pair) -> set[PlantedFinding]:
     pair.source.append("a", "b", "c", "d")
     moved = pair.target.append("a", "c", "d", "b")[3]
     return {("reordered", pair.source.stop - 3, moved)}
 
 
-def altered(pair: Pair) -> set[Found]:
+def altered(pair: Pair) -> set[PlantedFinding]:
     pair.mirror("a")
     (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
     pair.mirror("b")
     return {("altered", source, target)}
 
 
-def phantom(pair: Pair) -> set[Found]:
+def phantom(pair: Pair) -> set[PlantedFinding]:
     return {("phantom", None, pair.target.append("x")[0])}
 
 
-def a_loss_beside_a_copy(pair: Pair) -> set[Found]:
+def a_loss_beside_a_copy(pair: Pair) -> set[PlantedFinding]:
     """Counts agree, and in the same gap too: only the multiset tells."""
     (missing,) = pair.source.append("x")
     (copy,) = pair.target.append("before 3")
     return {("lost", missing, None), ("duplicated", 3, copy)}
 
 
-def corrupt_on_target(pair: Pair) -> set[Found]:
+def corrupt_on_target(pair: Pair) -> set[PlantedFinding]:
     missing = pair.source.append("x", "y")
     place = _append_corrupt(pair.target, "x", "y")
     return {("corrupt", None, place), *(("lost", offset, None) for offset in missing)}
 
 
-def corrupt_on_source(pair: Pair) -> set[Found]:
+def corrupt_on_source(pair: Pair) -> set[PlantedFinding]:
     place = _append_corrupt(pair.source, "x", "y")
     pair.target.append("x", "y")
     return {("corrupt", place, None)}
@@ -109,7 +109,7 @@ def _append_corrupt(log: Log, *contents: str) -> int:
     return place
 
 
-def gap_on_source(pair: Pair) -> set[Found]:
+def gap_on_source(pair: Pair) -> set[PlantedFinding]:
     place = pair.source.stop
     pair.source.skip(5)
     return {("hole", place, None)}
@@ -168,7 +168,7 @@ def _plant_lag_behind_retention(pair: Pair) -> None:
     pair.source.append("x@4", "y@5")
 
 
-def _plant_loss_beside_retention(pair: Pair) -> set[Found]:
+def _plant_loss_beside_retention(pair: Pair) -> set[PlantedFinding]:
     """Nine are missing where the target's log begins, and its retention took one."""
     pair.mirror("a")
     lost = pair.source.append("b", "c", "d", "e", "f", "g", "h", "i")
@@ -197,7 +197,7 @@ def _plant_lag(pairs: Pairs) -> None:
     pairs["little yet", 0].source.append(*bulk("rest"))
 
 
-def _plant_cut_targets(pairs: Pairs) -> dict[str, set[Found]]:
+def _plant_cut_targets(pairs: Pairs) -> dict[str, set[PlantedFinding]]:
     """Plant targets that ended at 9 before; the last one has all of its source again."""
     for name in ("emptied", "cut", "begun anew"):
         pair = pairs[name, 0]

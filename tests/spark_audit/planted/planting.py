@@ -7,9 +7,9 @@ from typing import TypeAlias
 from spark_audit.scan.scan_plan import ScanTask
 from tests.spark_audit.logs import Pair
 
-Found: TypeAlias = tuple[str, int | None, int | None]
+PlantedFinding: TypeAlias = tuple[str, int | None, int | None]
 """A finding's kind and its two offsets."""
-Findings: TypeAlias = Mapping[str, set[Found]]
+Findings: TypeAlias = Mapping[str, set[PlantedFinding]]
 """By topic."""
 
 
@@ -22,7 +22,7 @@ class Planted:
     """Partitions, each of a topic of its own, so that many may be audited in one run."""
 
     pairs: dict[tuple[str, int], Pair]
-    expected: dict[str, set[Found]] = field(default_factory=dict)
+    expected: dict[str, set[PlantedFinding]] = field(default_factory=dict)
     before_scan: Callable[[int, Sequence[ScanTask]], None] = _nothing
     """Called with the scan's number, from 0, before an audit reads."""
     after_scan: Callable[[int, Sequence[ScanTask]], None] = _nothing

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from kazoo.protocol.paths import normpath
 
 from failover.client.carried import Carried
-from failover.client.handover import Handover, HandoverGarbled, group_path, is_complete, merge
+from failover.client.position_handover import (
+    Handover,
+    HandoverGarbled,
+    group_path,
+    is_complete,
+    merge,
+)
 from wire.topic_partition import TopicPartition
 
 PLACES = st.dictionaries(
