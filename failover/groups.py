@@ -9,7 +9,7 @@ import trio
 
 from failover.facts import Facts, JsonValue, by_topic
 from failover.site import Site
-from offset_translation.group_positions import GroupPosition, Leave, decide
+from offset_translation.group_positions import GroupPosition, Leave, decide_commit
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from wire.errors import ErrorCode
@@ -124,7 +124,7 @@ def choose(
             source_offset=found.offset, applied_source_offset=None, target_offset=current
         )
         start = maps.target_starts.get(partition, 0)
-        decision = decide(
+        decision = decide_commit(
             offset_map,
             position,
             group_is_idle=is_idle,

@@ -31,7 +31,7 @@ class GroupPosition(NamedTuple):
     target_offset: int | None
 
 
-def decide(
+def decide_commit(
     offset_map: OffsetMap,
     position: GroupPosition,
     *,

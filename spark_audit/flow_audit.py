@@ -28,7 +28,7 @@ from spark_audit.compare.explain import (
     judge,
     judge_cut_logs,
     judge_holes,
-    recognise_rewritten,
+    settle_unmirrored_end,
 )
 from spark_audit.compare.outcomes import Kind
 from spark_audit.compare.summary import findings, partition_summary
@@ -200,7 +200,7 @@ class _Run:
         outcomes = self.keep(align_records(records, windows, known, bounds))
         tails = {row.topic for row in differing if row.is_last and row.source_records}
         native = self.read(planner.native(tails))
-        settled = self.keep(recognise_rewritten(outcomes, bounds, native))
+        settled = self.keep(settle_unmirrored_end(outcomes, bounds, native))
         # Not those of the ranges: what was taken from the logs since then is a hole only here.
         holes = holes_of(records).unionByName(holes_before_start(bounds))
         asked = questioned(settled, records, bounds)

@@ -29,7 +29,7 @@ from mirror.groups.target_starts import TargetStarts
 from mirror.state.flow_state import FlowState
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
-from offset_translation.group_positions import GroupPosition, Leave, decide
+from offset_translation.group_positions import GroupPosition, Leave, decide_commit
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
@@ -297,10 +297,10 @@ class GroupSync:
                 continue
             offset_map, start = partition.offset_map, self.starts.known.get(place, 0)
             upstream = None if applied is None else applied.upstream_offset
-            decision = decide(
+            decision = decide_commit(
                 offset_map,
                 GroupPosition(position.offset, upstream, current),
-                group_is_idle=True,
+                group_is_idle=True,  # if it has members there, the broker refuses the commit
                 backward=self._flow.backward(place),
                 target_log_start=start,
             )

@@ -2,5 +2,6 @@
 
 `evidence` is what each cluster carries and how it is held against the witness (pure);
 `evidence_topic` reads and writes it on a cluster; `opening` looks at all three before a program
-acts, and makes the witness at the first start of a pair.
+acts, and makes the witness at the first start of a pair. `recovery` decides what a witness that has
+lost its memory is restored to (pure).
 """

@@ -1,6 +1,6 @@
 """Judge outcomes: promotions and holes explain some of them, the rest are findings.
 
-    outcomes ─► recognise_rewritten ─► (superseded) ─► explain_by_holes ─► judge ─┐
+    outcomes ─► settle_unmirrored_end ─► (superseded) ─► explain_by_holes ─► judge ─┐
     holes    ─► judge_holes ──────────────────────────────────────────────────────┴─► judged
 
 Every function ends in a select, its contract; nothing is collected here.
@@ -42,7 +42,7 @@ _OUTCOME: Final = [
 ]
 
 
-def recognise_rewritten(outcomes: DataFrame, bounds: DataFrame, native: DataFrame) -> DataFrame:
+def settle_unmirrored_end(outcomes: DataFrame, bounds: DataFrame, native: DataFrame) -> DataFrame:
     """Settle the unmirrored end of sealed partitions, and add `unmirrored_by`, the promotion.
 
     Behind a promotion nothing is in flight any more: a record beyond the mirrored end is lost,
