@@ -48,6 +48,15 @@ class Piece:
         return self.target_start + self.count
 
 
+class Hole(NamedTuple):
+    """Source offsets of which the map says that they hold nothing to be mirrored."""
+
+    place: Place
+    """The place of the first record behind it."""
+    begin: int
+    end: int
+
+
 class Beyond(NamedTuple):
     """Announcements of records that are not on the target (any more)."""
 
@@ -261,6 +270,16 @@ class OffsetMap:
     def writing_end(self) -> int:
         """The target offset at which the next mirrored record was to lie, as far as is known."""
         return self._runs.start_of(self._place_end)
+
+    @property
+    def last_hole(self) -> Hole | None:
+        """The hole behind the last mirrored record, if one was announced there; else None."""
+        last = self._stop() - 1
+        if last < 1 or self._seal is not None or self._place[last] != self._place_end:
+            return None
+        place, before = self._place[last], last - 1
+        begin = self._source[before] + place - self._place[before]
+        return Hole(place=Place(place), begin=begin, end=self._source[last])
 
     def beyond(self) -> Beyond:
         """Return the announcements of records beyond the ends that are known now."""

@@ -301,6 +301,20 @@ class Positioning:
             and _is_where_left(partition, target[partition.topic_partition])
         )
 
+    def _reads_holes_again(self, partition: MirroredPartition, found: Found) -> bool:
+        """Whether a hole at the end of the map may be somebody else's word.
+
+        What this worker has just announced, or has been told to leave out, is not.
+        """
+        hole = partition.offset_map.last_hole
+        is_decided = hole is not None and partition.skips.decided_end == hole.end
+        key = partition.topic_partition
+        return (
+            not is_decided
+            and not self._flow.reverse.has_map_of(key)
+            and self._is_doubtful(partition, found.target)
+        )
+
     def _reached_records(
         self, partition: MirroredPartition, start: Start, readings: LogReadings
     ) -> list[MapRecord]:
@@ -355,6 +369,7 @@ class Positioning:
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
+                reads_holes_again=self._reads_holes_again(partition, found),
                 is_shared=self._flow.config.is_active_active,
                 tail=None if tail is None else tail.reached,
             )
@@ -411,7 +426,7 @@ def _run_records(runs: Iterable[tuple[_Tried, tuple[Place, int]]]) -> list[MapRe
 
 def _note_left_out(partition: MirroredPartition, start: Start) -> None:
     """Count what a decision has cost, and say it."""
-    partition.skips.settle(start.left_out)
+    partition.skips.settle(start.left_out, start.source)
     if start.left_out:
         _LOG.warning(
             "%s-%d: source offsets %d to %d are left out",

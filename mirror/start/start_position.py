@@ -14,6 +14,7 @@ from offset_translation.both_ways import first_own_record
 from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from wire.topic_partition import TopicPartition
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
@@ -57,6 +58,8 @@ class Situation:
     target: LogEnds
     arrived: OffsetMap | None = None
     """The bounded map of records that came back into the source; None: nothing is known."""
+    reads_holes_again: bool = False
+    """Whether an announced hole, behind which nothing was mirrored yet, is to be looked into."""
     is_shared: bool = False
     """Both directions run at once: that others write to the target is as it should be."""
     tail: Reached | None = None
@@ -114,10 +117,12 @@ def decide_start(topic: str, partition: int, seen: Situation) -> Start | Stop:
             state=PartitionState.TARGET_DIVERGED,
             reason=f"the target ends at {target.end}, before anything that was mirrored",
         )
-    return _go_on(seen, position, tuple(keys))
+    return _go_on(TopicPartition(topic, partition), seen, position, tuple(keys))
 
 
-def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start | Stop:
+def _go_on(
+    where: TopicPartition, seen: Situation, position: int, keys: tuple[Withdrawn, ...]
+) -> Start | Stop:
     """Go on behind what was mirrored, and behind what both sites have of the target's own."""
     offset_map, source, target = seen.offset_map, seen.source, seen.target
     begin = first_own_record(position, seen.arrived)
@@ -131,6 +136,9 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
         withdraw=keys,
         run=target.end if own else None,
     )
+    if not own and begin == position and seen.reads_holes_again:
+        start = _into_the_hole(where, seen, start)
+        begin = start.source
     if own and seen.explained_until < target.end:
         return _diverged(seen, start)
     if begin < source.start:
@@ -149,6 +157,22 @@ def _go_on(seen: Situation, position: int, keys: tuple[Withdrawn, ...]) -> Start
             reason=f"source ends at {source.end}, but offsets up to {begin - 1} were mirrored",
         )
     return start
+
+
+def _into_the_hole(where: TopicPartition, seen: Situation, start: Start) -> Start:
+    """Return the start that reads an announced hole again, behind which nothing was mirrored.
+
+    Anybody who may write to the map topic could have announced it, and skip records so. Where it is
+    a hole, it is announced again. What the source has deleted of it cannot be read.
+    """
+    hole = seen.offset_map.last_hole
+    if hole is None or hole.end <= seen.source.start:
+        return start
+    source = max(hole.begin, seen.source.start)
+    key = PieceStartKey(topic=where.topic, partition=where.partition, place=hole.place)
+    return replace(
+        start, source=source, announce=source > hole.begin, withdraw=(*start.withdraw, key)
+    )
 
 
 def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start | Stop:

@@ -4,13 +4,23 @@
 class Skips:
     """The skips of one partition."""
 
-    __slots__ = ("count", "is_allowed_once", "looped", "lost", "pass_over", "refused_through")
+    __slots__ = (
+        "count",
+        "decided_end",
+        "is_allowed_once",
+        "looped",
+        "lost",
+        "pass_over",
+        "refused_through",
+    )
 
     def __init__(self) -> None:
         self.lost = 0
         """Source offsets that were deleted before they were mirrored, where that has stopped it."""
         self.count = 0
         """Source offsets that a policy or a command has left out since the daemon began."""
+        self.decided_end: int | None = None
+        """The source offset behind the last ones that somebody has decided to leave out."""
         self.looped = 0
         """Batches left out since the daemon began because a mirror has brought them from there."""
         self.pass_over: int | None = None
@@ -46,8 +56,10 @@ class Skips:
         self.lost = 0
         self.refused_through = None
 
-    def settle(self, left_out: int) -> None:
-        """Count the records that were left out by going on where the partition does now."""
+    def settle(self, left_out: int, source: int) -> None:
+        """Count the records that were left out by going on at ``source`` now."""
+        if left_out:
+            self.decided_end = source
         self.pass_over = None
         self.is_allowed_once = False
         self.lost = 0

@@ -8,6 +8,7 @@ import pytest
 from mirror.map.map_log import MapLog
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start, target_topic
+from offset_translation.offset_map import Piece
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
@@ -84,6 +85,39 @@ async def test_another_topic_than_the_map_names_is_not_believed_by_its_end() -> 
         await until(lambda: whole.partition.state not in IN_DOUBT)
         assert whole.partition.state is PartitionState.TARGET_DIVERGED
         assert "is no mirror's" in whole.partition.status.reason
+
+
+@pytest.mark.parametrize("claimed", [4, 5, 60])
+async def test_a_hole_that_somebody_else_has_announced_skips_nothing(claimed: int) -> None:
+    mirrored = [ours(0, b"s0"), ours(1, b"s1")]
+    forge = piece_start("t", 0, source_start=claimed, place=Place(2))
+
+    async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
+        await left(*mirrored)(dc2, map_log)
+        await map_log.write(lambda: [forge])
+
+    async with whole_flow(log(), 5, 100_000, prepare=prepare) as whole:
+        await until(lambda: values(whole.target) == SOURCE)
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        pieces = list(whole.partition.offset_map.pieces())
+        assert pieces == [Piece(source_start=0, target_start=0, count=5)]
+
+
+async def test_a_hole_that_is_one_is_announced_again() -> None:
+    batches = [batch_at(0, b"s0"), batch_at(1, b"s1"), batch_at(4, b"s4")]
+
+    async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
+        await left(ours(0, b"s0"), ours(1, b"s1"))(dc2, map_log)
+        await map_log.write(lambda: [piece_start("t", 0, source_start=4, place=Place(2))])
+
+    async with whole_flow(batches, 5, 100_000, prepare=prepare) as whole:
+        await until(lambda: values(whole.target) == [b"s0", b"s1", b"s4"])
+        await until(lambda: whole.partition.state is PartitionState.STREAMING)
+        pieces = list(whole.partition.offset_map.pieces())
+        assert [(one.source_start, one.target_start, one.count) for one in pieces] == [
+            (0, 0, 2),
+            (4, 2, 1),
+        ]
 
 
 async def test_the_map_keeps_which_topic_holds_the_copy() -> None:

@@ -122,9 +122,9 @@ def test_what_is_passed_over_is_counted_where_the_partition_goes_on() -> None:
     assert (skips.refused_through, skips.lost, skips.is_allowed_once) == (None, 0, True)
     skips.pass_behind(40)
     assert (skips.pass_over, skips.is_allowed_once, skips.count) == (40, False, 0)
-    skips.settle(3)
-    skips.settle(0)
-    assert (skips.pass_over, skips.count) == (None, 3)
+    skips.settle(3, 40)
+    skips.settle(0, 41)
+    assert (skips.pass_over, skips.count, skips.decided_end) == (None, 3, 40)
 
 
 def test_runs_of_others_are_kept_until_the_map_topic_has_them() -> None:
