@@ -301,7 +301,7 @@ class Positioning:
             and _is_where_left(partition, target[partition.topic_partition])
         )
 
-    def _reads_holes_again(self, partition: MirroredPartition, found: Found) -> bool:
+    def _reads_holes_again(self, partition: MirroredPartition, readings: LogReadings) -> bool:
         """Whether a hole at the end of the map may be somebody else's word.
 
         What this worker has just announced, or has been told to leave out, is not.
@@ -312,7 +312,7 @@ class Positioning:
         return (
             not is_decided
             and not self._flow.reverse.has_map_of(key)
-            and self._is_doubtful(partition, found.target)
+            and self._is_doubtful(partition, readings.target)
         )
 
     def _reached_records(
@@ -369,7 +369,7 @@ class Positioning:
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
-                reads_holes_again=self._reads_holes_again(partition, found),
+                reads_holes_again=self._reads_holes_again(partition, readings),
                 is_shared=self._flow.config.is_active_active,
                 tail=None if tail is None else tail.reached,
             )
