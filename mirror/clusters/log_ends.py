@@ -52,9 +52,10 @@ async def read_target_ends(
 ) -> Ends:
     """Return the ends of the target's logs, by the source's names; raises NetworkFault."""
     there = {
-        TopicPartition(names.on_target(place.topic), place.partition): place for place in where
+        TopicPartition(names.on_target(partition.topic), partition.partition): partition
+        for partition in where
     }
-    return {there[place]: ends for place, ends in (await read_ends(cluster, there)).items()}
+    return {there[partition]: ends for partition, ends in (await read_ends(cluster, there)).items()}
 
 
 async def read_quiet_target_ends(
@@ -69,15 +70,16 @@ async def read_quiet_target_ends(
     committed soon.
     """
     there = {
-        TopicPartition(names.on_target(place.topic), place.partition): place for place in where
+        TopicPartition(names.on_target(partition.topic), partition.partition): partition
+        for partition in where
     }
     whole = await log_ends(cluster, there)
     found = await read_target_ends(cluster, names, there.values())
     needed: dict[TopicPartition, int] = {}
-    for place, key in there.items():
-        end = whole[place]
+    for partition, key in there.items():
+        end = whole[partition]
         if isinstance(end, ErrorCode):
-            cluster.forget(place[0])
+            cluster.forget(partition[0])
             found[key] = end
         else:
             needed[key] = end

@@ -1,9 +1,10 @@
 """The agenda of looks at groups on the target. Pure: times are arguments.
 
-A place is looked at when its group has committed on the source, when the data that its position
-waits for has arrived, when its partition begins to be mirrored, when a refusal or a fault is long
-enough ago, and every now and then without any reason: somebody may have deleted it on the target.
-Looks without news are spread, so that many groups cost no more than a few looks a second.
+A partition of a group is looked at when the group has committed on the source, when the data that
+the position waits for has arrived, when the partition begins to be mirrored, and when a refusal or
+a fault is long enough ago. It is looked at every now and then without any reason too: somebody may
+have deleted the position on the target. Looks without news are spread, so that many groups cost no
+more than a few looks a second.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,40 +37,42 @@ class Agenda:
         self._round_ms = now_ms
 
     def later(
-        self, group: str, places: Iterable[TopicPartition], now_ms: int, pause_ms: int
+        self, group: str, topic_partitions: Iterable[TopicPartition], now_ms: int, pause_ms: int
     ) -> None:
         """Look at these again after the pause, or a longer one if many wait."""
         pause_ms = max(pause_ms, len(self._later) * 1_000 // LOOKS_A_SECOND)
         at_ms, known = self._later.get(group, (now_ms + pause_ms, set()))
-        known.update(places)
+        known.update(topic_partitions)
         self._later[group] = (at_ms, known)
 
-    def wait_for_data(self, group: str, place: TopicPartition, source_offset: int) -> None:
+    def wait_for_data(
+        self, group: str, topic_partition: TopicPartition, source_offset: int
+    ) -> None:
         """Look at it as soon as everything before this offset is mirrored."""
-        self._waiting.setdefault(place, {})[group] = source_offset
+        self._waiting.setdefault(topic_partition, {})[group] = source_offset
 
-    def wait_for_partition(self, group: str, place: TopicPartition) -> None:
+    def wait_for_partition(self, group: str, topic_partition: TopicPartition) -> None:
         """Look at it as soon as its partition is mirrored."""
-        self._unmirrored.setdefault(place, set()).add(group)
+        self._unmirrored.setdefault(topic_partition, set()).add(group)
 
-    def looked_at(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Drop the notes about these places."""
+    def looked_at(self, group: str, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Drop the notes about these partitions."""
         _, later = self._later.get(group, (0, set()))
-        for place in places:
-            later.discard(place)
-            waiting = self._waiting.get(place)
+        for topic_partition in topic_partitions:
+            later.discard(topic_partition)
+            waiting = self._waiting.get(topic_partition)
             if waiting is not None and waiting.pop(group, None) is not None and not waiting:
-                del self._waiting[place]
+                del self._waiting[topic_partition]
         if not later:
             self._later.pop(group, None)
 
-    def forget(self, group: str, place: TopicPartition) -> None:
+    def forget(self, group: str, topic_partition: TopicPartition) -> None:
         """Drop a position that is gone on the source."""
-        self.looked_at(group, (place,))
-        groups = self._unmirrored.get(place, set())
+        self.looked_at(group, (topic_partition,))
+        groups = self._unmirrored.get(topic_partition, set())
         groups.discard(group)
         if not groups:
-            self._unmirrored.pop(place, None)
+            self._unmirrored.pop(topic_partition, None)
 
     def due(
         self,
@@ -77,7 +80,7 @@ class Agenda:
         groups: Mapping[str, object],
         moved_on: Mapping[TopicPartition, int | None],
     ) -> tuple[Due, list[str]]:
-        """Return the places to look at, and groups to look at whole; both are forgotten here.
+        """Return the partitions to look at, and groups to look at whole; both are forgotten here.
 
         ``groups`` are those known. ``moved_on`` are the partitions whose extent is known and that
         have come further since the last call, each with the source offset before which all is
@@ -86,22 +89,22 @@ class Agenda:
         due: Due = {}
         for group in [group for group, (at_ms, _) in self._later.items() if at_ms <= now_ms]:
             due.setdefault(group, set()).update(self._later.pop(group)[1])
-        for place, end in moved_on.items():
-            waiting = self._waiting.get(place, {})
+        for topic_partition, end in moved_on.items():
+            waiting = self._waiting.get(topic_partition, {})
             for group in [g for g, offset in waiting.items() if end is not None and offset <= end]:
-                due.setdefault(group, set()).add(place)
-            for group in self._unmirrored.pop(place, ()):
-                due.setdefault(group, set()).add(place)
+                due.setdefault(group, set()).add(topic_partition)
+            for group in self._unmirrored.pop(topic_partition, ()):
+                due.setdefault(group, set()).add(topic_partition)
         return due, self._of_round(now_ms, groups)
 
     def everything(self) -> Due:
-        """Return all places that wait, for whatever reason, for a last look."""
+        """Return all partitions that wait, for whatever reason, for a last look."""
         due: Due = {}
-        for group, (_, places) in self._later.items():
-            due.setdefault(group, set()).update(places)
-        for place, groups in (*self._waiting.items(), *self._unmirrored.items()):
+        for group, (_, topic_partitions) in self._later.items():
+            due.setdefault(group, set()).update(topic_partitions)
+        for topic_partition, groups in (*self._waiting.items(), *self._unmirrored.items()):
             for group in groups:
-                due.setdefault(group, set()).add(place)
+                due.setdefault(group, set()).add(topic_partition)
         return due
 
     def _of_round(self, now_ms: int, groups: Mapping[str, object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The checkpoints of one flow: the last commit of each place, durable on the target.
+"""The checkpoints of one flow: the last commit of each group and partition, durable on the target.
 
 Checkpoints of groups that are gone stay, as MirrorMaker's do: its client library takes the value of
 each record for granted, and a tombstone would end `RemoteClusterUtils` with an exception.
@@ -38,8 +38,8 @@ class CheckpointLog:
         """Know where the topic is; ``load`` reads it."""
         self.topic: Final = flow.names.checkpoints_topic
         self.applied: dict[GroupPartition, Checkpoint] = {}
-        """The last checkpoint of each place, by the source's names: tells a rewind from a run
-        ahead."""
+        """The last checkpoint of each group and partition, by the source's names: tells a rewind
+        from a run ahead."""
         self._target = target
         self._names = flow.names
         self._replication_factor = flow.replication_factor
@@ -68,23 +68,23 @@ class CheckpointLog:
         if record.value is None:
             return
         try:
-            one = checkpoint.decode(record.key or b"", record.value)
+            noted = checkpoint.decode(record.key or b"", record.value)
         except MalformedRecord as fault:
             self._odd.note(f"offset {record.offset}: {fault}")
             return
-        topic = self._names.on_source(one.topic)
+        topic = self._names.on_source(noted.topic)
         if topic is not None:
-            self.applied[one.group, topic, one.partition] = one
+            self.applied[noted.group, topic, noted.partition] = noted
 
     @property
     def is_behind(self) -> bool:
         """Whether there is something to write."""
         return bool(self._unwritten) or self._is_gone
 
-    def note(self, place: GroupPartition, one: Checkpoint) -> None:
+    def note(self, group_partition: GroupPartition, noted: Checkpoint) -> None:
         """Note a checkpoint that has just been committed; ``write`` makes it durable."""
-        self.applied[place] = one
-        self._unwritten[place] = one
+        self.applied[group_partition] = noted
+        self._unwritten[group_partition] = noted
 
     async def write(self) -> None:
         """Write the noted checkpoints; the next call tries again those that cannot be written now.
@@ -99,16 +99,16 @@ class CheckpointLog:
             records: list[Record] = []
             size, stamp = 0, now_ms()
             while waiting and size < BATCH_BYTES:
-                place, one = waiting.pop()
-                key, value = checkpoint.encode(one)
+                group_partition, noted = waiting.pop()
+                key, value = checkpoint.encode(noted)
                 records.append(Record(len(records), stamp, key, value))
-                written.append((place, one))
+                written.append((group_partition, noted))
                 size += len(key) + len(value)
             if not await self._append(build_batch(records)):
                 return
-            for place, one in written:
-                if self._unwritten.get(place) is one:
-                    del self._unwritten[place]
+            for group_partition, noted in written:
+                if self._unwritten.get(group_partition) is noted:
+                    del self._unwritten[group_partition]
 
     async def _make_again(self) -> bool:
         try:

@@ -121,8 +121,12 @@ class GroupReader:
             starts = await list_offsets(cluster, new, EARLIEST)
             # The log's end may lie behind a transaction that nobody ends.
             ends = await list_offsets(cluster, new, LATEST, isolation_level=READ_COMMITTED)
-            for place in new:
-                start, end, index = starts[place], ends[place], place[1]
+            for topic_partition in new:
+                start, end, index = (
+                    starts[topic_partition],
+                    ends[topic_partition],
+                    topic_partition[1],
+                )
                 where = f"partition {index}"
                 codes = [one.name for one in (start, end) if isinstance(one, ErrorCode)]
                 if codes:

@@ -83,13 +83,13 @@ class SourceGroups:
 
     def take(self, group: str, positions: Mapping[TopicPartition, GroupOffset]) -> None:
         """Take over all positions of a group, as asked for."""
-        for place in self.positions.get(group, {}).keys() - positions.keys():
-            self._forget(group, place)
-        for place, one in positions.items():
-            self._learn(group, place, SourcePosition(one.offset, one.metadata))
+        for topic_partition in self.positions.get(group, {}).keys() - positions.keys():
+            self._forget(group, topic_partition)
+        for topic_partition, one in positions.items():
+            self._learn(group, topic_partition, SourcePosition(one.offset, one.metadata))
 
     def take_changed(self) -> dict[str, set[TopicPartition]]:
-        """Return the places that have changed since the last call."""
+        """Return the partitions that have changed since the last call."""
         changed, self.changed = self.changed, {}
         return changed
 
@@ -103,19 +103,19 @@ class SourceGroups:
         else:
             self._learn(*known, position)
 
-    def _learn(self, group: str, place: TopicPartition, position: SourcePosition) -> None:
+    def _learn(self, group: str, topic_partition: TopicPartition, position: SourcePosition) -> None:
         positions = self.positions.setdefault(group, {})
-        if positions.get(place) != position:
-            positions[place] = position
-            self.changed.setdefault(group, set()).add(place)
+        if positions.get(topic_partition) != position:
+            positions[topic_partition] = position
+            self.changed.setdefault(group, set()).add(topic_partition)
 
-    def _forget(self, group: str, place: TopicPartition) -> None:
+    def _forget(self, group: str, topic_partition: TopicPartition) -> None:
         """A deleted or expired position; the target's own is left as it is."""
         positions = self.positions.get(group)
         if positions is None:
             return
-        positions.pop(place, None)
-        self.forgotten.add((group, *place))
+        positions.pop(topic_partition, None)
+        self.forgotten.add((group, *topic_partition))
         if not positions:
             del self.positions[group]
             self.changed.pop(group, None)

@@ -2,7 +2,7 @@
 
     news, data that was waited for, a turn of the round          mirror/groups/agenda    (pure)
       ─► the target's own positions, of many groups in one question
-      ─► decided place by place                                   offset_translation     (pure)
+      ─► decided partition by partition                           offset_translation     (pure)
       ─► committed, group after group without waiting in between
       ─► the checkpoints of what was committed, one question later  mirror/groups/checkpoint_log
 
@@ -63,14 +63,14 @@ class GroupStatus(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The position to commit for one place."""
+    """The position to commit for one partition."""
 
     position: Position
     metadata: str
     before: int | None
     """The target's position as it was seen."""
     state: str
-    """The state of the place once this is committed."""
+    """The state of the partition once this is committed."""
 
 
 Chosens: TypeAlias = dict[str, dict[TopicPartition, Chosen]]
@@ -134,8 +134,8 @@ class GroupSync:
         """Apply all known positions, whatever they wait for; used when the flow stops."""
         if self._is_loaded:
             due = self._agenda.everything()
-            for group, places in self.groups.take_changed().items():
-                due.setdefault(group, set()).update(places)
+            for group, topic_partitions in self.groups.take_changed().items():
+                due.setdefault(group, set()).update(topic_partitions)
             await self._apply(due)
             await self._log.write()
 
@@ -154,17 +154,17 @@ class GroupSync:
     def _due(self) -> Due:
         placed = self._flow.placed
         moved_on = {
-            place: one.offset_map.mirrored_source_end
-            for place in self._flow.progress.take()
-            if (one := placed.get(place)) is not None and one.has_true_map
+            topic_partition: one.offset_map.mirrored_source_end
+            for topic_partition in self._flow.progress.take()
+            if (one := placed.get(topic_partition)) is not None and one.has_true_map
         }
         due, whole = self._agenda.due(now_ms(), self.groups.positions, moved_on)
         for group in whole:
             due.setdefault(group, set()).update(self.groups.positions[group])
-        for group, place in self._behind_arrivals():
-            due.setdefault(group, set()).add(place)
-        for group, places in self.groups.take_changed().items():
-            due.setdefault(group, set()).update(places)
+        for group, topic_partition in self._behind_arrivals():
+            due.setdefault(group, set()).add(topic_partition)
+        for group, topic_partitions in self.groups.take_changed().items():
+            due.setdefault(group, set()).update(topic_partitions)
         return due
 
     def _behind_arrivals(self) -> Iterable[tuple[str, TopicPartition]]:
@@ -179,20 +179,20 @@ class GroupSync:
         further: list[tuple[str, TopicPartition]] = []
         known: dict[TopicPartition, OffsetMap | None] = {}
         for (group, topic, index), seen in self.status.items():
-            place = TopicPartition(topic, index)
-            if place not in known:
-                known[place] = self._flow.backward(place)
-            partition, backward = self._flow.placed.get(place), known[place]
+            topic_partition = TopicPartition(topic, index)
+            if topic_partition not in known:
+                known[topic_partition] = self._flow.backward(topic_partition)
+            partition, backward = self._flow.placed.get(topic_partition), known[topic_partition]
             if seen.state not in {WAITS, SETTLED} or partition is None or backward is None:
                 continue
             found = translate_both_ways(partition.offset_map, backward, seen.source_offset)
             if found is not None and found.target_offset > (seen.target_offset or 0):
-                further.append((group, place))
+                further.append((group, topic_partition))
         self._look_at_arrivals_ms = now_ms() + ARRIVALS_REST * (now_ms() - now)
         return further
 
     async def _apply(self, due: Due) -> None:
-        """Look at these places, commit what is due, and write the checkpoints noted before."""
+        """Look at these partitions, commit what is due, and write the checkpoints noted before."""
         async with self._applying, trio.open_nursery() as nursery:
             nursery.start_soon(self._log.write)
             while self.groups.forgotten:
@@ -210,16 +210,18 @@ class GroupSync:
             await self._apply_some(due)
         except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
             if len(due) > 1:
-                for group, places in due.items():
-                    await self._apply_each({group: places})
+                for group, topic_partitions in due.items():
+                    await self._apply_each({group: topic_partitions})
                 return
-            for group, places in due.items():
+            for group, topic_partitions in due.items():
                 _LOG.exception("%s: group %s failed", self._flow.config.name, group)
-                self._put_off(group, places, fault)
+                self._put_off(group, topic_partitions, fault)
 
     async def _apply_some(self, due: Due) -> None:
         asked = {
-            group: known for group, places in due.items() if (known := self._known(group, places))
+            group: known
+            for group, topic_partitions in due.items()
+            if (known := self._known(group, topic_partitions))
         }
         if not asked:
             return
@@ -255,28 +257,31 @@ class GroupSync:
             return
         behind: set[TopicPartition] = set()
         for positions in asked.values():
-            for place, position in positions.items():
-                partition = self._flow.placed.get(place)
+            for topic_partition, position in positions.items():
+                partition = self._flow.placed.get(topic_partition)
                 end = None if partition is None else partition.offset_map.mirrored_source_end
                 if end is not None and position.offset < end:
-                    behind.add(place)
+                    behind.add(topic_partition)
         await self.starts.look(behind)
 
     def _known(
-        self, group: str, places: Iterable[TopicPartition]
+        self, group: str, topic_partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, SourcePosition]:
         """Return the positions on partitions of this flow whose extent is known."""
-        self._agenda.looked_at(group, places)
+        self._agenda.looked_at(group, topic_partitions)
         positions = self.groups.positions.get(group, {})
         known = {}
-        for place in places:
-            position, partition = positions.get(place), self._flow.placed.get(place)
+        for topic_partition in topic_partitions:
+            position, partition = (
+                positions.get(topic_partition),
+                self._flow.placed.get(topic_partition),
+            )
             if position is None:
                 continue
             if partition is None or not partition.has_true_map:
-                self._agenda.wait_for_partition(group, place)
+                self._agenda.wait_for_partition(group, topic_partition)
             else:
-                known[place] = position
+                known[topic_partition] = position
         return known
 
     def _decide(
@@ -288,36 +293,39 @@ class GroupSync:
         """Compare one group's positions with the target's; return what is to be committed."""
         chosen: dict[TopicPartition, Chosen] = {}
         now, placed = now_ms(), self._flow.placed
-        for place, position in positions.items():
-            applied = self._log.applied.get((group, *place))
-            current = there[place].offset if place in there else None
-            partition = placed.get(place)
+        for topic_partition, position in positions.items():
+            applied = self._log.applied.get((group, *topic_partition))
+            current = there[topic_partition].offset if topic_partition in there else None
+            partition = placed.get(topic_partition)
             if partition is None or not partition.has_true_map:
-                self._agenda.wait_for_partition(group, place)  # so since the target was asked
+                # so since the target was asked
+                self._agenda.wait_for_partition(group, topic_partition)
                 continue
-            offset_map, start = partition.offset_map, self.starts.known.get(place, 0)
+            offset_map, start = partition.offset_map, self.starts.known.get(topic_partition, 0)
             upstream = None if applied is None else applied.upstream_offset
             decision = decide_commit(
                 offset_map,
                 GroupPosition(position.offset, upstream, current),
                 group_is_idle=True,  # if it has members there, the broker refuses the commit
-                backward=self._flow.backward(place),
+                backward=self._flow.backward(topic_partition),
                 target_log_start=start,
             )
             end = offset_map.mirrored_source_end
             waits = end is None or position.offset > end
             if waits:
-                self._agenda.wait_for_data(group, place, position.offset)
-                self._agenda.later(group, (place,), now, WAITING_LOOK_MS)
+                self._agenda.wait_for_data(group, topic_partition, position.offset)
+                self._agenda.later(group, (topic_partition,), now, WAITING_LOOK_MS)
             if not isinstance(decision, Leave):
                 is_cut = not decision.is_exact and decision.target_offset == start > 0
                 state = CUT if is_cut else WAITS if waits else SETTLED
                 metadata = self._metadata(position.metadata)
-                chosen[place] = Chosen(decision, metadata, current, state)
+                chosen[topic_partition] = Chosen(decision, metadata, current, state)
                 continue
             state = decision.value
             if decision is Leave.ALREADY_THERE:
-                is_cut = current == start > 0 and self._is_before(place, position.offset, start)
+                is_cut = current == start > 0 and self._is_before(
+                    topic_partition, position.offset, start
+                )
                 state = CUT if is_cut else WAITS if waits else SETTLED
                 is_told = applied is not None and applied.downstream_offset == current
                 if not is_told and current is not None and end is not None:
@@ -327,13 +335,20 @@ class GroupSync:
                         target_offset=current,
                         is_exact=not waits,
                     )
-                    self._note_checkpoint(group, place, known, self._metadata(position.metadata))
-            self.status[group, *place] = GroupStatus(position.offset, current, state, now)
+                    self._note_checkpoint(
+                        group, topic_partition, known, self._metadata(position.metadata)
+                    )
+            self.status[group, *topic_partition] = GroupStatus(position.offset, current, state, now)
         return chosen
 
-    def _is_before(self, place: TopicPartition, source_offset: int, target_start: int) -> bool:
-        """Whether a position's own place lies before the target's log start."""
-        one, backward = self._flow.placed[place].offset_map, self._flow.backward(place)
+    def _is_before(
+        self, topic_partition: TopicPartition, source_offset: int, target_start: int
+    ) -> bool:
+        """Whether a position's own offset lies before the target's log start."""
+        one, backward = (
+            self._flow.placed[topic_partition].offset_map,
+            self._flow.backward(topic_partition),
+        )
         found = translate_both_ways(one, backward, max(source_offset, 0))
         return found is not None and found.target_offset < target_start
 
@@ -349,8 +364,8 @@ class GroupSync:
             self._names,
             {
                 group: {
-                    place: (one.position.target_offset, one.metadata)
-                    for place, one in chosen.items()
+                    topic_partition: (one.position.target_offset, one.metadata)
+                    for topic_partition, one in chosen.items()
                 }
                 for group, chosen in chosens.items()
             },
@@ -362,43 +377,45 @@ class GroupSync:
                 continue
             self.fault.clear(group)
             positions, now = self.groups.positions.get(group, {}), now_ms()
-            for place, one in chosen.items():
-                code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
-                state = self._take_code(group, place, one, code, now)
-                known = positions.get(place)
+            for topic_partition, one in chosen.items():
+                code = codes.get(topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+                state = self._take_code(group, topic_partition, one, code, now)
+                known = positions.get(topic_partition)
                 if known is None:
                     continue
                 there, waits = one.before, known.offset > one.position.source_offset
                 if state is None:
                     there, state = one.position.target_offset, WAITS if waits else one.state
-                self.status[group, *place] = GroupStatus(known.offset, there, state, now)
+                self.status[group, *topic_partition] = GroupStatus(known.offset, there, state, now)
 
     def _take_code(
-        self, group: str, place: TopicPartition, one: Chosen, code: ErrorCode, now: int
+        self, group: str, topic_partition: TopicPartition, one: Chosen, code: ErrorCode, now: int
     ) -> str | None:
         """Note what has become of one position; return why it was refused, None if it was not."""
         if code is ErrorCode.NONE:
             self._flow.measurements.group_commits += 1
-            self._note_checkpoint(group, place, one.position, one.metadata)
+            self._note_checkpoint(group, topic_partition, one.position, one.metadata)
             return None
         self._flow.measurements.group_commit_errors[code.name] += 1
         if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
-            self._leave_metadata_out(group, place, one.metadata)
-            self._agenda.later(group, (place,), now, 0)
+            self._leave_metadata_out(group, topic_partition, one.metadata)
+            self._agenda.later(group, (topic_partition,), now, 0)
         else:
-            self._agenda.later(group, (place,), now, ACTIVE_LOOK_MS)
+            self._agenda.later(group, (topic_partition,), now, ACTIVE_LOOK_MS)
         return Leave.GROUP_IS_ACTIVE.value if code in GROUP_HAS_MEMBERS else f"refused: {code.name}"
 
     def _note_checkpoint(
-        self, group: str, place: TopicPartition, position: Position, metadata: str
+        self, group: str, topic_partition: TopicPartition, position: Position, metadata: str
     ) -> None:
-        topic, partition = place
+        topic, partition = topic_partition
         source, target, _ = position
         there = self._names.on_target(topic)
         one = Checkpoint(group, there, partition, source, target, metadata)
         self._log.note((group, topic, partition), one)
 
-    def _leave_metadata_out(self, group: str, place: TopicPartition, metadata: str) -> None:
+    def _leave_metadata_out(
+        self, group: str, topic_partition: TopicPartition, metadata: str
+    ) -> None:
         """Commit positions with as much metadata without it from now on."""
         size = len(metadata.encode())
         if size < self._refused_metadata:
@@ -406,22 +423,24 @@ class GroupSync:
             _LOG.warning(
                 "%s: the target takes no metadata of %d bytes, as %s has committed for %s-%d: "
                 "positions with as much are committed without it",
-                self._flow.config.name, size, group, *place,
+                self._flow.config.name, size, group, *topic_partition,
             )  # fmt: skip
 
-    def _put_off(self, group: str, places: Iterable[TopicPartition], fault: Exception) -> None:
+    def _put_off(
+        self, group: str, topic_partitions: Iterable[TopicPartition], fault: Exception
+    ) -> None:
         what = str(fault) if isinstance(fault, NetworkFault) else f"failed: {described(fault)}"
         self.fault.note(f"group {group}: {what}", group)
-        self._agenda.later(group, places, now_ms(), FAULT_LOOK_MS)
+        self._agenda.later(group, topic_partitions, now_ms(), FAULT_LOOK_MS)
 
 
 def _slices(due: Due) -> Iterator[Due]:
     """Yield the groups some at a time."""
     some: Due = {}
     size = 0
-    for group, places in due.items():
-        some[group] = places
-        size += len(places)
+    for group, topic_partitions in due.items():
+        some[group] = topic_partitions
+        size += len(topic_partitions)
         if size >= PLACES_AT_ONCE:
             yield some
             some, size = {}, 0

@@ -32,15 +32,21 @@ class TargetStarts:
         self._links = links
         self._looked_s: dict[TopicPartition, float] = {}
 
-    async def look(self, places: Collection[TopicPartition]) -> None:
+    async def look(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Ask for those that were not asked for lately; without an answer the last one counts."""
         now_s = trio.current_time()
-        due = [place for place in places if now_s - self._looked_s.get(place, -LOOK_S) >= LOOK_S]
+        due = [
+            topic_partition
+            for topic_partition in topic_partitions
+            if now_s - self._looked_s.get(topic_partition, -LOOK_S) >= LOOK_S
+        ]
         if not due:
             return
         there = {
-            TopicPartition(self._names.on_target(place.topic), place.partition): place
-            for place in due
+            TopicPartition(
+                self._names.on_target(topic_partition.topic), topic_partition.partition
+            ): topic_partition
+            for topic_partition in due
         }
         self._looked_s |= dict.fromkeys(due, now_s)
         try:
@@ -50,8 +56,8 @@ class TargetStarts:
             return
         self.fault.clear()
         told = {
-            there[place]: start
-            for place, start in answers.items()
+            there[topic_partition]: start
+            for topic_partition, start in answers.items()
             if not isinstance(start, ErrorCode)
         }
         self.known = {**self.known, **told}

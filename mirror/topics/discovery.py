@@ -158,8 +158,12 @@ class Discovery:
         kept = set(filter(self._flow.orders.is_kept, self._flow.orders.to_begin_anew))
         for topic in sorted(self._flow.orders.to_begin_anew - kept):
             has_own = await holds_own(self._flow, self._links.source_admin, topic)
-            places = {place for place in self._flow.share.seen if place[0] == topic}
-            if has_own is None or not places <= self._flow.share.own:
+            topic_partitions = {
+                topic_partition
+                for topic_partition in self._flow.share.seen
+                if topic_partition[0] == topic
+            }
+            if has_own is None or not topic_partitions <= self._flow.share.own:
                 continue  # the next assignment gives all of the topic to who leads
             of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
             if has_own:
@@ -194,8 +198,8 @@ class Discovery:
         """
         now = now_ms()
         silent = {
-            place: partition
-            for place, partition in self._flow.partitions.items()
+            topic_partition: partition
+            for topic_partition, partition in self._flow.partitions.items()
             if partition.target.is_positioned and now - partition.source.heard_ms > SILENT_MS
         }
         await hear_of(self._links.source_admin, silent)

@@ -116,24 +116,26 @@ class GoneTopics:
         if pause is not None:
             return f"{pause.scope} is paused by {pause.by}"
         names = self._flow.config.names
-        places = {
+        topic_partitions = {
             TopicPartition(topic, index)
             for index in target.topics[names.on_target(topic)].partitions
         }
-        found = await read_target_ends(self._links.target_admin, names, places)
-        for place, ends in found.items():
+        found = await read_target_ends(self._links.target_admin, names, topic_partitions)
+        for topic_partition, ends in found.items():
             if not isinstance(ends, LogEnds):
-                return f"partition {place[1]}: {ends.name}"
-            partition = self._flow.partitions.get(place)
-            end = self._flow.share.peers_gone.get(place)
+                return f"partition {topic_partition[1]}: {ends.name}"
+            partition = self._flow.partitions.get(topic_partition)
+            end = self._flow.share.peers_gone.get(topic_partition)
             if partition is not None:
                 if partition.state is not PartitionState.SOURCE_GONE:
-                    return f"partition {place[1]}: {partition.state.value}"
+                    return f"partition {topic_partition[1]}: {partition.state.value}"
                 end = written_end(partition)
             if end is None:
-                return f"no daemon that runs has mirrored partition {place[1]}"
+                return f"no daemon that runs has mirrored partition {topic_partition[1]}"
             if end != ends.end:
-                return f"partition {place[1]} holds records that this flow has not written"
+                return (
+                    f"partition {topic_partition[1]} holds records that this flow has not written"
+                )
         return None
 
 
@@ -153,8 +155,8 @@ def gone_ends(flow: FlowState) -> dict[TopicPartition, int]:
     """Return the written ends of this worker's partitions that are gone, if topics are deleted."""
     if flow.config.delete_gone_after_ms is None:
         return {}
-    ends = ((place, written_end(one)) for place, one in flow.partitions.items())
-    return {place: end for place, end in ends if end is not None}
+    ends = ((topic_partition, written_end(one)) for topic_partition, one in flow.partitions.items())
+    return {topic_partition: end for topic_partition, end in ends if end is not None}
 
 
 def due(

@@ -42,12 +42,15 @@ class MissingPartitions:
         for (topic, _), partition in self._flow.partitions.items():
             if topic in hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
                 self._flow.stop(partition, PartitionState.NOT_AUTHORISED, NO_RIGHT, now_ms)
-        missing = missing_places(self._flow.partitions, source, hidden)
-        self._since_ms = {place: self._since_ms.get(place, now_ms) for place in missing}
-        for place, since_ms in self._since_ms.items():
-            partition = self._flow.partitions[place]
+        missing = missing_partitions(self._flow.partitions, source, hidden)
+        self._since_ms = {
+            topic_partition: self._since_ms.get(topic_partition, now_ms)
+            for topic_partition in missing
+        }
+        for topic_partition, since_ms in self._since_ms.items():
+            partition = self._flow.partitions[topic_partition]
             if now_ms - since_ms >= GONE_AFTER_MS and partition.state not in STOPPED:
-                reason = NO_PARTITION if place[0] in source.topics else NO_TOPIC
+                reason = NO_PARTITION if topic_partition[0] in source.topics else NO_TOPIC
                 self._flow.stop(partition, PartitionState.SOURCE_GONE, reason, now_ms)
 
 
@@ -67,7 +70,7 @@ class LeftBehind:
         ids: Mapping[str, UUID],
         now_ms: int,
     ) -> None:
-        """Take them from the flow's places; whole topics once they were missing for a while."""
+        """Take them from the flow's partitions; whole topics once they were missing for a while."""
         flow, config = self._flow, self._flow.config
         if now_ms - self._looked_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
             self._since_ms.clear()
@@ -83,7 +86,9 @@ class LeftBehind:
         if gone and flow.share.leads:
             _LOG.info("%s: on neither side any more: %s", config.name, ", ".join(sorted(gone)))
         flow.share.forget(left_behind(flow.share.seen, source, target, config.names, ids))
-        flow.share.forget(place for place in flow.share.seen if place[0] in gone)
+        flow.share.forget(
+            topic_partition for topic_partition in flow.share.seen if topic_partition[0] in gone
+        )
 
 
 def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
@@ -99,7 +104,7 @@ def doubt_maps(flow: FlowState, lacking: Collection[str], now_ms: int) -> None:
                 flow.interrupt(partition, LACKED, now_ms, at_once=True)
 
 
-def missing_places(
+def missing_partitions(
     known: Iterable[TopicPartition], source: ClusterView, hidden: Collection[str]
 ) -> set[TopicPartition]:
     """Return the missing partitions; none of a topic with an error, as nobody knows."""

@@ -102,9 +102,9 @@ class RefusedSettings:
 
     def note(self, refused: RefusedSetting, now_ms: int) -> bool:
         """Remember one; return whether it is news."""
-        place = refused.topic, refused.name
-        before, _ = self._refused.get(place, (None, 0))
-        self._refused[place] = refused, now_ms
+        setting = refused.topic, refused.name
+        before, _ = self._refused.get(setting, (None, 0))
+        self._refused[setting] = refused, now_ms
         return before != refused
 
     def forget(self, topic: str, names: Iterable[str]) -> None:
@@ -115,7 +115,7 @@ class RefusedSettings:
     def keep(self, topics: Mapping[str, Mapping[str, str]]) -> None:
         """Forget refusals of settings that the source, with these settings, has not any more."""
         self._refused = {
-            place: (refused, at_ms)
-            for place, (refused, at_ms) in self._refused.items()
+            setting: (refused, at_ms)
+            for setting, (refused, at_ms) in self._refused.items()
             if topics.get(refused.topic, {}).get(refused.name) == refused.value
         }

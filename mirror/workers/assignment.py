@@ -38,7 +38,7 @@ class Loads:
 
 
 def assign(
-    places: Collection[TopicPartition],
+    partitions: Collection[TopicPartition],
     members: Collection[str],
     *,
     before: Mapping[TopicPartition, str],
@@ -53,24 +53,26 @@ def assign(
     """
     if not members:
         return {}
-    weights = {place: _weight(place, bytes_per_s) for place in places}
+    weights = {partition: _weight(partition, bytes_per_s) for partition in partitions}
     held: dict[str, set[TopicPartition]] = {member: set() for member in sorted(members)}
     free: list[TopicPartition] = []
-    for place in sorted(weights):
-        owner = before.get(place)
+    for partition in sorted(weights):
+        owner = before.get(partition)
         if owner in held:
-            held[owner].add(place)
+            held[owner].add(partition)
         else:
-            free.append(place)
-    loads = {member: sum(weights[place] for place in sorted(held[member])) for member in held}
-    for place in sorted(free, key=lambda one: (-weights[one], one)):
+            free.append(partition)
+    loads = {
+        member: sum(weights[partition] for partition in sorted(held[member])) for member in held
+    }
+    for partition in sorted(free, key=lambda one: (-weights[one], one)):
         lightest = min(loads, key=lambda member: (loads[member], len(held[member]), member))
-        held[lightest].add(place)
-        loads[lightest] += weights[place]
+        held[lightest].add(partition)
+        loads[lightest] += weights[partition]
     if _spread(loads) > TRIGGER * _mean(loads):
         resting = frozenset(at_rest) - frozenset(free)
         _even_out(held, loads, {p: one for p, one in weights.items() if p not in resting})
-    return {place: member for member, of_member in held.items() for place in of_member}
+    return {partition: member for member, of_member in held.items() for partition in of_member}
 
 
 def is_uneven(
@@ -80,9 +82,9 @@ def is_uneven(
 ) -> bool:
     """Whether the workers' loads differ by so much that moves would be worth it."""
     loads = dict.fromkeys(members, 0.0)
-    for place, owner in owners.items():
+    for partition, owner in owners.items():
         if owner in loads:
-            loads[owner] += _weight(place, bytes_per_s)
+            loads[owner] += _weight(partition, bytes_per_s)
     return bool(loads) and _spread(loads) > TRIGGER * _mean(loads)
 
 
@@ -102,15 +104,15 @@ def _even_out(
         light = [p for p in held[heaviest] if weights.get(p, inf) <= WORTH_IT * gap]
         if not light:
             return
-        place = min(light, key=lambda one: (abs(weights[one] - gap / 2), one))
-        held[heaviest].remove(place)
-        held[lightest].add(place)
-        loads[heaviest] -= weights[place]
-        loads[lightest] += weights[place]
+        partition = min(light, key=lambda one: (abs(weights[one] - gap / 2), one))
+        held[heaviest].remove(partition)
+        held[lightest].add(partition)
+        loads[heaviest] -= weights[partition]
+        loads[lightest] += weights[partition]
 
 
-def _weight(place: TopicPartition, bytes_per_s: Mapping[TopicPartition, float]) -> float:
-    return FLOOR_BYTES_PER_S + bytes_per_s.get(place, 0.0)
+def _weight(partition: TopicPartition, bytes_per_s: Mapping[TopicPartition, float]) -> float:
+    return FLOOR_BYTES_PER_S + bytes_per_s.get(partition, 0.0)
 
 
 def _spread(loads: Mapping[str, float]) -> float:

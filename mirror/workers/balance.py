@@ -38,9 +38,9 @@ class Balance:
     ) -> None:
         """Take over what the workers tell of the last while."""
         self._looks += 1
-        for place, rate in told.items():
-            known = self.bytes_per_s.get(place, rate)
-            self.bytes_per_s[place] = known + NEWEST_COUNTS * (rate - known)
+        for partition, rate in told.items():
+            known = self.bytes_per_s.get(partition, rate)
+            self.bytes_per_s[partition] = known + NEWEST_COUNTS * (rate - known)
         uneven = is_uneven(owners, members, self.bytes_per_s)
         self._uneven_looks = self._uneven_looks + 1 if uneven else 0
         looks = self._looks
@@ -48,7 +48,7 @@ class Balance:
 
     def at_rest(
         self,
-        places: Collection[TopicPartition],
+        partitions: Collection[TopicPartition],
         members: Collection[str],
         pinned: Collection[str] = (),
     ) -> Collection[TopicPartition]:
@@ -58,9 +58,11 @@ class Balance:
         """
         if self._members != frozenset(members):
             return ()
-        resting = self._moved_at.keys() if self._uneven_looks >= PATIENCE else places
+        resting = self._moved_at.keys() if self._uneven_looks >= PATIENCE else partitions
         freed = self._pinned.difference(pinned)
-        return {place for place in resting if place[0] not in freed} if freed else resting
+        return (
+            {partition for partition in resting if partition[0] not in freed} if freed else resting
+        )
 
     def decided(
         self,

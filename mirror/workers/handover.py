@@ -48,14 +48,14 @@ class Member:
 
     def encode(self) -> bytes:
         """Return the JSON of the node, compressed."""
-        rates = [[*place, round(rate)] for place, rate in sorted(self.bytes_per_s.items())]
+        rates = [[*partition, round(rate)] for partition, rate in sorted(self.bytes_per_s.items())]
         return _pack(
             {
                 "info": json.loads(self.info.encode()),
                 "writer": [self.writer.producer_id, self.writer.producer_epoch],
                 "confirmed": self.confirmed,
                 "rates": rates,
-                "gone": [[*place, end] for place, end in sorted(self.gone.items())],
+                "gone": [[*partition, end] for partition, end in sorted(self.gone.items())],
                 "doubted": sorted(self.doubted),
                 "obeyed": [one.plain() for one in sorted(self.obeyed, key=_age)],
             }
@@ -110,12 +110,12 @@ class Assignment:
 
     def of(self, member: str) -> frozenset[TopicPartition]:
         """Return the partitions that a worker owns."""
-        return frozenset(place for place, owner in self.owners.items() if owner == member)
+        return frozenset(partition for partition, owner in self.owners.items() if owner == member)
 
     @property
     def mirrored_by(self) -> dict[TopicPartition, str]:
         """Return the worker that mirrors each partition now, until it has let go of it."""
-        return {**self.owners, **{place: one.holder for place, one in self.leaving.items()}}
+        return {**self.owners, **{partition: one.holder for partition, one in self.leaving.items()}}
 
     @property
     def holders(self) -> frozenset[str]:
@@ -128,7 +128,9 @@ class Assignment:
             {
                 "version": self.version,
                 "owners": _by_holder(self.owners),
-                "leaving": [[*place, *held] for place, held in sorted(self.leaving.items())],
+                "leaving": [
+                    [*partition, *held] for partition, held in sorted(self.leaving.items())
+                ],
                 "writers": {
                     name: [writer.producer_id, writer.producer_epoch]
                     for name, writer in sorted(self.writers.items())
@@ -176,14 +178,14 @@ def vouched(
     Where an owner has not confirmed yet, or has died, the last word about the map counts.
     """
     found = set()
-    for place, owner in now.owners.items():
+    for partition, owner in now.owners.items():
         member = members.get(owner)
         if member is None or member.confirmed < now.version:
-            is_vouched = place in before
+            is_vouched = partition in before
         else:
-            is_vouched = place not in member.doubted
+            is_vouched = partition not in member.doubted
         if is_vouched:
-            found.add(place)
+            found.add(partition)
     return frozenset(found)
 
 
@@ -202,7 +204,7 @@ def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) 
 def next_assignment(
     now: Assignment,
     members: Mapping[str, Member],
-    places: Collection[TopicPartition],
+    partitions: Collection[TopicPartition],
     *,
     fenced: Collection[str],
     loads: Loads,
@@ -215,25 +217,25 @@ def next_assignment(
     """
     version = now.version + 1
     holders = _holders(now, members, fenced)
-    heirs = {place: one.heir for place, one in now.leaving.items()}
+    heirs = {partition: one.heir for partition, one in now.leaving.items()}
     before = {**now.owners, **heirs}
     wanted = assign(
-        places, members, before=before, bytes_per_s=loads.bytes_per_s, at_rest=loads.at_rest
+        partitions, members, before=before, bytes_per_s=loads.bytes_per_s, at_rest=loads.at_rest
     )
-    wanted |= {place: pinned[place[0]] for place in wanted if place[0] in pinned}
+    wanted |= {partition: pinned[partition[0]] for partition in wanted if partition[0] in pinned}
     owners: dict[TopicPartition, str] = {}
     leaving: dict[TopicPartition, Leaving] = {}
-    for place in wanted.keys() | holders.keys():
-        holder, heir = holders.get(place), wanted.get(place)
-        if place in now.leaving and holder is not None:
-            leaving[place] = now.leaving[place]._replace(heir=heir or holder)
+    for partition in wanted.keys() | holders.keys():
+        holder, heir = holders.get(partition), wanted.get(partition)
+        if partition in now.leaving and holder is not None:
+            leaving[partition] = now.leaving[partition]._replace(heir=heir or holder)
         elif holder is None or holder == heir:
             if heir is not None:
-                owners[place] = heir
+                owners[partition] = heir
         elif holder in members:
-            leaving[place] = Leaving(holder, version, heir or holder)
+            leaving[partition] = Leaving(holder, version, heir or holder)
         else:
-            owners[place] = holder  # it is gone, and not fenced yet
+            owners[partition] = holder  # it is gone, and not fenced yet
     held = set(owners.values()) | {one.holder for one in leaving.values()}
     writers = {
         name: members[name].writer if name in members else now.writers[name] for name in held
@@ -254,9 +256,11 @@ def _holders(
             return holder not in fenced
         return since is None or members[holder].confirmed < since
 
-    owned = {place: owner for place, owner in now.owners.items() if may_write(owner, None)}
+    owned = {partition: owner for partition, owner in now.owners.items() if may_write(owner, None)}
     left = {
-        place: one.holder for place, one in now.leaving.items() if may_write(one.holder, one.since)
+        partition: one.holder
+        for partition, one in now.leaving.items()
+        if may_write(one.holder, one.since)
     }
     return owned | left
 

@@ -56,41 +56,44 @@ class PeerProgress:
     async def _look_at_source(self) -> None:
         elsewhere = self._flow.share.peers
         ends = await list_offsets(self._links.source_admin, set(elsewhere), LATEST)
-        for place, end in ends.items():
-            if place in elsewhere and not isinstance(end, ErrorCode):
-                elsewhere[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+        for topic_partition, end in ends.items():
+            if topic_partition in elsewhere and not isinstance(end, ErrorCode):
+                elsewhere[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
     async def _look_at_target(self) -> None:
         """Read the target's ends before the map, so that no piece is missing for them."""
         flow = self._flow
-        places = flow.share.seen - flow.partitions.keys()
-        for place in flow.share.peers.keys() - places:
-            self._told.pop(flow.share.peers.pop(place), None)
-        if not places:
+        topic_partitions = flow.share.seen - flow.partitions.keys()
+        for topic_partition in flow.share.peers.keys() - topic_partitions:
+            self._told.pop(flow.share.peers.pop(topic_partition), None)
+        if not topic_partitions:
             return
         names = flow.config.names
         there = {
-            TopicPartition(names.on_target(place.topic), place.partition): place for place in places
+            TopicPartition(
+                names.on_target(topic_partition.topic), topic_partition.partition
+            ): topic_partition
+            for topic_partition in topic_partitions
         }
         ends = await list_offsets(self._links.target_admin, there, LATEST)
         await self._map_log.catch_up()
         for found, end in ends.items():
-            place = there[found]
-            if isinstance(end, ErrorCode) or place in flow.partitions:
+            topic_partition = there[found]
+            if isinstance(end, ErrorCode) or topic_partition in flow.partitions:
                 continue
-            one = flow.share.peers.get(place)
+            one = flow.share.peers.get(topic_partition)
             if one is None:
-                offset_map = self._map_log.state.maps.setdefault(place, OffsetMap())
+                offset_map = self._map_log.state.maps.setdefault(topic_partition, OffsetMap())
                 one = MirroredPartition(
-                    *place,
+                    *topic_partition,
                     topic_id=UUID(int=0),
                     offset_map=offset_map,
                     now_ms=now_ms(),
                     target_topic=found[0],
                 )
-                flow.share.peers[place] = one
-            one.target.vouch(is_vouched=place in flow.share.vouched)
-            self._map_log.state.advance({place: end})
+                flow.share.peers[topic_partition] = one
+            one.target.vouch(is_vouched=topic_partition in flow.share.vouched)
+            self._map_log.state.advance({topic_partition: end})
             known = one.has_true_map, one.offset_map.mirrored_source_end
             if self._told.get(one) != known:
                 self._told[one] = known

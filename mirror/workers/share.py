@@ -35,9 +35,9 @@ class ShareFollower:
         self._shown = _NOTHING_SHOWN
         self._is_shown = trio.Event()
 
-    def show(self, version: int, places: frozenset[TopicPartition]) -> None:
+    def show(self, version: int, topic_partitions: frozenset[TopicPartition]) -> None:
         """Say what is to be mirrored here from this version on; later calls replace earlier."""
-        self._shown = (version, places)
+        self._shown = (version, topic_partitions)
         self._is_shown.set()
 
     async def run(self) -> None:
@@ -47,32 +47,32 @@ class ShareFollower:
         while True:
             await self._is_shown.wait()
             self._is_shown = trio.Event()
-            version, places = self._shown
+            version, topic_partitions = self._shown
             flow = self._flow
-            lost, gained = flow.share.own - places, places - flow.share.own
-            flow.share.give_up_all_but(places)
+            lost, gained = flow.share.own - topic_partitions, topic_partitions - flow.share.own
+            flow.share.give_up_all_but(topic_partitions)
             await self._let_go(lost)
             if gained:
                 # Behind the fence of who had them: all that was ever announced is read now.
                 await _until_done(self._map_log.catch_up)
-            flow.share.take(places)
+            flow.share.take(topic_partitions)
             self._take()
             if lost or gained or not self.confirmed:
                 name = flow.config.name
                 _LOG.info(
                     "%s: version %d: %d partitions, %d taken, %d let go",
-                    *(name, version, len(places), len(gained), len(lost)),
+                    *(name, version, len(topic_partitions), len(gained), len(lost)),
                 )
             self.confirmed = version
             changed, self.changed = self.changed, trio.Event()
             changed.set()
 
-    async def _let_go(self, places: frozenset[TopicPartition]) -> None:
+    async def _let_go(self, topic_partitions: frozenset[TopicPartition]) -> None:
         """Return once nothing of these partitions is under way, neither records nor the map."""
         leaving: list[MirroredPartition] = []
         now = now_ms()
-        for place in places:
-            partition = self._flow.partitions.pop(place, None)
+        for topic_partition in topic_partitions:
+            partition = self._flow.partitions.pop(topic_partition, None)
             if partition is not None:
                 partition.pause(LETS_GO, now)
                 leaving.append(partition)

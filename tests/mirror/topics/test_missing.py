@@ -16,7 +16,7 @@ from mirror.topics.missing import (
     NO_TOPIC,
     LeftBehind,
     MissingPartitions,
-    missing_places,
+    missing_partitions,
 )
 from offset_translation.offset_map import OffsetMap
 from tests.mirror.building import flow_with
@@ -38,13 +38,15 @@ def test_partitions_are_missing_by_themselves_or_with_their_topic() -> None:
         TopicPartition("u", 0),
         TopicPartition("secret", 0),
     ]
-    assert missing_places(known, SOURCE, {"secret"}) == {("t", 1), ("u", 0)}
-    assert missing_places(known, NOTHING, {"secret"}) == {("t", 0), ("t", 1), ("u", 0)}
+    assert missing_partitions(known, SOURCE, {"secret"}) == {("t", 1), ("u", 0)}
+    assert missing_partitions(known, NOTHING, {"secret"}) == {("t", 0), ("t", 1), ("u", 0)}
 
 
 def test_of_a_topic_with_an_error_nothing_is_missing() -> None:
     failed = replace(TOPIC, partitions={}, error_code=ErrorCode.LEADER_NOT_AVAILABLE)
-    assert not missing_places([TopicPartition("t", 0)], replace(SOURCE, topics={"t": failed}), ())
+    assert not missing_partitions(
+        [TopicPartition("t", 0)], replace(SOURCE, topics={"t": failed}), ()
+    )
 
 
 @pytest.mark.parametrize(("source", "reason"), [(NOTHING, NO_TOPIC), (SOURCE, NO_PARTITION)])
