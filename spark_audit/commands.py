@@ -25,7 +25,7 @@ def run(options: Options) -> int:
     output = options.output or options.configuration.audit.output
     verdict = run_audit(options.configuration, options.topic, output)
     if options.json:
-        print_lines([Result(output).verdict_text()])
+        print_lines(Result(output).verdict_text().splitlines())
     elif verdict.flows:
         print_lines([*short_report(verdict), f"result: {output}"])
     return _finish(verdict)

@@ -8,9 +8,11 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry
 
+from runtime.command import Options
 from runtime.config import load
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
+from spark_audit.commands import run
 from spark_audit.compare.outcomes import Kind
 from spark_audit.result.exporter import StoredVerdict
 from spark_audit.result.prometheus import textfile
@@ -313,3 +315,17 @@ def test_a_time_that_no_calendar_has_is_given_as_it_is(timestamp_ms: int) -> Non
     """Some producers stamp microseconds."""
     line = finding_line({**FINDING, "timestamp_ms": timestamp_ms})
     assert f"time {timestamp_ms} ms: not mirrored" in line
+
+
+def test_a_verdict_printed_as_json_is_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def audited(*_: object) -> Verdict:
+        with replace_result(tmp_path) as result:
+            result.write_text(VERDICT, encode(UNKNOWN))
+        return UNKNOWN
+
+    monkeypatch.setattr("spark_audit.commands.run_audit", audited)
+    monkeypatch.setattr("spark_audit.commands.unwind_at_signals", lambda: None)
+    run(Options(configuration=None, output=tmp_path, topic=None, json=True))
+    assert decode(capsys.readouterr().out) == UNKNOWN

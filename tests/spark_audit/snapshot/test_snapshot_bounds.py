@@ -36,7 +36,11 @@ def _no_promotion(monkeypatch: pytest.MonkeyPatch) -> None:
     async def journals(_: Configuration) -> list[bytes]:
         return []
 
+    async def same_settings(*_: object) -> None:
+        return None
+
     monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
+    monkeypatch.setattr("spark_audit.snapshot.snapshot._require_same_settings", same_settings)
 
 
 @asynccontextmanager
