@@ -89,7 +89,9 @@ class CommandExecution:
             count = apply_restart(flow, restart, done)
         if not is_new and not count:
             return
-        is_known = any(restart.scope.covers(*place) for place in flow.share.seen)
+        is_known = any(
+            restart.scope.covers(*topic_partition) for topic_partition in flow.share.seen
+        )
         _LOG.info(
             "%s: restart (%s) of %s ordered by %s: %s",
             self._flow,
@@ -172,10 +174,14 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
 
 def begin_anew(flow: FlowState, restart: Restart) -> int:
     """Have a topic's copy deleted; return how many partitions are meant, whoever has them."""
-    places = [place for place in flow.share.seen if restart.scope.covers(*place)]
-    flow.orders.want_anew(topic for topic, _ in places)
+    topic_partitions = [
+        topic_partition
+        for topic_partition in flow.share.seen
+        if restart.scope.covers(*topic_partition)
+    ]
+    flow.orders.want_anew(topic for topic, _ in topic_partitions)
     flow.wakeups.refresh.wake()
-    return len(places)
+    return len(topic_partitions)
 
 
 def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition]) -> int:
@@ -183,8 +189,8 @@ def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition
     now = now_ms()
     meant = [
         one
-        for place, one in flow.partitions.items()
-        if one not in done and restart.scope.covers(*place)
+        for topic_partition, one in flow.partitions.items()
+        if one not in done and restart.scope.covers(*topic_partition)
     ]
     if not meant:
         return 0

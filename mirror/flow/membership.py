@@ -86,14 +86,14 @@ class _Rates:
     def look(self, engine: Engine, now_s: float) -> None:
         elapsed = now_s - self.at_s
         counted = {
-            place: partition.in_flight.mirrored_bytes
-            for place, partition in engine.flow.partitions.items()
+            topic_partition: partition.in_flight.mirrored_bytes
+            for topic_partition, partition in engine.flow.partitions.items()
         }
         if self.at_s:
             self.known = {
-                place: _two_digits(max(0, size - self.bytes[place]) / elapsed)
-                for place, size in counted.items()
-                if place in self.bytes and elapsed > 0
+                topic_partition: _two_digits(max(0, size - self.bytes[topic_partition]) / elapsed)
+                for topic_partition, size in counted.items()
+                if topic_partition in self.bytes and elapsed > 0
             }
         self.at_s, self.bytes = now_s, counted
 
@@ -189,7 +189,9 @@ class Membership:
             bytes_per_s=self._rates.known,
             gone=gone_ends(self._engine.flow),
             doubted=frozenset(
-                place for place, one in self._engine.flow.partitions.items() if not one.has_true_map
+                topic_partition
+                for topic_partition, one in self._engine.flow.partitions.items()
+                if not one.has_true_map
             ),
             obeyed=self._engine.flow.obeyed,
         )
@@ -293,7 +295,9 @@ class Membership:
         if not self._decided:
             # What was mirrored before we led is not forgotten because its topic is gone.
             owned = now.owners.items()
-            engine.flow.share.see(place for place, owner in owned if owner in members)
+            engine.flow.share.see(
+                topic_partition for topic_partition, owner in owned if owner in members
+            )
         await engine.map_log.ensure_producer()
         for name, writer in to_fence(now, members.keys() | self._garbled).items():
             await self._fence(name, writer)
@@ -366,10 +370,10 @@ class Membership:
         self.members = members
         share = self._engine.flow.share
         gone = {
-            place: end
+            topic_partition: end
             for name, member in members.items()
             if name != self.name
-            for place, end in member.gone.items()
+            for topic_partition, end in member.gone.items()
         }
         share.hear_of_peers(gone, vouched(share.vouched, self.assignment, members))
         return members
@@ -381,7 +385,9 @@ class Membership:
             return
         self._looked_s = now_s
         told = {
-            place: rate for member in members.values() for place, rate in member.bytes_per_s.items()
+            topic_partition: rate
+            for member in members.values()
+            for topic_partition, rate in member.bytes_per_s.items()
         }
         self._balance.look(told, self.assignment.owners, members)
 

@@ -39,7 +39,7 @@ Looked: TypeAlias = Mapping[PartitionKey, Asked | None]
 """What was looked at, and how it is asked for now; None: it is not."""
 
 
-def place_of(partition: MirroredPartition) -> PartitionKey:
+def partition_key_of(partition: MirroredPartition) -> PartitionKey:
     """Return where a request names the partition."""
     return (partition.topic, partition.source.topic_id), partition.index
 
@@ -95,10 +95,10 @@ class Asking:
             if key is None:
                 continue
             for data in partitions:
-                place = key, data.partition
-                one = self.asked.get(place)
+                partition_key = key, data.partition
+                one = self.asked.get(partition_key)
                 if one is not None:
-                    self._came[place] = one.partition
+                    self._came[partition_key] = one.partition
                     yield one, data
 
     def _look_at_all(self) -> None:
@@ -110,13 +110,13 @@ class Asking:
         self._held, self._came, self._keys = {}, {}, {}
         self._behind.clear()
         for partition in mine:
-            place = place_of(partition)
-            one = self._as_asked(place, partition)
+            partition_key = partition_key_of(partition)
+            one = self._as_asked(partition_key, partition)
             if one is None or (is_throttled and flow.throttle.wait_ms(partition.topic, now) > 0):
-                self._held[place] = partition
+                self._held[partition_key] = partition
             else:
-                asked.append((place, one))
-                name, topic_id = key = place[0]
+                asked.append((partition_key, one))
+                name, topic_id = key = partition_key[0]
                 self._keys[name] = self._keys[topic_id] = key
         self.asked = dict(_by_room(asked))
 
@@ -124,18 +124,18 @@ class Asking:
         some, looked = self._held | self._came, []
         self._held, self._came = {}, {}
         gone: dict[PartitionKey, Asked | None] = {}
-        for place, partition in some.items():
+        for partition_key, partition in some.items():
             if not self._is_mine(partition):
-                gone[place] = None
-                self._behind.discard(place)
-            elif (one := self._as_asked(place, partition)) is None:
-                gone[place], self._held[place] = None, partition
+                gone[partition_key] = None
+                self._behind.discard(partition_key)
+            elif (one := self._as_asked(partition_key, partition)) is None:
+                gone[partition_key], self._held[partition_key] = None, partition
             else:
-                looked.append((place, one))
-                name, topic_id = key = place[0]
+                looked.append((partition_key, one))
+                name, topic_id = key = partition_key[0]
                 self._keys[name] = self._keys[topic_id] = key
-        for place in gone:
-            self.asked.pop(place, None)
+        for partition_key in gone:
+            self.asked.pop(partition_key, None)
         now_asked = dict(_by_room(looked))
         self.asked |= now_asked
         return {**gone, **now_asked}
@@ -145,13 +145,13 @@ class Asking:
         is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
-    def _as_asked(self, place: PartitionKey, partition: MirroredPartition) -> Asked | None:
+    def _as_asked(self, partition_key: PartitionKey, partition: MirroredPartition) -> Asked | None:
         """Return how to ask for it, None while it is to be held back."""
         cursor, limit = partition.cursor, self._flow.budget.most_bytes_each
         if _is_behind(partition):
-            self._behind.add(place)
+            self._behind.add(partition_key)
         else:
-            self._behind.discard(place)
+            self._behind.discard(partition_key)
         if cursor is None or partition.is_announcing or partition.in_flight.bytes >= limit:
             return None
         return Asked(partition, partition.attempt, cursor.source)

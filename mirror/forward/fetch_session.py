@@ -53,9 +53,9 @@ class FetchSession:
         changed: dict[TopicKey, list[Wanted]] = {}
         forgotten: dict[TopicKey, list[int]] = {}
         asked = self._asked
-        for place, one in wanted.items():
-            if asked.get(place) != one:
-                changed.setdefault(place[0], []).append(one)
+        for partition_key, one in wanted.items():
+            if asked.get(partition_key) != one:
+                changed.setdefault(partition_key[0], []).append(one)
         for key, partition in asked.keys() - wanted.keys():
             forgotten.setdefault(key, []).append(partition)
         self._asked = dict(wanted)
@@ -99,7 +99,7 @@ class FetchSession:
         self._epoch = FIRST_EPOCH
         self._asked = {}
 
-    def say_again(self, place: PartitionKey) -> None:
+    def say_again(self, partition_key: PartitionKey) -> None:
         """Name the partition next time even if nothing changes: its answer was not used."""
-        if place in self._asked:
-            self._asked[place] = None
+        if partition_key in self._asked:
+            self._asked[partition_key] = None

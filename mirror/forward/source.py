@@ -11,7 +11,7 @@ import trio
 from mirror.clusters.links import Links
 from mirror.forward.committed import Aborted
 from mirror.forward.damage import behind_damage
-from mirror.forward.fetch_plan import Asked, Asking, Looked, place_of
+from mirror.forward.fetch_plan import Asked, Asking, Looked, partition_key_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
 from mirror.forward.routing import Routed, join_limit, route
@@ -232,8 +232,12 @@ class SourceFetcher:
         if looked is None or self._tells_all or not self._session.is_open:
             self._tells_all = False
             asked = self._asking.asked
-            return self._session.ask({place: wish(one) for place, one in asked.items()})
-        return self._session.ask_some({place: one and wish(one) for place, one in looked.items()})
+            return self._session.ask(
+                {partition_key: wish(one) for partition_key, one in asked.items()}
+            )
+        return self._session.ask_some(
+            {partition_key: one and wish(one) for partition_key, one in looked.items()}
+        )
 
     async def _take(self, answer: Fetched) -> int:
         """Route every partition's chunk; those with holes wait until the map has them.
@@ -252,7 +256,7 @@ class SourceFetcher:
         limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
         for one, data in self._asking.found(answer):
             if not one.is_current or one.partition.is_announcing:
-                self._session.say_again(place_of(one.partition))
+                self._session.say_again(partition_key_of(one.partition))
                 continue
             try:
                 size += self._take_one(one, data, arrived_ms, limit, waiting)
@@ -260,7 +264,7 @@ class SourceFetcher:
                 self._flow.stop_as_failed(one.partition, "what was fetched", fault)
         if waiting:
             await self._forward_behind_holes(waiting)
-        if self._flow.reverse.strangers:
+        if self._flow.reverse.unknown_producers:
             await self._loops.look()
         self._note_heard(arrived_ms)
         return size
@@ -335,7 +339,7 @@ class SourceFetcher:
             told = "%s: source broker %d has replica %d fetched from, of rack %s"
             _LOG.info(told, name, self._node, replica, rack)
         one.partition.leaders.read_from(replica, now)
-        self._session.say_again(place_of(one.partition))
+        self._session.say_again(partition_key_of(one.partition))
         self._flow.wakeups.position_more.wake()
         self._flow.wakeups.fetch_anew()
 
@@ -421,8 +425,11 @@ class SourceFetcher:
 
 def _announcements(one: Asked, routed: Routed) -> list[MapRecord]:
     """Return the map's records of the piece starts of a chunk."""
-    place = one.partition.topic_partition
-    return [piece_start(*place, source_start=s, place=t) for s, t in routed.starts]
+    topic_partition = one.partition.topic_partition
+    return [
+        piece_start(*topic_partition, source_start=source, place=place)
+        for source, place in routed.starts
+    ]
 
 
 def _still_wanted(records: Iterable[tuple[Asked, MapRecord]]) -> list[MapRecord]:

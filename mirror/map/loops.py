@@ -47,13 +47,13 @@ class LoopWatch:
                 self.fault.clear()
 
     async def look(self) -> None:
-        """Read what is new, and tell mirrors from strangers by it; raises NetworkFault.
+        """Read what is new, and tell mirrors from other producers by it; raises NetworkFault.
 
         A mirror's id is in the map before its first batch is in a log. So a producer that was met
         before this look, and is not in the map after it, is no mirror.
         """
         async with self._looking:
-            met = frozenset(self._reverse.strangers)
+            met = frozenset(self._reverse.unknown_producers)
             await self._read()
             self._reverse.know_natives(met)
 

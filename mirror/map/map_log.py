@@ -223,7 +223,7 @@ class MapLog:
     def _batch(self, records: Sequence[MapRecord]) -> bytes:
         stamp = now_ms()
         return build_batch(
-            [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)],
+            [Record(number, stamp, key, value) for number, (key, value) in enumerate(records)],
             producer_id=self.writer.producer_id,
             producer_epoch=self.writer.producer_epoch,
             base_sequence=self._next_sequence,

@@ -25,7 +25,7 @@ from wire.topic_partition import TopicPartition
 INTERVAL_S: Final = 0.2
 AT_REST_S: Final = 10.0
 """So often it is told up to where the target holds nothing more of the mirror's."""
-PLACES_A_WRITE: Final = 1_000
+PARTITIONS_A_WRITE: Final = 1_000
 
 
 class ReachedKeeper:
@@ -50,30 +50,38 @@ class ReachedKeeper:
 
     async def write(self) -> None:
         """Write what has changed since the last time; raises NetworkFault."""
-        places = list(self._flow.partitions)
+        topic_partitions = list(self._flow.partitions)
         looks_behind = trio.current_time() - self._looked_s >= AT_REST_S
         if looks_behind:
             self._looked_s = trio.current_time()
-        for first in range(0, len(places), PLACES_A_WRITE):
-            some = places[first : first + PLACES_A_WRITE]
+        for first in range(0, len(topic_partitions), PARTITIONS_A_WRITE):
+            some = topic_partitions[first : first + PARTITIONS_A_WRITE]
             await self._write_of(some, looks_behind=looks_behind)
 
-    async def _write_of(self, places: Sequence[TopicPartition], *, looks_behind: bool) -> None:
+    async def _write_of(
+        self, topic_partitions: Sequence[TopicPartition], *, looks_behind: bool
+    ) -> None:
         told: list[tuple[MirroredPartition, int]] = []
         known = self._map_log.state.reached
 
         def compose() -> list[MapRecord]:
             told.clear()
             records: list[MapRecord] = []
-            for place in places:
-                partition = self._flow.partitions.get(place)
-                if partition is None or place not in known or not partition.is_flowing:
+            for topic_partition in topic_partitions:
+                partition = self._flow.partitions.get(topic_partition)
+                if partition is None or topic_partition not in known or not partition.is_flowing:
                     continue
-                now = _reached(partition, known[place])
-                if looks_behind and now.place == known[place].place and _is_quiet(partition):
-                    now = replace(now, target_end=max(now.target_end, self._taken_until(place)))
+                now = _reached(partition, known[topic_partition])
+                if (
+                    looks_behind
+                    and now.place == known[topic_partition].place
+                    and _is_quiet(partition)
+                ):
+                    now = replace(
+                        now, target_end=max(now.target_end, self._taken_until(topic_partition))
+                    )
                 room = RECORDS_A_WRITE - len(records)
-                if room > 0 and (partition.target.untold_runs or now != known[place]):
+                if room > 0 and (partition.target.untold_runs or now != known[topic_partition]):
                     # What is cut off, the place reached among it, comes with the next look.
                     records += place_records(partition, partition.target.untold_runs, now)[:room]
                     told.append((partition, min(room, len(partition.target.untold_runs))))
@@ -83,9 +91,9 @@ class ReachedKeeper:
         for partition, count in told:
             partition.target.tell_runs(count)
 
-    def _taken_until(self, place: TopicPartition) -> int:
+    def _taken_until(self, topic_partition: TopicPartition) -> int:
         """Return the target offset before which the other direction has read all, 0 if unknown."""
-        backward = self._flow.backward(place)
+        backward = self._flow.backward(topic_partition)
         return 0 if backward is None else backward.mirrored_source_end or 0
 
 

@@ -60,8 +60,8 @@ class MapTrimmer:
     async def look(self) -> None:
         """Ask where the logs begin, and trim; raises NetworkFault."""
         asked = {
-            place: (one, one.attempt)
-            for place, one in self._partitions.items()
+            topic_partition: (one, one.attempt)
+            for topic_partition, one in self._partitions.items()
             if one.is_flowing and len(one.offset_map) > 1
         }
         if asked:
@@ -69,7 +69,11 @@ class MapTrimmer:
             names = self._config.names
             target = await read_target_ends(self._links.target_admin, names, asked)
             # The logs of what was interrupted meanwhile may be others by now.
-            same = {place for place, (one, attempt) in asked.items() if one.attempt == attempt}
+            same = {
+                topic_partition
+                for topic_partition, (one, attempt) in asked.items()
+                if one.attempt == attempt
+            }
             await self.trim(_starts(source, same), _starts(target, same))
 
     async def trim(
@@ -85,12 +89,12 @@ class MapTrimmer:
         """
         strokes: list[_Change] = []
         needless: list[_Change] = []
-        for place in source.keys() & target.keys() & self._partitions.keys():
-            one = self._partitions[place]
-            found = one.offset_map.obsolete(source[place], target[place])
+        for topic_partition in source.keys() & target.keys() & self._partitions.keys():
+            one = self._partitions[topic_partition]
+            found = one.offset_map.obsolete(source[topic_partition], target[topic_partition])
             if not found.pieces:
                 continue
-            topic, partition = place
+            topic, partition = topic_partition
             strokes.append(_Change(one, one.attempt, trimmed(topic, partition, found.place)))
             for at in found.pieces:
                 piece = PieceStartKey(topic=topic, partition=partition, place=at)
@@ -110,9 +114,9 @@ def _still_true(changes: Sequence[_Change]) -> list[MapRecord]:
     return [one.record for one in changes if one.partition.attempt == one.attempt]
 
 
-def _starts(ends: Ends, places: Container[TopicPartition]) -> dict[TopicPartition, int]:
+def _starts(ends: Ends, topic_partitions: Container[TopicPartition]) -> dict[TopicPartition, int]:
     return {
-        place: one.start
-        for place, one in ends.items()
-        if place in places and isinstance(one, LogEnds)
+        topic_partition: one.start
+        for topic_partition, one in ends.items()
+        if topic_partition in topic_partitions and isinstance(one, LogEnds)
     }

@@ -97,8 +97,8 @@ async def many_gauges(runners: Sequence[FlowRunner]) -> str:
                 _tell_partition(lines, flow, report, now)
         for groups in _parts(sorted(engine.groups.status.items())):
             await trio.lowlevel.checkpoint()
-            for place, status in groups:
-                _tell_group(lines, flow, placed_group_report(place, status, engine))
+            for group_partition, status in groups:
+                _tell_group(lines, flow, placed_group_report(group_partition, status, engine))
     return "".join(["".join(of_one) for of_one in lines.values()])
 
 
@@ -136,10 +136,10 @@ def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _tell_partition(lines: Lines, flow: str, report: PartitionReport, now: int) -> None:
-    place = f'flow="{flow}",partition="{report["partition"]}"'
+    labelled = f'flow="{flow}",partition="{report["partition"]}"'
     topic = f'topic="{report["topic"]}"'
-    lines[_STATE[0]].append(f'{_STATE[0]}{{{place},state="{report["state"]}",{topic}}} 1.0\n')
-    labels = f"{{{place},{topic}}}"
+    lines[_STATE[0]].append(f'{_STATE[0]}{{{labelled},state="{report["state"]}",{topic}}} 1.0\n')
+    labels = f"{{{labelled},{topic}}}"
     lines[_AGE[0]].append(f"{_AGE[0]}{labels} {(now - report['since_ms']) / 1000}\n")
     _tell(lines, _PARTITION_GAUGES, labels, report)
 

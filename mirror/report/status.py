@@ -236,9 +236,11 @@ def _held_by_transaction(partition: MirroredPartition, now_ms: int) -> str | Non
     )
 
 
-def placed_group_report(place: GroupPartition, status: GroupStatus, engine: Engine) -> GroupReport:
+def placed_group_report(
+    group_partition: GroupPartition, status: GroupStatus, engine: Engine
+) -> GroupReport:
     """Return one group's line, with what the daemon knows of both sides' ends."""
-    _, topic, index = place
+    _, topic, index = group_partition
     partition = engine.flow.placed.get(TopicPartition(topic, index))
     ends = (
         (None, None)
@@ -246,7 +248,7 @@ def placed_group_report(place: GroupPartition, status: GroupStatus, engine: Engi
         else (partition.source.end, partition.offset_map.mirrored_target_end)
     )
     return group_report(
-        place,
+        group_partition,
         state=status.state,
         source_offset=status.source_offset,
         target_offset=status.target_offset,
@@ -255,7 +257,7 @@ def placed_group_report(place: GroupPartition, status: GroupStatus, engine: Engi
 
 
 def group_report(
-    place: GroupPartition,
+    group_partition: GroupPartition,
     *,
     state: str,
     source_offset: int,
@@ -263,7 +265,7 @@ def group_report(
     ends: tuple[int | None, int | None],
 ) -> GroupReport:
     """Return one group's line; ``ends`` are the source's log end and the mirrored target end."""
-    group, topic, index = place
+    group, topic, index = group_partition
     source_end, target_end = ends
     return {
         "group": group,

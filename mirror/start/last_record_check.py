@@ -179,20 +179,22 @@ async def _compare(
     )
 
 
-async def _leader_epoch(cluster: Cluster, place: TopicPartition) -> int:
+async def _leader_epoch(cluster: Cluster, topic_partition: TopicPartition) -> int:
     """Return that of the leader that discovery has found; raises NetworkFault.
 
     A leader that is one no more serves on as a follower, and may not have cut its log yet.
     """
-    return (await cluster.metadata((place[0],))).partition(*place).leader_epoch
+    return (await cluster.metadata((topic_partition[0],))).partition(*topic_partition).leader_epoch
 
 
-async def _held(cluster: Cluster, place: TopicPartition, offset: int, epoch: int) -> Held | None:
+async def _held(
+    cluster: Cluster, topic_partition: TopicPartition, offset: int, epoch: int
+) -> Held | None:
     """Return what lies there, None if it was compacted, is damaged, or may not be read.
 
     Raises NetworkFault, of which RequestRefused is one.
     """
-    reader = read_partition(cluster, *place, offset, offset + 1)
+    reader = read_partition(cluster, *topic_partition, offset, offset + 1)
     reader.leader_epoch = epoch
     reader.fetch_bytes = ONE_BATCH_BYTES
     try:

@@ -19,20 +19,24 @@ async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPart
     """Note the ends of partitions on their source, as far as it answers; raises NetworkFault."""
     if not silent:
         return
-    for place, end in (await list_offsets(cluster, silent)).items():
+    for topic_partition, end in (await list_offsets(cluster, silent)).items():
         if not isinstance(end, ErrorCode):
-            silent[place].heard(source_end=end, readable_end=end, now_ms=now_ms())
+            silent[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
 
 async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None:
     """Return whether a copy does; None while the source does not tell its end. NetworkFault."""
-    places = {place: one for place, one in flow.partitions.items() if place[0] == topic}
+    topic_partitions = {
+        topic_partition: one
+        for topic_partition, one in flow.partitions.items()
+        if topic_partition[0] == topic
+    }
     silent = {
-        place: one
-        for place, one in places.items()
-        if flow.reverse.has_map_of(place) and one.source.end is None
+        topic_partition: one
+        for topic_partition, one in topic_partitions.items()
+        if flow.reverse.has_map_of(topic_partition) and one.source.end is None
     }
     await hear_of(source, silent)
-    if any(flow.backward(place) is not None for place in places):
+    if any(flow.backward(topic_partition) is not None for topic_partition in topic_partitions):
         return True
     return None if any(one.source.end is None for one in silent.values()) else False

@@ -27,7 +27,7 @@ from mirror.start.start_position import (
     unless_untold,
 )
 from mirror.start.start_records import ALONG, map_records_of, needless_of
-from mirror.start.target_tail import Tails, find_strangers, read_tails
+from mirror.start.target_tail import Tails, find_foreign_writers, read_tails
 from mirror.state.batches import Cursor
 from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
@@ -146,7 +146,7 @@ class Positioning:
                 for one in tries
                 if one.is_current and self._is_odd(one.partition, source, target)
             ]
-            tails |= await find_strangers(self._links.target_data, odd, target, self._map_log)
+            tails |= await find_foreign_writers(self._links.target_data, odd, target, self._map_log)
             doubtful = [
                 one.partition
                 for one in tries
@@ -260,10 +260,10 @@ class Positioning:
 
     def _target_topic_records(self, partition: MirroredPartition) -> list[MapRecord]:
         """Tell which topic holds the copy, where the map does not know or knows another."""
-        topic_id, place = partition.target.topic_id, partition.topic_partition
-        if topic_id is None or self._map_log.state.target_ids.get(place) == topic_id:
+        topic_id, topic_partition = partition.target.topic_id, partition.topic_partition
+        if topic_id is None or self._map_log.state.target_ids.get(topic_partition) == topic_id:
             return []
-        return [target_topic(*place, topic_id)]
+        return [target_topic(*topic_partition, topic_id)]
 
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""

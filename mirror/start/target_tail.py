@@ -46,15 +46,15 @@ async def read_tails(
     limit = trio.CapacityLimiter(AT_ONCE)
 
     async def read(partition: MirroredPartition, ends: LogEnds) -> None:
-        place = partition.topic_partition
-        known = map_log.state.reached.get(place)
+        topic_partition = partition.topic_partition
+        known = map_log.state.reached.get(topic_partition)
         async with limit:
             try:
-                tails[place] = await _read(
+                tails[topic_partition] = await _read(
                     cluster, partition, ends, known, map_log.producer.producer_id
                 )
             except RequestRefused as refused:
-                tails[place] = refused
+                tails[topic_partition] = refused
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
 
@@ -68,7 +68,7 @@ async def read_tails(
     return tails
 
 
-async def find_strangers(
+async def find_foreign_writers(
     cluster: Cluster,
     partitions: Iterable[MirroredPartition],
     target: Mapping[TopicPartition, LogEnds | ErrorCode],
@@ -83,17 +83,17 @@ async def find_strangers(
     limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
 
     async def look(partition: MirroredPartition, end: int) -> None:
-        place = partition.topic_partition
+        topic_partition = partition.topic_partition
         async with limit:
             try:
-                told = await _strangers(cluster, partition, end, map_log.state)
+                told = await _foreign_writer(cluster, partition, end, map_log.state)
             except RequestRefused as refused:
-                found[place] = refused
+                found[topic_partition] = refused
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
             else:
                 if told is not None:
-                    found[place] = TailGarbled(told)
+                    found[topic_partition] = TailGarbled(told)
 
     async with trio.open_nursery() as nursery:
         for partition in partitions:
@@ -105,7 +105,7 @@ async def find_strangers(
     return found
 
 
-async def _strangers(
+async def _foreign_writer(
     cluster: Cluster, partition: MirroredPartition, end: int, state: MapState
 ) -> str | None:
     """Return what the last batch tells of others, None if nothing."""

@@ -158,16 +158,16 @@ class FlowState:
         """Throttle to another part of the rates."""
         self.throttle.take(portion, now_ms())
 
-    def backward(self, place: TopicPartition) -> OffsetMap | None:
+    def backward(self, topic_partition: TopicPartition) -> OffsetMap | None:
         """Return the map of records that came back into a source partition, if it is known."""
-        if not self.reverse.has_map_of(place):
+        if not self.reverse.has_map_of(topic_partition):
             return None
-        partition = self.placed.get(place)
+        partition = self.placed.get(topic_partition)
         if partition is None or partition.source.end is None:
             return None
         if partition.target_topic != partition.topic:
             return None  # what came from there has another topic to itself
-        return self.reverse.map_of(place, partition.source.end)
+        return self.reverse.map_of(topic_partition, partition.source.end)
 
     @property
     def placed(self) -> Mapping[TopicPartition, MirroredPartition]:

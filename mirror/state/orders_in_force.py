@@ -68,7 +68,7 @@ class OrdersInForce:
             if restart in self.done
             and all(
                 one in self.done[restart]
-                for place, one in partitions.items()
-                if restart.scope.covers(*place)
+                for topic_partition, one in partitions.items()
+                if restart.scope.covers(*topic_partition)
             )
         )

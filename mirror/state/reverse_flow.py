@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from mirror.state.unknown_producers import before_strangers
+from mirror.state.unknown_producers import before_unknown
 from offset_translation.map_records import MapState
 from offset_translation.offset_map import OffsetMap
 from wire.topic_partition import TopicPartition
@@ -16,7 +16,7 @@ KNOWN_IDS: Final = 100_000
 class ReverseFlow:
     """The other direction's map, and which producers of our source are mirrors."""
 
-    __slots__ = ("arrivals", "arrived", "loop_ids", "natives", "strangers")
+    __slots__ = ("arrivals", "arrived", "loop_ids", "natives", "unknown_producers")
 
     def __init__(self) -> None:
         self.arrived = MapState()
@@ -27,7 +27,7 @@ class ReverseFlow:
         """Producer ids of mirrors that write into the source."""
         self.natives = {NO_PRODUCER_ID}
         """Producer ids on the source that are no mirror's; learned where both directions run."""
-        self.strangers: set[int] = set()
+        self.unknown_producers: set[int] = set()
         """Producer ids of which that is not known yet: nothing behind their batches is routed."""
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
@@ -53,20 +53,20 @@ class ReverseFlow:
         if len(self.natives) > KNOWN_IDS:
             self.natives = {NO_PRODUCER_ID}
         self.natives.update(set(met) - self.loop_ids)
-        self.strangers.difference_update(met)
+        self.unknown_producers.difference_update(met)
 
     def known_part(self, records: memoryview) -> memoryview:
         """Return the records before the first batch of an unknown producer."""
-        known, stranger = before_strangers(records, self.natives, self.loop_ids)
-        if stranger is not None:
-            self.strangers.add(stranger)
+        known, unknown = before_unknown(records, self.natives, self.loop_ids)
+        if unknown is not None:
+            self.unknown_producers.add(unknown)
         return known
 
-    def has_map_of(self, place: TopicPartition) -> bool:
+    def has_map_of(self, topic_partition: TopicPartition) -> bool:
         """Whether anything ever came into this partition from the target, as far as is known."""
-        return place in self.arrived.maps
+        return topic_partition in self.arrived.maps
 
-    def map_of(self, place: TopicPartition, source_end: int) -> OffsetMap | None:
+    def map_of(self, topic_partition: TopicPartition, source_end: int) -> OffsetMap | None:
         """Return the map of what came into a partition whose log ends there, if it is sure."""
-        self.arrived.advance({place: source_end})
-        return self.arrived.bounded(place)
+        self.arrived.advance({topic_partition: source_end})
+        return self.arrived.bounded(topic_partition)

@@ -11,7 +11,7 @@ from wire.record_batch import CorruptBatch
 from wire.record_batch.header import HEADER, HEADER_BYTES, MAGIC, batch_size
 
 WRITER: Final = 9
-"""The place of the producer id among the header's fields."""
+"""The index of the producer id among the header's fields."""
 MAGIC_AT: Final = 3
 
 
@@ -19,10 +19,10 @@ class Known(NamedTuple):
     """The part of a chunk whose writers are all known, and the unknown producer behind it."""
 
     records: memoryview
-    stranger: int | None
+    unknown: int | None
 
 
-def before_strangers(records: memoryview, *sets: Container[int]) -> Known:
+def before_unknown(records: memoryview, *sets: Container[int]) -> Known:
     """Return the records before the first batch of a producer that none of the sets has.
 
     Bytes that are no batch are left to the check behind this.

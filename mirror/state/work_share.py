@@ -29,21 +29,21 @@ class WorkShare:
         """Do from now on the work that one worker does for all."""
         self.leads = True
 
-    def give_up_all_but(self, places: frozenset[TopicPartition]) -> None:
+    def give_up_all_but(self, topic_partitions: frozenset[TopicPartition]) -> None:
         """Take nothing any more but what is among these."""
-        self.own &= places
+        self.own &= topic_partitions
 
-    def take(self, places: frozenset[TopicPartition]) -> None:
+    def take(self, topic_partitions: frozenset[TopicPartition]) -> None:
         """Have exactly these from now on."""
-        self.own = places
+        self.own = topic_partitions
 
-    def see(self, places: Iterable[TopicPartition]) -> None:
+    def see(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Take note of partitions of the flow."""
-        self.seen = self.seen.union(places)
+        self.seen = self.seen.union(topic_partitions)
 
-    def forget(self, places: Iterable[TopicPartition]) -> None:
+    def forget(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Take note that these are partitions of the flow no more."""
-        self.seen = self.seen.difference(places)
+        self.seen = self.seen.difference(topic_partitions)
 
     def hear_of_peers(
         self, gone: Mapping[TopicPartition, int], vouched: frozenset[TopicPartition]

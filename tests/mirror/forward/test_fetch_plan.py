@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from mirror.forward.fetch_plan import LOOK_S, Asking, place_of
+from mirror.forward.fetch_plan import LOOK_S, Asking, partition_key_of
 from mirror.forward.fetch_session import FetchSession, PartitionKey
 from mirror.forward.lanes import Lane
 from mirror.state.batches import Cursor, Forward
@@ -81,7 +81,7 @@ class Site:
         """Let one thing happen to one partition."""
         partition = self.partition(index)
         match event:
-            case "comes" | "fills" if place_of(partition) in self.asking.asked:
+            case "comes" | "fills" if partition_key_of(partition) in self.asking.asked:
                 self.come(index)
                 if partition.cursor is not None and event == "fills":
                     partition.in_flight.enqueue([FILLING])
@@ -91,7 +91,7 @@ class Site:
                 self.flow.interrupt(partition, "why", 0)
             case "stops unused" if partition.is_flowing:
                 self.flow.interrupt(partition, "why", 0)
-                if place_of(partition) in self.asking.asked:
+                if partition_key_of(partition) in self.asking.asked:
                     self.come(index)
             case "goes on" if partition.state is PartitionState.WAITING:
                 partition.move(PartitionState.POSITIONING, 0)
@@ -110,7 +110,7 @@ class Site:
             end = found.high_watermark
             one.partition.heard(source_end=end, readable_end=end, now_ms=0)
             if not one.is_current:
-                self.session.say_again(place_of(one.partition))
+                self.session.say_again(partition_key_of(one.partition))
                 continue
             source, target, shift = one.partition.cursor or Cursor(0, Place(0), 0)
             one.partition.advance(Cursor(source + 1, Place(target + 1), shift))
@@ -143,7 +143,7 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
             assert known.keys() == site.asking.asked.keys()
         await trio.sleep(LOOK_S)
         assert site.ask().keys() == {
-            place_of(one)
+            partition_key_of(one)
             for one in site.flow.partitions.values()
             if one.is_flowing and one.leaders.source == NODE and one.in_flight.bytes < ROOM
         }
@@ -159,7 +159,7 @@ async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at()
     site.partition(3).in_flight.enqueue([FILLING])
     assert site.asking.look() is None
     assert [one for one, _ in site.asking.found(answer_with([1, 3]))] == [
-        site.asking.asked[place_of(site.partition(1))]
+        site.asking.asked[partition_key_of(site.partition(1))]
     ]
     looked = site.asking.look()
     assert looked is not None

@@ -10,7 +10,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
 from mirror.map.map_log import MapLog
 from mirror.start.positioning import LogReadings, Positioning, _Tried
-from mirror.start.target_tail import Tails, find_strangers, read_tails
+from mirror.start.target_tail import Tails, find_foreign_writers, read_tails
 from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -61,7 +61,7 @@ async def read(
     target: dict[TopicPartition, LogEnds | ErrorCode] = {
         TopicPartition(one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
     }
-    reads = read_tails if shared else find_strangers
+    reads = read_tails if shared else find_foreign_writers
     return await reads(cluster, partitions, target, map_log)
 
 

@@ -1,6 +1,6 @@
 """Whose batches they are is known before anything of them is sent on."""
 
-from mirror.state.unknown_producers import before_strangers
+from mirror.state.unknown_producers import before_unknown
 from wire.record_batch import Record, build_batch
 
 
@@ -17,12 +17,12 @@ def batch(writer: int, offset: int) -> bytes:
 def test_a_chunk_is_cut_before_the_first_batch_of_a_stranger() -> None:
     known = batch(-1, 0) + batch(5, 1) + batch(7, 2)
     chunk = memoryview(known + batch(9, 3) + batch(5, 4))
-    assert before_strangers(chunk, {-1, 5}, frozenset({7})) == (memoryview(known), 9)
-    assert before_strangers(chunk, {-1, 5, 9}, frozenset({7})) == (chunk, None)
-    assert before_strangers(chunk, frozenset()) == (memoryview(b""), -1)
+    assert before_unknown(chunk, {-1, 5}, frozenset({7})) == (memoryview(known), 9)
+    assert before_unknown(chunk, {-1, 5, 9}, frozenset({7})) == (chunk, None)
+    assert before_unknown(chunk, frozenset()) == (memoryview(b""), -1)
 
 
 def test_what_is_cut_off_or_damaged_is_left_to_routing() -> None:
     whole = batch(5, 0)
     for chunk in (whole + whole[:70], whole[:30], whole[:8] + b"\xff" * 80):
-        assert before_strangers(memoryview(chunk), {5, -1}).records == memoryview(chunk)
+        assert before_unknown(memoryview(chunk), {5, -1}).records == memoryview(chunk)
