@@ -34,10 +34,12 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         state.advance({k: ends.end for k, ends in target.items() if isinstance(ends, LogEnds)})
     except NetworkFault as fault:
         faults.append(f"{flow.target}: {fault}")
-    mirrored = {place for place in state.maps if flow.mirrors(place[0])}
+    mirrored = {
+        topic_partition for topic_partition in state.maps if flow.mirrors(topic_partition[0])
+    }
     partitions = [
-        _partition(place, source.get(place), state, now_ms)
-        for place in sorted(set(source) | mirrored)
+        _partition(topic_partition, source.get(topic_partition), state, now_ms)
+        for topic_partition in sorted(set(source) | mirrored)
     ]
     groups: list[GroupReport] = []
     try:
@@ -91,15 +93,18 @@ async def read_map_of(source_name: str, target: Cluster) -> MapState:
 
 
 def _partition(
-    place: TopicPartition, source: LogEnds | ErrorCode | None, state: MapState, now_ms: int
+    topic_partition: TopicPartition,
+    source: LogEnds | ErrorCode | None,
+    state: MapState,
+    now_ms: int,
 ) -> PartitionReport:
-    offset_map = state.maps.get(place)
+    offset_map = state.maps.get(topic_partition)
     mirrored = None if offset_map is None else offset_map.mirrored_source_end
     end = source.end if isinstance(source, LogEnds) else None
     lag = None if end is None or mirrored is None else max(0, end - mirrored)
     return {
-        "topic": place[0],
-        "partition": place[1],
+        "topic": topic_partition[0],
+        "partition": topic_partition[1],
         "state": "no daemon",
         "since_ms": now_ms,
         "reason": source.name if isinstance(source, ErrorCode) else "",
@@ -159,9 +164,9 @@ def _group(
     for (topic, partition), position in sorted(source.items()):
         there = target.get(TopicPartition(topic, partition))
         if (topic, partition) in ends:
-            place: GroupPartition = (group, topic, partition)
+            group_partition: GroupPartition = (group, topic, partition)
             yield group_report(
-                place,
+                group_partition,
                 state="no daemon",
                 source_offset=position.offset,
                 target_offset=None if there is None else there.offset,

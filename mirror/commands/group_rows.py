@@ -81,34 +81,37 @@ def group_rows(
     ``source`` is None when the source does not answer: then the checkpoints' side of it counts.
     """
     if source is None:
-        source = {place: known.checkpoint.upstream_offset for place, known in checkpoints.items()}
+        source = {
+            topic_partition: known.checkpoint.upstream_offset
+            for topic_partition, known in checkpoints.items()
+        }
         is_last_known = True
     else:
         is_last_known = False
     rows = []
-    for place, offset in sorted(source.items()):
-        source_end, known = sight.source_ends.get(place), checkpoints.get(place)
+    for topic_partition, offset in sorted(source.items()):
+        source_end, known = sight.source_ends.get(topic_partition), checkpoints.get(topic_partition)
         translated, exactness = (
-            _last_placed(sight, place, known, offset)
+            _last_placed(sight, topic_partition, known, offset)
             if is_last_known
-            else _placed(sight, place, offset)
+            else _placed(sight, topic_partition, offset)
         )
-        start, gone = sight.target_starts.get(place), 0
+        start, gone = sight.target_starts.get(topic_partition), 0
         if translated is not None and start is not None and translated < start:
             translated, exactness, gone = start, Exactness.CUT, start - translated
-        begins_at = target.get(place, start)
+        begins_at = target.get(topic_partition, start)
         if begins_at is not None and start is not None:
             begins_at = max(begins_at, start)
-        reread, skipped = _cost(sight, place, offset, translated, begins_at)
+        reread, skipped = _cost(sight, topic_partition, offset, translated, begins_at)
         rows.append(
             GroupRow(
                 group=group,
-                topic=place[0],
-                partition=place[1],
+                topic=topic_partition[0],
+                partition=topic_partition[1],
                 source_offset=offset,
                 is_last_known=is_last_known,
                 source_lag=None if source_end is None else max(0, source_end - offset),
-                target_offset=target.get(place),
+                target_offset=target.get(topic_partition),
                 translated=translated,
                 exactness=exactness,
                 reread=reread,
@@ -121,28 +124,30 @@ def group_rows(
 
 
 def _placed(
-    sight: Sight, place: TopicPartition, source_offset: int
+    sight: Sight, topic_partition: TopicPartition, source_offset: int
 ) -> tuple[int | None, Exactness]:
-    return where_it_belongs(sight.maps.get(place), sight.backward.get(place), source_offset)
+    return where_it_belongs(
+        sight.maps.get(topic_partition), sight.backward.get(topic_partition), source_offset
+    )
 
 
 def _last_placed(
-    sight: Sight, place: TopicPartition, known: KnownCheckpoint | None, source_offset: int
+    sight: Sight, topic_partition: TopicPartition, known: KnownCheckpoint | None, source_offset: int
 ) -> tuple[int | None, Exactness]:
     """Return a position's place while the source, and with it the way back's map, is away.
 
     Everything before a checkpoint had been read when it was written.
     """
-    translated, exactness = _placed(sight, place, source_offset)
+    translated, exactness = _placed(sight, topic_partition, source_offset)
     applied = None if known is None else known.checkpoint.downstream_offset
     if translated is None or applied is None or not translated < applied:
         return translated, exactness
-    return min(applied, sight.maps[place].target_end), Exactness.EXACT
+    return min(applied, sight.maps[topic_partition].target_end), Exactness.EXACT
 
 
 def _cost(
     sight: Sight,
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     source_offset: int,
     translated: int | None,
     begins_at: int | None,
@@ -150,8 +155,10 @@ def _cost(
     """Return how many records would be read again, and passed over, from ``begins_at`` on."""
     if translated is None or begins_at is None:
         return None, None
-    if place in sight.backward:
-        cost = cost_of_going_on(sight.maps[place], sight.backward[place], source_offset, begins_at)
+    if topic_partition in sight.backward:
+        cost = cost_of_going_on(
+            sight.maps[topic_partition], sight.backward[topic_partition], source_offset, begins_at
+        )
         return cost.again, cost.passed_over
     return max(0, translated - begins_at), max(0, begins_at - translated)
 

@@ -97,8 +97,10 @@ async def _order(
 
 def _is_mirrored(scope: Scope, assignment: bytes) -> bool:
     """Whether some partition is in the scope; an order for one that comes later holds too."""
-    places = Assignment.decode(assignment).mirrored_by
-    return scope.topic is None or any(scope.covers(*place) for place in places)
+    topic_partitions = Assignment.decode(assignment).mirrored_by
+    return scope.topic is None or any(
+        scope.covers(*topic_partition) for topic_partition in topic_partitions
+    )
 
 
 async def _change(zookeeper: ZooKeeper, path: str, change: Callable[[Orders], Orders]) -> None:

@@ -50,24 +50,37 @@ async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Outs
             arrived = await read_map_of(flow.target, links.source_admin)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
-    places = set((await read_map(flow, links)).maps)
-    target = await read_target_ends(links.target_admin, flow.names, places)
+    topic_partitions = set((await read_map(flow, links)).maps)
+    target = await read_target_ends(links.target_admin, flow.names, topic_partitions)
     state = await read_map(flow, links)
-    there = {place: ends for place, ends in target.items() if isinstance(ends, LogEnds)}
-    state.advance({place: ends.end for place, ends in there.items()})
-    here = {place: ends.end for place, ends in source.items() if isinstance(ends, LogEnds)}
+    there = {
+        topic_partition: ends
+        for topic_partition, ends in target.items()
+        if isinstance(ends, LogEnds)
+    }
+    state.advance({topic_partition: ends.end for topic_partition, ends in there.items()})
+    here = {
+        topic_partition: ends.end
+        for topic_partition, ends in source.items()
+        if isinstance(ends, LogEnds)
+    }
     arrived.advance(here)
-    maps = {place: state.maps[place] for place in there if place in state.maps}
+    maps = {
+        topic_partition: state.maps[topic_partition]
+        for topic_partition in there
+        if topic_partition in state.maps
+    }
     return OutsideView(
         sight=Sight(
             maps=maps,
             source_ends=here,
-            target_starts={place: ends.start for place, ends in there.items()},
+            target_starts={topic_partition: ends.start for topic_partition, ends in there.items()},
             backward={
-                place: found
-                for place in maps.keys() & here.keys()
-                if flow.names.on_target(place[0]) == place[0]
-                and (found := known_to_its_end(arrived, place, maps[place])) is not None
+                topic_partition: found
+                for topic_partition in maps.keys() & here.keys()
+                if flow.names.on_target(topic_partition[0]) == topic_partition[0]
+                and (found := known_to_its_end(arrived, topic_partition, maps[topic_partition]))
+                is not None
             },
         ),
         source_fault=source_fault,
@@ -77,15 +90,15 @@ async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Outs
 
 
 def known_to_its_end(
-    arrived: MapState, place: TopicPartition, forward: OffsetMap
+    arrived: MapState, topic_partition: TopicPartition, forward: OffsetMap
 ) -> OffsetMap | None:
     """Return the map of what came back into the source, if its mirrored end is known.
 
     Behind a seal of ``forward`` applications write to the target, so only the mirror writes to the
     source.
     """
-    found = arrived.maps.get(place)
-    if found is None or not (forward.is_sealed or arrived.bounded(place)):
+    found = arrived.maps.get(topic_partition)
+    if found is None or not (forward.is_sealed or arrived.bounded(topic_partition)):
         return None
     return found if found.mirrored_source_end is not None else None
 
@@ -97,9 +110,11 @@ async def look_at_group(
     source = None
     if found.source_fault is None:
         source = {
-            place: one.offset
-            for place, one in (await fetch_group_offsets(links.source_admin, group)).items()
-            if flow.mirrors(place[0])
+            topic_partition: one.offset
+            for topic_partition, one in (
+                await fetch_group_offsets(links.source_admin, group)
+            ).items()
+            if flow.mirrors(topic_partition[0])
         }
     target = found.on_target.get(group)
     if target is None:
@@ -107,7 +122,7 @@ async def look_at_group(
     return group_rows(
         group,
         source=source,
-        target={place: one.offset for place, one in target.items()},
+        target={topic_partition: one.offset for topic_partition, one in target.items()},
         checkpoints=found.checkpoints.get(group, {}),
         sight=found.sight,
     )

@@ -98,10 +98,10 @@ def parse_what(what: str) -> GroupName | PartitionOffset:
     partition, colon, offset = rest.partition(":")
     if not (topic and colon and partition.isdecimal() and offset.isdecimal()):
         return GroupName(what)
-    place = PartitionOffset(topic, int(partition), int(offset))
-    if place.partition > MAX_PARTITION or place.offset > MAX_OFFSET:
+    position = PartitionOffset(topic, int(partition), int(offset))
+    if position.partition > MAX_PARTITION or position.offset > MAX_OFFSET:
         raise PositionsUnreadable(f"{what}: there is no such partition or offset")
-    return place
+    return position
 
 
 def write_lines(positions: Iterable[tuple[str, str, int, int]]) -> str:

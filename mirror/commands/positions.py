@@ -106,17 +106,17 @@ async def translate(
 
 
 def translate_place(
-    sight: Sight, place: PartitionOffset, flow: FlowConfig, *, is_reverse: bool
+    sight: Sight, position: PartitionOffset, flow: FlowConfig, *, is_reverse: bool
 ) -> dict[str, object]:
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
     names = flow.names
-    topic = (names.on_source(place.topic) if is_reverse else None) or place.topic
-    forward = sight.maps.get(TopicPartition(topic, place.partition))
-    backward = sight.backward.get(TopicPartition(topic, place.partition))
+    topic = (names.on_source(position.topic) if is_reverse else None) or position.topic
+    forward = sight.maps.get(TopicPartition(topic, position.partition))
+    backward = sight.backward.get(TopicPartition(topic, position.partition))
     here, there = (flow.target, flow.source) if is_reverse else (flow.source, flow.target)
     to: int | None = None
     if is_reverse and backward is None:
-        back = NotYet.UNMIRRORED if forward is None else translate_back(forward, place.offset)
+        back = NotYet.UNMIRRORED if forward is None else translate_back(forward, position.offset)
         is_exact = not isinstance(back, NotYet)
         why = "the partition has not been mirrored"
         if not isinstance(back, NotYet):
@@ -125,17 +125,17 @@ def translate_place(
             why = back.value
     else:
         maps = (backward, forward) if is_reverse else (forward, backward)
-        to, exactness = where_it_belongs(*maps, place.offset)
+        to, exactness = where_it_belongs(*maps, position.offset)
         is_exact = exactness is Exactness.EXACT
         why = exactness.value
-    name = f"{place.topic}:{place.partition}"
-    counterpart = f"{topic if is_reverse else names.on_target(topic)}:{place.partition}"
+    name = f"{position.topic}:{position.partition}"
+    counterpart = f"{topic if is_reverse else names.on_target(topic)}:{position.partition}"
     goal = "nowhere" if to is None else f"{there} {counterpart}:{to}"
-    told = f"{here} {name}:{place.offset} -> {goal} ({'exact' if is_exact else why})"
+    told = f"{here} {name}:{position.offset} -> {goal} ({'exact' if is_exact else why})"
     return {
-        "topic": place.topic,
-        "partition": place.partition,
-        "from": place.offset,
+        "topic": position.topic,
+        "partition": position.partition,
+        "from": position.offset,
         "to": to,
         "exact": is_exact,
         "told": told,
@@ -203,8 +203,8 @@ def _reason(code: ErrorCode) -> str:
 def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
     """Raise PositionsUnreadable for a position that the target's log does not have."""
     source = flow.names.on_source(line.topic)
-    place = TopicPartition("" if source is None else source, line.partition)
-    offset_map, start = sight.maps.get(place), sight.target_starts.get(place)
+    topic_partition = TopicPartition("" if source is None else source, line.partition)
+    offset_map, start = sight.maps.get(topic_partition), sight.target_starts.get(topic_partition)
     if offset_map is None or start is None:
         raise PositionsUnreadable(
             f"{name}:{line.number}: {line.topic}-{line.partition} is not mirrored by this flow"

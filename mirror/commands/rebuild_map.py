@@ -120,14 +120,14 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
         records=[], producers=Counter(), flow=flow, arrived=arrived, readable=readable
     )
     status = DONE
-    for place, ends in sorted(source.items()):
-        name = str(place)
-        if len(known.get(place, ())):
+    for topic_partition, ends in sorted(source.items()):
+        name = str(topic_partition)
+        if len(known.get(topic_partition, ())):
             print_line(f"{name}: {LEFT}")
             continue
         try:
-            there = TopicPartition(flow.names.on_target(place[0]), place[1])
-            told = await _rebuild_one(links, (place, there), ends, target, found)
+            there = TopicPartition(flow.names.on_target(topic_partition[0]), topic_partition[1])
+            told = await _rebuild_one(links, (topic_partition, there), ends, target, found)
             print_line(f"{name}: {told}")
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
@@ -149,37 +149,39 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
 
 async def _rebuild_one(
     links: Links,
-    places: tuple[TopicPartition, TopicPartition],
+    topic_partitions: tuple[TopicPartition, TopicPartition],
     source: LogEnds | ErrorCode,
     ends: Ends,
     found: RebuildEvidence,
 ) -> str:
     """Add one partition's records to what was found and say what they are.
 
-    ``places`` are its names on source and target.
+    ``topic_partitions`` are its names on source and target.
     Raises CannotAlign, CorruptBatch.
     """
-    place, there = places
-    target = ends[place]
+    topic_partition, there = topic_partitions
+    target = ends[topic_partition]
     if isinstance(source, ErrorCode) or isinstance(target, ErrorCode):
         raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
     if target.end == 0:
         return "the target is empty: nothing to rebuild"
-    backward = found.arrived.maps.get(place) if place == there else None
+    backward = found.arrived.maps.get(topic_partition) if topic_partition == there else None
     if backward is None or backward.mirrored_source_end is None:
         written = await _read_target(links, there, target)
     else:
         written = await _read_shared(links, there, target, backward)
-    records = await _starts(links, place, source, written, found)
+    records = await _starts(links, topic_partition, source, written, found)
     found.records += records
     found.producers += written.producers
     return f"{len(written.log)} mirrored records, {len(records)} boundaries"
 
 
-async def _read_target(links: Links, place: TopicPartition, ends: LogEnds) -> Written:
+async def _read_target(links: Links, topic_partition: TopicPartition, ends: LogEnds) -> Written:
     """Return a mirror's records, and where those of others begin; raises CannotAlign."""
     written = Written(log=LogDigest(), producers=Counter())
-    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+    async for header, batch in read_partition(
+        links.target_data, *topic_partition, ends.start, ends.end
+    ):
         if not _is_mirrored(header):
             if written.foreign_from is None:
                 written.foreign_from = header.base_offset
@@ -199,13 +201,15 @@ async def _read_target(links: Links, place: TopicPartition, ends: LogEnds) -> Wr
 
 
 async def _read_shared(
-    links: Links, place: TopicPartition, ends: LogEnds, backward: OffsetMap
+    links: Links, topic_partition: TopicPartition, ends: LogEnds, backward: OffsetMap
 ) -> Written:
     """Return a mirror's records among the target's own, each with its place; raises CannotAlign."""
     written = Written(log=LogDigest(), producers=Counter())
     known: set[int] = set()
     following = 0
-    async for header, batch in read_partition(links.target_data, *place, ends.start, ends.end):
+    async for header, batch in read_partition(
+        links.target_data, *topic_partition, ends.start, ends.end
+    ):
         if not is_copy(header, backward, known):
             if written.foreign_from is None:
                 written.foreign_from = header.base_offset
@@ -254,15 +258,19 @@ def _is_mirrored(header: BatchHeader) -> bool:
 
 
 async def _starts(
-    links: Links, place: TopicPartition, source: LogEnds, written: Written, found: RebuildEvidence
+    links: Links,
+    topic_partition: TopicPartition,
+    source: LogEnds,
+    written: Written,
+    found: RebuildEvidence,
 ) -> list[MapRecord]:
     """Return the map's records for one partition; raises CannotAlign."""
-    readable_end = found.readable[place]
+    readable_end = found.readable[topic_partition]
     if isinstance(readable_end, ErrorCode):
         raise CannotAlign(f"last stable offset of the source: {readable_end.name}")
     log = await read_records(
         links.source_data,
-        place,
+        topic_partition,
         replace(source, end=readable_end),
         found.flow.isolation_level,
         left_out=found.arrived.producer_ids,
@@ -270,24 +278,28 @@ async def _starts(
     starts = rebuild_starts(log, written.log, source_has_its_first=source.start == 0)
     runs = run_starts(written.log.offsets, written.targets)
     records: list[MapRecord] = [
-        map_records.piece_start(*place, source_start=source_start, place=first)
+        map_records.piece_start(*topic_partition, source_start=source_start, place=first)
         for source_start, first in starts
     ]
-    records += [map_records.run_start(*place, place=at, target_start=to) for at, to in runs]
+    records += [
+        map_records.run_start(*topic_partition, place=at, target_start=to) for at, to in runs
+    ]
     last_source, last_place = starts[-1]
     place_end = Place(written.log.offsets[-1] + 1)
     end = Reached(place=place_end, target_end=written.targets[-1] + 1)
     if found.flow.is_active_active:
-        records.append(map_records.reached(*place, end))
+        records.append(map_records.reached(*topic_partition, end))
     elif written.foreign_from is not None:
         source_end = last_source + end.place - last_place
-        records.append(map_records.seal(*place, source_end=source_end, target_end=end.target_end))
+        records.append(
+            map_records.seal(*topic_partition, source_end=source_end, target_end=end.target_end)
+        )
     return records
 
 
 async def read_records(
     cluster: Cluster,
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     ends: LogEnds,
     isolation_level: int,
     *,
@@ -299,20 +311,22 @@ async def read_records(
     producers that are ``left_out`` are not.
     """
     log = LogDigest()
-    async for header, batch in data_batches(cluster, place, ends, isolation_level):
+    async for header, batch in data_batches(cluster, topic_partition, ends, isolation_level):
         if header.producer_id not in left_out:
             _digest(log, header, batch)
     return log
 
 
 async def data_batches(
-    cluster: Cluster, place: TopicPartition, ends: LogEnds, isolation_level: int
+    cluster: Cluster, topic_partition: TopicPartition, ends: LogEnds, isolation_level: int
 ) -> AsyncIterator[tuple[BatchHeader, memoryview]]:
     """Yield what a range of a log holds, without control batches and aborted transactions.
 
     Read uncommitted, those are left in.
     """
-    reader = read_partition(cluster, *place, ends.start, ends.end, isolation_level=isolation_level)
+    reader = read_partition(
+        cluster, *topic_partition, ends.start, ends.end, isolation_level=isolation_level
+    )
     aborted: object = None
     committed = CommittedFilter(())
     async for header, batch in reader:
@@ -348,8 +362,8 @@ async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRec
     stamp = now_ms()
     for first in range(0, len(records), RECORDS_A_BATCH):
         batch = build_batch(
-            Record(place, stamp, key, value)
-            for place, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+            Record(number, stamp, key, value)
+            for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
         )
         answer = await append(links.target_admin, topic, 0, batch)
         if answer.error_code != ErrorCode.NONE:

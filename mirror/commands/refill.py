@@ -97,10 +97,16 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
 
 async def _refill(away: FlowConfig, links: Links, *, write: bool) -> int:
     here = await source_ends(away, links)
-    places = set((await read_map(away, links)).maps)
-    ends = await read_target_ends(links.target_admin, away.names, places)
+    topic_partitions = set((await read_map(away, links)).maps)
+    ends = await read_target_ends(links.target_admin, away.names, topic_partitions)
     state = await read_map(away, links)
-    state.advance({place: one.end for place, one in ends.items() if isinstance(one, LogEnds)})
+    state.advance(
+        {
+            topic_partition: one.end
+            for topic_partition, one in ends.items()
+            if isinstance(one, LogEnds)
+        }
+    )
     standing = list(still_there(here, state))
     if standing:
         named = ", ".join(f"{topic}-{index}" for topic, index in standing[:NAMED_AT_MOST])
@@ -135,8 +141,8 @@ def still_there(here: Ends, state: MapState) -> Iterable[TopicPartition]:
     Partitions of the site that nothing came from before may hold new records. A log whose leader
     does not answer is taken for one with records.
     """
-    for place, ends in sorted(here.items()):
-        known = state.maps.get(place)
+    for topic_partition, ends in sorted(here.items()):
+        known = state.maps.get(topic_partition)
         is_empty = isinstance(ends, LogEnds) and ends.end == 0
         if not is_empty and known is not None and known.mirrored_source_end:
-            yield place
+            yield topic_partition

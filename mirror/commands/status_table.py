@@ -62,8 +62,8 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
 
 def _workers(workers: Sequence[WorkerReport]) -> Iterable[str]:
     """Yield a line for each of several workers."""
-    for place, one in enumerate(workers):
-        does = f"{'leads, ' if place == 0 else ''}{one['role']}, {one['partitions']} partitions"
+    for index, one in enumerate(workers):
+        does = f"{'leads, ' if index == 0 else ''}{one['role']}, {one['partitions']} partitions"
         rate = one["bytes_per_second"]
         speed = "" if rate is None else f", {rate / 1e6:.1f} MB/s"
         reason = f" ({one['reason']})" if one["reason"] else ""

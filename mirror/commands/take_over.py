@@ -85,19 +85,19 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
     records: list[MapRecord] = []
     taken: set[str] = set()
     status = DONE
-    for place in sorted(source):
+    for topic_partition in sorted(source):
         try:
             told, found = (
                 (LEFT, [])
-                if len(state.maps.get(place, ()))
-                else await _take_over_one(flow, links, place, known)
+                if len(state.maps.get(topic_partition, ()))
+                else await _take_over_one(flow, links, topic_partition, known)
             )
         except (CannotAlign, CorruptBatch) as fault:
             status = NOT_ALL
             told, found = f"cannot be taken over: {fault}", []
-        print_line(f"{place}: {told}")
+        print_line(f"{topic_partition}: {told}")
         records += found
-        taken |= {place[0]} if found else set()
+        taken |= {topic_partition[0]} if found else set()
     if records:
         topics = (await links.source_admin.metadata(refresh=True)).topics
         # Of the others it may be known already: one that was made again since is not the same.
@@ -118,38 +118,40 @@ async def _refuse_beside_mirrormaker(flow: FlowConfig, links: Links) -> None:
 
 
 async def _take_over_one(
-    flow: FlowConfig, links: Links, place: TopicPartition, known: _Known
+    flow: FlowConfig, links: Links, topic_partition: TopicPartition, known: _Known
 ) -> tuple[str, list[MapRecord]]:
     """Return what to say of a partition and its records; raises CannotAlign, CorruptBatch."""
-    source, target = known.source[place], known.target[place]
+    source, target = known.source[topic_partition], known.target[topic_partition]
     if target is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return NOTHING, []
     if isinstance(source, ErrorCode) or isinstance(target, ErrorCode):
         raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
     if target.end == target.start:
-        if place in known.offsets:
+        if topic_partition in known.offsets:
             raise CannotAlign("MirrorMaker has mirrored it, but the target's log is empty")
         return NOTHING, []
-    there = TopicPartition(flow.names.on_target(place[0]), place[1])
+    there = TopicPartition(flow.names.on_target(topic_partition[0]), topic_partition[1])
     first = max(target.start, target.end - TAIL)
     ends = LogEnds(start=first, end=target.end)
     tail = await read_records(links.target_data, there, ends, READ_COMMITTED)
     # What was open there is decided now, and the marker that says so lies behind the end.
     if (await read_ends(links.target_admin, [there]))[there] != target:
         raise CannotAlign("the target's log still grows")
-    committed = known.offsets.get(place, source.start - 1)
+    committed = known.offsets.get(topic_partition, source.start - 1)
     around = LogEnds(
         start=max(source.start, committed - TAIL), end=min(source.end, committed + AHEAD)
     )
     # MirrorMaker's own consumer reads uncommitted records unless it is told otherwise.
-    source_log = await read_records(links.source_data, place, around, READ_UNCOMMITTED)
+    source_log = await read_records(links.source_data, topic_partition, around, READ_UNCOMMITTED)
     agreed = find_agreed(source_log, tail)
-    seed = Seed(partition=place, agreed=agreed, target_start=target.start, target_end=target.end)
+    seed = Seed(
+        partition=topic_partition, agreed=agreed, target_start=target.start, target_end=target.end
+    )
     goes_on = agreed.goes_on
     told = f"goes on at {goes_on}, as target offset {target.end}"
     if agreed.target[0] > target.start:
         told += f"; before target offset {agreed.target[0]} only offset syncs are known"
-    if place not in known.offsets:
+    if topic_partition not in known.offsets:
         told += " (MirrorMaker had committed nothing)"
     elif goes_on != committed + 1:
         told += f" (MirrorMaker had committed {committed + 1})"
@@ -182,12 +184,14 @@ async def _records_of(cluster: Cluster, topic: str) -> list[Record]:
     if view is None or view.error_code != ErrorCode.NONE:
         raise LookFailed(f"there is no {topic}: name it with --offsets-topic")
     records: list[Record] = []
-    places = [TopicPartition(topic, index) for index in view.partitions]
-    for place, ends in (await read_ends(cluster, places)).items():
+    topic_partitions = [TopicPartition(topic, index) for index in view.partitions]
+    for topic_partition, ends in (await read_ends(cluster, topic_partitions)).items():
         if isinstance(ends, ErrorCode):
-            raise LookFailed(f"{topic}-{place[1]}: {ends.name}")
-        async for header, batch in data_batches(cluster, place, ends, READ_COMMITTED):
+            raise LookFailed(f"{topic}-{topic_partition[1]}: {ends.name}")
+        async for header, batch in data_batches(cluster, topic_partition, ends, READ_COMMITTED):
             if not crc_is_valid(batch):
-                raise LookFailed(f"{topic}-{place[1]}: damaged batch at {header.base_offset}")
+                raise LookFailed(
+                    f"{topic}-{topic_partition[1]}: damaged batch at {header.base_offset}"
+                )
             records += iterate_records(batch)
     return records

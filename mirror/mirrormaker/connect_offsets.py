@@ -22,18 +22,18 @@ def last_mirrored(records: Iterable[Record], source: str) -> dict[TopicPartition
     """Return the last mirrored source offset of each partition; ``records`` in their order."""
     found: dict[TopicPartition, int] = {}
     for record in records:
-        place = _place(record.key, source)
-        if place is None:
+        topic_partition = _topic_partition(record.key, source)
+        if topic_partition is None:
             continue
         offset = _field(record.value, "offset")
         if isinstance(offset, int) and offset >= 0:
-            found[place] = offset
+            found[topic_partition] = offset
         else:
-            found.pop(place, None)
+            found.pop(topic_partition, None)
     return found
 
 
-def _place(key: bytes | None, source: str) -> TopicPartition | None:
+def _topic_partition(key: bytes | None, source: str) -> TopicPartition | None:
     parts = _parsed(key)
     if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[1], dict):
         return None

@@ -69,13 +69,13 @@ class MirrorMakerTopics:
     async def _tell_syncs(self, cluster: Cluster, topic: str) -> None:
         telling: dict[TopicPartition, int] = {}
         records: list[KeyValue] = []
-        for place, partition in self._flow.placed.items():
+        for topic_partition, partition in self._flow.placed.items():
             end = partition.offset_map.mirrored_target_end
             if partition.target.is_positioned and end is not None:
-                known = self._told.get(place)
-                syncs = syncs_since(*place, partition.offset_map, known)
+                known = self._told.get(topic_partition)
+                syncs = syncs_since(*topic_partition, partition.offset_map, known)
                 records += [offset_sync.encode(sync) for sync in syncs]
-                telling[place] = end
+                telling[topic_partition] = end
         if await self._write(cluster, topic, records):
             self._told.update(telling)
 
@@ -103,7 +103,7 @@ class MirrorMakerTopics:
 async def _append(cluster: Cluster, topic: str, records: Sequence[KeyValue]) -> None:
     stamp = wall_ms()
     batch = build_batch(
-        [Record(place, stamp, key, value) for place, (key, value) in enumerate(records)]
+        [Record(number, stamp, key, value) for number, (key, value) in enumerate(records)]
     )
     answer = await append(cluster, topic, 0, batch)
     if answer.error_code != ErrorCode.NONE:
