@@ -7,10 +7,10 @@ from typing import Final
 import trio
 
 from failover.execute import StepFailed
+from failover.foreign_writers import find_foreign_writers
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, require_none
 from failover.site import LogUnavailable, Site
-from failover.strangers import find_strangers
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 
@@ -145,7 +145,7 @@ async def wait_drained(
                         for partition in logs.ends
                         if logs.starts[partition] < logs.ends[partition]
                     ]
-                    require_none(await find_strangers(source, follower, holding))
+                    require_none(await find_foreign_writers(source, follower, holding))
                     return first
             await trio.sleep(DRAIN_POLL_S)
     if first is not None and absent and not left:

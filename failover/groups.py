@@ -28,7 +28,7 @@ from wire.net.operations import (
 from wire.topic_partition import TopicPartition
 
 V = TypeVar("V", bound=JsonValue)
-Found: TypeAlias = Mapping[TopicPartition, GroupOffset]
+GroupOffsets: TypeAlias = Mapping[TopicPartition, GroupOffset]
 Commits: TypeAlias = Mapping[TopicPartition, tuple[int, str]]
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
@@ -49,13 +49,13 @@ GROUPS_BYTES: Final = 100_000
 
 def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:
     """Return as many of the entries, from the first on, as so many bytes of JSON hold."""
-    found: dict[str, V] = {}
+    fitted: dict[str, V] = {}
     for name, value in entries.items():
         room -= len(json.dumps({name: value}))
         if room < 0:
             break
-        found[name] = value
-    return found
+        fitted[name] = value
+    return fitted
 
 
 async def wait_left(
@@ -115,13 +115,13 @@ def choose(
     commits: dict[TopicPartition, int] = {}
     left: dict[TopicPartition, str] = {}
     cut: dict[TopicPartition, int] = {}
-    for partition, found in sorted(source.items()):
+    for partition, stored in sorted(source.items()):
         offset_map = maps.forward.get(partition)
         if offset_map is None:
             continue
         current = target[partition].offset if partition in target else None
         position = GroupPosition(
-            source_offset=found.offset, applied_source_offset=None, target_offset=current
+            source_offset=stored.offset, applied_source_offset=None, target_offset=current
         )
         start = maps.target_starts.get(partition, 0)
         decision = decide_commit(
@@ -174,16 +174,16 @@ async def move_groups(
     idle = {name for name in names if name not in described or not described[name].members}
     for first in range(0, len(names), GROUPS_AT_ONCE):
         some = [*names][first : first + GROUPS_AT_ONCE]
-        there, still_open = await _settled_positions(source, some, give_up_at)
+        on_source, still_open = await _settled_positions(source, some, give_up_at)
         unstable |= dict.fromkeys(still_open, True)
-        for name, moved in (await _move(there, target, maps, idle=idle)).items():
+        for name, moved in (await _move(on_source, target, maps, idle=idle)).items():
             committed += len(moved.committed)
             counted += len(moved.positions)
             if counted <= POSITIONS_LISTED:
                 listed[name] = by_topic(moved.positions)
             if moved.cut:
-                place, start = next(iter(moved.cut.items()))
-                cut[name] = f"{place} begins at {start} ({len(moved.cut)} partitions)"
+                cut_first, start = next(iter(moved.cut.items()))
+                cut[name] = f"{cut_first} begins at {start} ({len(moved.cut)} partitions)"
             if moved.left:
                 (topic, partition), why = next(iter(moved.left.items()))
                 left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
@@ -209,60 +209,64 @@ async def _starts(
     if not partitions:
         return {}
     answers = await list_offsets(target.cluster, partitions, EARLIEST)
-    return {place: one for place, one in answers.items() if not isinstance(one, ErrorCode)}
+    return {
+        partition: answer
+        for partition, answer in answers.items()
+        if not isinstance(answer, ErrorCode)
+    }
 
 
 async def _move(
-    there: Mapping[str, Found], target: Site, maps: BothMaps, *, idle: Set[str]
+    on_source: Mapping[str, GroupOffsets], target: Site, maps: BothMaps, *, idle: Set[str]
 ) -> dict[str, Moved]:
-    here = await _positions(target, list(there))
+    on_target = await _positions(target, list(on_source))
     chosen = {
-        group: choose(maps, found, here[group] or {}, is_idle=group in idle)
-        for group, found in there.items()
+        group: choose(maps, stored, on_target[group] or {}, is_idle=group in idle)
+        for group, stored in on_source.items()
     }
     answers = await _commit(
         target,
         {
             group: {
-                partition: (at, there[group][partition].metadata)
-                for partition, at in one.committed.items()
+                partition: (at, on_source[group][partition].metadata)
+                for partition, at in moved.committed.items()
             }
-            for group, one in chosen.items()
-            if one.committed
+            for group, moved in chosen.items()
+            if moved.committed
         },
     )
-    return {group: _as_answered(one, answers.get(group, {})) for group, one in chosen.items()}
+    return {group: _as_answered(moved, answers.get(group, {})) for group, moved in chosen.items()}
 
 
 async def _settled_positions(
     source: Site, groups: Sequence[str], give_up_at: float
-) -> tuple[dict[str, Found], Sequence[str]]:
+) -> tuple[dict[str, GroupOffsets], Sequence[str]]:
     """Return what groups have stored once no transaction is open that stores more, and whose is.
 
     Of those it is what they had stored before it.
     """
-    found: dict[str, Found] = {}
+    settled: dict[str, GroupOffsets] = {}
     waits = groups
     while True:
         answers = await _positions(source, waits, require_stable=True)
-        found |= {group: one for group, one in answers.items() if one is not None}
-        waits = [group for group, one in answers.items() if one is None]
+        settled |= {group: stored for group, stored in answers.items() if stored is not None}
+        waits = [group for group, stored in answers.items() if stored is None]
         if not waits or trio.current_time() >= give_up_at:
             break
         await trio.sleep(GROUPS_POLL_S)
     before = await _positions(source, waits) if waits else {}
-    found |= {group: one or {} for group, one in before.items()}
-    return found, waits
+    settled |= {group: stored or {} for group, stored in before.items()}
+    return settled, waits
 
 
 async def _positions(
     site: Site, groups: Sequence[str], *, require_stable: bool = False
-) -> dict[str, Found | None]:
+) -> dict[str, GroupOffsets | None]:
     """Return what groups have stored, None where an open transaction may change it.
 
     Who was not told of in one question is asked for again.
     """
-    found: dict[str, Found | None] = {}
+    stored: dict[str, GroupOffsets | None] = {}
     answers = await fetch_offsets_of(site.cluster, groups, require_stable=require_stable)
     for group in groups:
         answer = answers[group]
@@ -275,8 +279,8 @@ async def _positions(
             if not _is_unstable(refused):
                 raise
             answer = refused
-        found[group] = None if isinstance(answer, NetworkFault) else answer
-    return found
+        stored[group] = None if isinstance(answer, NetworkFault) else answer
+    return stored
 
 
 def _is_unstable(fault: NetworkFault) -> bool:
@@ -290,7 +294,7 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
     """
     if not commits:
         return {}
-    told = {
+    sent = {
         group: {
             partition: (at, text if len(text.encode()) <= MAX_METADATA_BYTES else "")
             for partition, (at, text) in positions.items()
@@ -298,12 +302,12 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
         for group, positions in commits.items()
     }
     answers: dict[str, Codes] = {}
-    for group, answer in (await commit_offsets_of(target.cluster, told)).items():
+    for group, answer in (await commit_offsets_of(target.cluster, sent)).items():
         codes = answer
         if isinstance(codes, NetworkFault):
-            codes = await commit_group_offsets(target.cluster, group, told[group])
+            codes = await commit_group_offsets(target.cluster, group, sent[group])
         bare = {
-            partition: (told[group][partition][0], "")
+            partition: (sent[group][partition][0], "")
             for partition, code in codes.items()
             if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
         }

@@ -277,7 +277,7 @@ class Positioning:
         its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
         sequences (after a day without records: producer.id.expiration.ms), and would refuse none.
         A worker that takes the partition over knows neither that id nor that end, so a promotion
-        looks at the last batch of every partition as well (failover.strangers).
+        looks at the last batch of every partition as well (failover.foreign_writers).
         """
         key = partition.topic_partition
         here, there, offset_map = source[key], target[key], partition.offset_map

@@ -27,7 +27,7 @@ AT_ONCE: Final = 64
 """From afar each takes a round trip, the source is closed meanwhile, and there may be thousands."""
 
 
-async def find_strangers(
+async def find_foreign_writers(
     source: Site, follower: MapFollower, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, str]:
     """Return the partitions at whose target's end others have written, and what to do for each.
@@ -35,21 +35,21 @@ async def find_strangers(
     `follower` has been refreshed. Raises NetworkFault.
     """
     target = follower.target
-    told = [partition for partition in partitions if follower.is_told_by_end(partition)]
-    starts = await target.starts(told)
-    found: dict[TopicPartition, str] = {}
+    told_by_end = [partition for partition in partitions if follower.is_told_by_end(partition)]
+    starts = await target.starts(told_by_end)
+    reasons: dict[TopicPartition, str] = {}
     faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(AT_ONCE)
 
     async def look(partition: TopicPartition) -> None:
         async with limit:
             try:
-                why = await _stranger(source, follower, partition)
+                why = await _foreign_writer(source, follower, partition)
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
                 return
         if why is not None:
-            found[partition] = (
+            reasons[partition] = (
                 f"{target.name} {partition}: {why}, so its end does not tell what of"
                 f" {source.name} is there; compare both sites, then begin it anew with `mirror"
                 f" restart {source.name}-{target.name} {partition.topic} --from-earliest`, which"
@@ -57,15 +57,17 @@ async def find_strangers(
             )
 
     async with trio.open_nursery() as nursery:
-        for partition in told:
+        for partition in told_by_end:
             if starts[partition] < follower.target_ends[partition]:
                 nursery.start_soon(look, partition)
     if faults:
         raise faults[0]
-    return dict(sorted(found.items()))
+    return dict(sorted(reasons.items()))
 
 
-async def _stranger(source: Site, follower: MapFollower, partition: TopicPartition) -> str | None:
+async def _foreign_writer(
+    source: Site, follower: MapFollower, partition: TopicPartition
+) -> str | None:
     """Return what the last batch of a target's log tells of others, None if nothing."""
     target, offset_map = follower.target, follower.maps[partition]
     end = follower.target_ends[partition]
@@ -83,9 +85,9 @@ async def _stranger(source: Site, follower: MapFollower, partition: TopicPartiti
     mirrored = None if header.is_control else _record_at(target, partition, batch, end - 1)
     beside = offset_map.source_of_place(Place(offset_map.place_end - 1))
     if mirrored is not None and beside is not None:
-        there = await _last_batch(source, partition, beside + 1)
-        if there is not None and not there[0].is_control:
-            held = _record_at(source, partition, there[1], beside)
+        last_at_source = await _last_batch(source, partition, beside + 1)
+        if last_at_source is not None and not last_at_source[0].is_control:
+            held = _record_at(source, partition, last_at_source[1], beside)
             if held is not None and held[2:] == mirrored[2:]:
                 return None
     return f"the batch at offset {at} is no mirror's"
@@ -96,8 +98,8 @@ async def _last_batch(
 ) -> tuple[BatchHeader, memoryview] | None:
     """Return the batch with the last offset before `end`; None if there is none."""
     try:
-        async for found in read_partition(site.cluster, *partition, end - 1, end):
-            return found
+        async for batch in read_partition(site.cluster, *partition, end - 1, end):
+            return batch
     except CorruptBatch as corrupt:
         raise SiteUnclear(f"{site.name} {partition}: {corrupt}") from corrupt
     return None
@@ -108,6 +110,6 @@ def _record_at(
 ) -> Record | None:
     """Return the record of this offset; raises SiteUnclear."""
     try:
-        return next((one for one in iterate_records(batch) if one.offset == offset), None)
+        return next((record for record in iterate_records(batch) if record.offset == offset), None)
     except CorruptBatch as corrupt:
         raise SiteUnclear(f"{site.name} {partition}: {corrupt}") from corrupt
