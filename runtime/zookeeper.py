@@ -321,6 +321,9 @@ class ZooKeeper:
             with trio.move_on_at(lost_at) as limit:
                 await changed.wait()
             if limit.cancelled_caught and not changed.is_set():
+                # A server refuses whoever has seen a later write than it has. One that has lost its
+                # data, or has got an old copy, would otherwise refuse us for as long as we live.
+                self._client.last_zxid = 0
                 self._enter(SessionState.LOST)
 
 

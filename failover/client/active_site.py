@@ -10,7 +10,7 @@ import logging
 from threading import Condition
 from typing import Any, Final
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
@@ -40,12 +40,14 @@ class ActiveSiteWatch:
         self._changed = Condition()
         self._current: ActiveSite | None = None
         self._written_at = 0
+        self._timeout_s = coordination.session_timeout_ms / 1000
         self._client = KazooClient(
             hosts=coordination.zookeeper,
-            timeout=coordination.session_timeout_ms / 1000,
+            timeout=self._timeout_s,
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
         )
         path = self._path = WitnessPaths(root=coordination.path).active
+        self._client.add_listener(self._on_state)
         try:
             self._client.start(timeout=START_TIMEOUT_S)
             self._client.DataWatch(path, self._on_data)
@@ -133,6 +135,27 @@ class ActiveSiteWatch:
             )
         except (KazooException, KazooTimeoutError) as error:
             raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
+
+    def _on_state(self, state: str) -> None:
+        """Called in a thread of kazoo's. Ask no server for more than it has once we are forgotten.
+
+        A server refuses whoever has seen a later write than it has. One that has lost its data, or
+        has got an old copy, would otherwise refuse us for as long as we live.
+        """
+        if state == KazooState.SUSPENDED:
+            self._client.handler.spawn(self._forget_when_over)
+            return
+        with self._changed:
+            self._changed.notify_all()
+
+    def _forget_when_over(self) -> None:
+        """Wait until the session must be over, or is there again."""
+        with self._changed:
+            if not self._changed.wait_for(self._is_not_suspended, self._timeout_s):
+                self._client.last_zxid = 0
+
+    def _is_not_suspended(self) -> bool:
+        return str(self._client.state) != str(KazooState.SUSPENDED)
 
     def _on_data(self, data: bytes | None, stat: ZnodeStat | None) -> None:
         """Called in a thread of kazoo's, first from the constructor, then at every change."""

@@ -3,13 +3,14 @@
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import trio
 
+from failover.client.active_site import ActiveSiteWatch
 from failover.execute import StepFailed
 from failover.flow import FlowControl
 from failover.journal import Journal, JournalUnreadable, begin_step, encode_journal
@@ -17,10 +18,13 @@ from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.steps import PromotionKind, PromotionState, StepName
 from failover.store import Superseded, WitnessStore
+from runtime.config import load
+from runtime.ports import free_port
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
 from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
 from runtime.zookeeper_server import run_zookeeper
 from tests.failover.plans import FLOW
+from tests.failover.sites import promotable
 
 pytestmark = pytest.mark.integration
 
@@ -219,3 +223,31 @@ async def obey(zookeeper: ZooKeeper) -> None:
             if node is not None and FlowCommand.decode(node.data).epoch == 2:
                 await zookeeper.create(PATHS.acknowledged("dc1", "dc2"), node.data)
                 return
+
+
+async def test_an_application_follows_a_witness_that_has_lost_its_data(tmp_path: Path) -> None:
+    """A server refuses clients that have seen a later write than it has."""
+    port = free_port()
+    file = tmp_path / "dc.yaml"
+    file.write_text(
+        promotable(dc1="a:1", dc2="b:1", witness=f"127.0.0.1:{port}", path="/kafka-dr", topics=".*")
+    )
+    first = AsyncExitStack()
+    server = await first.enter_async_context(run_zookeeper(tmp_path / "old", port=port))
+    async with first:
+        async with open_witness(server.address) as there:
+            for _ in range(50):
+                data = ActiveSite(site="dc1", epoch=0).encode()
+                await there.zookeeper.set(PATHS.active, data)
+            watch = await trio.to_thread.run_sync(ActiveSiteWatch, load(file))
+        server.process.kill()
+        await server.process.wait()
+        await first.aclose()
+        async with run_zookeeper(tmp_path / "empty", port=port) as fresh:
+            async with open_zookeeper(fresh.address, session_timeout_ms=SESSION_MS) as zookeeper:
+                moved = ActiveSite(site="dc2", epoch=1)
+                await zookeeper.create(PATHS.active, moved.encode(), make_parents=True)
+                known = ActiveSite(site="dc1", epoch=0)
+                heard = await trio.to_thread.run_sync(watch.wait_changed, known, 20.0)
+            watch.close()
+    assert heard == moved

@@ -188,3 +188,25 @@ async def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None
                 break
             await stream.aclose()
             await trio.sleep(0.05)
+
+
+async def test_a_server_that_has_lost_its_data_is_connected_to_again(tmp_path: Path) -> None:
+    """A server refuses clients that have seen a later write than it has."""
+    port = free_port()
+    first = AsyncExitStack()
+    server = await first.enter_async_context(run_zookeeper(tmp_path / "old", port=port))
+    async with first, open_zookeeper(server.address, session_timeout_ms=4_000) as zookeeper:
+        await zookeeper.create("/a", b"1")
+        for _ in range(50):
+            await zookeeper.set("/a", b"1")
+        with trio.fail_after(60):
+            server.process.kill()
+            await server.process.wait()
+            await first.aclose()
+            async with run_zookeeper(tmp_path / "empty", port=port):
+                async with zookeeper.watch_state() as states:
+                    while await states.receive() is not SessionState.LOST:
+                        pass
+                with trio.fail_after(15):
+                    await zookeeper.wait_connected()
+                assert await zookeeper.get("/a") is None
