@@ -19,13 +19,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from runtime.witness import LARGEST_NUMBER, ActiveSite, Pair
+from runtime.witness import ActiveSite, Pair
 
 TOPIC: Final = "pair-evidence.internal"
 """The internal topic of the evidence, on each cluster of the pair."""
 FORMAT: Final = 1
 MAX_EVIDENCE_BYTES: Final = 65_536
 """What is longer has not been written by us."""
+LARGEST_EPOCH: Final = 10**9
+"""No pair comes near it. The journals of later ones would not sort, nor the next one be written."""
 
 
 class EvidenceGarbled(ValueError):
@@ -110,11 +112,12 @@ def _read(value: bytes) -> Evidence:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    value.encode()  # JSON has halves of characters, which UTF-8 has not
     return value
 
 
 def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < LARGEST_NUMBER:
+    if type(value) is not int or not 0 <= value < LARGEST_EPOCH:
         raise TypeError(f"{value!r:.80} is no epoch")
     return value
 
@@ -218,8 +221,8 @@ def _identity(seen: PairSeen) -> str | None:
     for known, teller in _known_ids(seen):
         for name, cluster_id in sorted(ids.items()):
             expected = known.get(name)
-            if expected is None or expected == cluster_id:
-                continue
+            if not expected or expected == cluster_id:
+                continue  # a cluster that was away when the pair was restored has no id there
             swapped = next((other for other, its in known.items() if its == cluster_id), None)
             if swapped is not None:
                 return (
@@ -263,6 +266,13 @@ def _known_ids(seen: PairSeen) -> list[tuple[Mapping[str, str], str]]:
 def _without_witness(seen: PairSeen) -> Judgement:
     told = {name: one.evidence for name, one in sorted(seen.sites.items()) if one.evidence}
     if told:
+        for name, each in told.items():
+            if not set(each.clusters) <= set(seen.sites):
+                return Contradicted(
+                    f"{name} carries evidence at {seen.path} of a pair of"
+                    f" {' and '.join(sorted(each.clusters))}; if that is another pair, give this"
+                    f" one a coordination.path of its own. {RECOVER}"
+                )
         said = "; ".join(f"{name} says {each.describe()}" for name, each in told.items())
         return Contradicted(
             f"the witness holds nothing at {seen.path}, but this pair has run before: {said}."

@@ -128,8 +128,8 @@ def _active(seen: PairSeen, told: Mapping[str, Evidence], chosen: str | None) ->
     sites = {site for epoch, site in said if epoch == newest}
     if len(sites) > 1:
         return f"epoch {newest} has two active sites, {' and '.join(sorted(sites))}{decide}"
-    if len({one.pair for one in told.values()}) > 1:
-        return f"the clusters carry evidence of different pairs{decide}"
+    if len({one.pair for one in told.values()}) > 1 or not sites <= {*seen.sites}:
+        return f"the clusters carry evidence of different pairs, or of another than this{decide}"
     return ActiveSite(site=sites.pop(), epoch=newest)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.pair.evidence import (
+    LARGEST_EPOCH,
     Agreed,
     CannotTell,
     Contradicted,
@@ -34,7 +35,7 @@ DC1_SEEN = SiteSeen(cluster_id="id-1", evidence=EVIDENCE)
 DC2_SEEN = SiteSeen(cluster_id="id-2", evidence=EVIDENCE)
 
 names = st.text(min_size=1, max_size=20)
-epochs = st.integers(0, 2**40)
+epochs = st.integers(0, LARGEST_EPOCH - 1)
 patterns = st.builds(
     Patterns,
     include=st.lists(names, max_size=3).map(tuple),
@@ -282,3 +283,33 @@ def test_a_first_start_beside_a_rival_is_refused_where_that_has_another_active_s
         )
     )
     assert isinstance(judgement, Contradicted if is_refused else FirstStart)
+
+
+def test_a_record_with_half_a_character_is_garbled() -> None:
+    document = {
+        "format": 1,
+        "path": "\ud800",
+        "pair": "p",
+        "clusters": IDS,
+        "active": "dc1",
+        "epoch": 3,
+        "moving_to": None,
+        "moving_epoch": None,
+        "topics": {},
+    }
+    with pytest.raises(EvidenceGarbled):
+        decode_evidence(b"/dr", json.dumps(document).encode())
+
+
+def test_a_cluster_whose_id_was_not_known_yet_is_no_other_cluster() -> None:
+    """A witness that was restored while dc1 was away has no id of it."""
+    pair = replace(PAIR, clusters={**IDS, "dc1": ""})
+    stale = ("dc1", "dc2")
+    assert judge(seen(pair=pair)) == Agreed(stale=stale)
+
+
+def test_evidence_of_other_sites_at_the_same_path_is_named_as_that() -> None:
+    other = replace(EVIDENCE, clusters={"dc1": "id-1", "dc3": "id-3"}, active="dc3")
+    judgement = judge(seen(active=None, pair=None, dc1=site("dc1", other), dc2=site("dc2")))
+    assert "a pair of dc1 and dc3" in reason(judgement)
+    assert "coordination.path" in reason(judgement)

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.pair.evidence import Evidence, PairSeen, SiteSeen
+from runtime.pair.evidence import (
+    LARGEST_EPOCH,
+    Evidence,
+    EvidenceGarbled,
+    PairSeen,
+    SiteSeen,
+    decode_evidence,
+)
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
 from runtime.witness import ActiveSite, Pair
 
@@ -113,3 +120,17 @@ def test_a_cluster_that_was_set_up_anew_is_taken_over_by_name(pair: Pair | None)
 
 def test_an_unknown_site_is_refused() -> None:
     assert "unknown site dc3" in why(wiped(site("dc1", DC2), site("dc2", DC2)), active="dc3")
+
+
+def test_a_site_that_the_file_has_not_is_not_made_active_without_a_person() -> None:
+    other = replace(DC2, clusters={"dc1": "id-1", "dc3": "id-3"}, active="dc3")
+    assert "of another than this" in why(wiped(site("dc1", other), site("dc2", None)))
+
+
+def test_what_is_restored_can_be_read_whatever_a_cluster_carries() -> None:
+    latest = replace(DC2, epoch=LARGEST_EPOCH - 1)
+    recovery = decide_recovery(wiped(site("dc1", latest), site("dc2", DC2)), active="dc1")
+    assert isinstance(recovery, Restore)
+    assert ActiveSite.decode(recovery.active.encode()) == recovery.active
+    with pytest.raises(EvidenceGarbled):
+        decode_evidence(*replace(DC2, epoch=LARGEST_EPOCH).encode())
