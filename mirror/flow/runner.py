@@ -148,9 +148,9 @@ class FlowRunner:
     async def _serve(self, zookeeper: ZooKeeper) -> None:
         """Work until the session is lost, again and again."""
         self.membership = None  # that of an earlier session ends with it
-        await begin_with_evidence(self._configuration, zookeeper)
         while True:
             await zookeeper.wait_connected()
+            await begin_with_evidence(self._configuration, zookeeper)  # it may be an older copy now
             await self._work(zookeeper)
             if zookeeper.state is SessionState.CONNECTED:
                 await trio.sleep(RETRY_S)  # a node of ours is gone, or one makes no sense

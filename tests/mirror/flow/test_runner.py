@@ -9,6 +9,7 @@ import trio
 from mirror.flow.membership import Membership, Nodes
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
+from runtime.pair.opening import PairContradicted
 from runtime.tasks import background_tasks
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
 from runtime.zookeeper import Node, NoNode, SessionState, ZooKeeper
@@ -101,3 +102,31 @@ async def test_an_acknowledgement_that_makes_no_sense_is_none(tmp_path: Path) ->
     runner, witness = runner_in(tmp_path), Witness()
     witness.nodes[WitnessPaths(root="/kafka-dr").acknowledged("dc1", "dc2")] = WRONG
     assert await runner._read_acknowledged(cast("Any", witness)) is None
+
+
+async def test_every_session_begins_with_a_look_at_the_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new session may be one of a witness that was restored from an old copy."""
+    looks: list[str] = []
+
+    async def begin(*_: object) -> None:
+        looks.append("looked")
+
+    async def work(_: object) -> None:
+        looks.append("worked")
+        if len(looks) == 4:
+            raise PairContradicted("the witness is an old copy")
+
+    class Sessions(Witness):
+        async def wait_connected(self) -> None:
+            await trio.lowlevel.checkpoint()
+
+    runner = runner_in(tmp_path)
+    monkeypatch.setattr("mirror.flow.runner.begin_with_evidence", begin)
+    monkeypatch.setattr(runner, "_work", work)
+    witness = Sessions()
+    witness.state = SessionState.LOST  # so that it does not wait in between
+    with pytest.raises(PairContradicted):
+        await runner._serve(cast("ZooKeeper", witness))
+    assert looks == ["looked", "worked"] * 2
