@@ -11,6 +11,7 @@ from enum import Enum
 
 from failover.execute import RollbackStuck, StepFailed
 from failover.journal import Journal
+from failover.journals import find_unfinished, read_journals
 from failover.lease import LeaseHeld, LeaseLost
 from failover.plan import PromotionRequest
 from failover.promote import PromotionRefused, open_controller
@@ -64,6 +65,9 @@ async def take_over_orphan(
     )
     try:
         async with open_controller(configuration, _LOG.info) as controller:
+            journals = await read_journals(controller.zookeeper, controller.paths)
+            if find_unfinished(journals) != orphan:
+                return  # somebody has gone on with it while we waited for the lease
             if remedy is Remedy.FINISH:
                 request = PromotionRequest(site=orphan.site, kind=orphan.kind)
                 journal = await controller.promote(request, now_ms())

@@ -1,10 +1,18 @@
 """Promotions whose controller is gone."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
+import pytest
+
+import failover.orphans
 from failover.journal import Journal, begin_step, end_step
-from failover.orphans import OrphanWatch, Remedy
+from failover.orphans import OrphanWatch, Remedy, take_over_orphan
 from failover.steps import PromotionKind, StepName, StepState
+from runtime.config import Configuration
+from runtime.fault_note import FaultNote
 
 BEGUN = Journal(epoch=1, site="dc2", source="dc1", kind=PromotionKind.PLANNED, started_ms=0)
 SWITCHED = end_step(
@@ -39,3 +47,35 @@ def test_another_promotion_has_all_the_time_for_itself() -> None:
     another = replace(BEGUN, epoch=2)
     assert watch.look(another, is_led=False, now_ms=120) is None
     assert watch.look(another, is_led=False, now_ms=220) is Remedy.TAKE_BACK
+
+
+@pytest.mark.parametrize("remedy", Remedy)
+async def test_what_somebody_has_gone_on_with_meanwhile_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, remedy: Remedy
+) -> None:
+    """The lease is waited for; whoever had it may have begun another promotion by then."""
+    done: list[str] = []
+
+    class Busy:
+        zookeeper = paths = None
+
+        async def promote(self, *_: object) -> Journal:
+            done.append("promoted")
+            return BEGUN
+
+        async def abort(self) -> Journal:
+            done.append("taken back")
+            return BEGUN
+
+    @asynccontextmanager
+    async def open_controller(*_: object) -> AsyncIterator[Busy]:
+        yield Busy()
+
+    async def read_journals(*_: object) -> list[Journal]:
+        return [replace(BEGUN, epoch=2)]
+
+    monkeypatch.setattr(failover.orphans, "open_controller", open_controller)
+    monkeypatch.setattr(failover.orphans, "read_journals", read_journals)
+    trouble = FaultNote("an orphan")
+    await take_over_orphan(cast("Configuration", None), BEGUN, remedy, trouble)
+    assert done == []
