@@ -17,7 +17,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from failover.guard import close_breach, find_wrong, write_due_evidence
+from failover.guard import (
+    Breach,
+    StrayFence,
+    close_breach,
+    find_wrong,
+    write_due_evidence,
+)
 from failover.journal import Journal, JournalUnreadable
 from failover.journals import JournalReader
 from failover.orphans import OrphanWatch, take_over_orphan
@@ -172,6 +178,8 @@ class Follower:
         self._evidence = FaultNote("evidence")
         self._orphan = FaultNote("a promotion without a controller")
         self._orphans = OrphanWatch(configuration.failover.orphan_after_ms)
+        self._shut_out: Breach | StrayFence | None = None
+        """What could not be set right; all else is, without waiting."""
         self._may_close_at_ms = 0
         self._read_in: int | None = None
         """The epoch in which the configuration was read."""
@@ -217,12 +225,15 @@ class Follower:
         self._pair.clear()
         if self._read_in is None:
             self._read_in = status.active.epoch
-        if find_wrong(status, read_in=self._read_in) is None:
+        wrong = find_wrong(status, read_in=self._read_in)
+        if wrong is None:
             self._fences.clear()
-        elif now_ms() >= self._may_close_at_ms and not await close_breach(
-            self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
+        elif (wrong != self._shut_out or now_ms() >= self._may_close_at_ms) and not (
+            await close_breach(
+                self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
+            )
         ):
-            self._may_close_at_ms = now_ms() + SHUT_OUT_AGAIN_MS
+            self._shut_out, self._may_close_at_ms = wrong, now_ms() + SHUT_OUT_AGAIN_MS
         if status.unfinished is not None:
             await self._end_orphan(zookeeper, status.unfinished)
         if judge(seen) != Agreed() and status.unfinished is None:

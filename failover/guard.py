@@ -19,6 +19,7 @@ from failover.fence import (
     FenceDoesNotHold,
     set_fence,
     wait_holds,
+    why_unfenceable,
     would_shut_us_out,
 )
 from failover.journal import Journal
@@ -26,7 +27,7 @@ from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
 from failover.snapshot import open_site
-from failover.status import Status, read_status
+from failover.status import SiteStatus, Status, read_status
 from failover.steps import is_switched
 from runtime.config import Configuration
 from runtime.fault_note import FaultNote
@@ -57,7 +58,7 @@ class Breach:
 
 
 class MirrorShutOut(Exception):
-    """Closing a site by rights would keep the mirror from writing to it; the message says why."""
+    """Closing a site by rights would shut out the mirror, or those who read; it says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ def find_breach(status: Status) -> Breach | None:
         moved = _moved_topics(status.switched) if status.switched and was_active else ()
         closed = set(site.fenced_topics)
         topics = closed | {*moved, *site.open_topics}
-        if topics != closed:
+        if topics != closed or _lets_another_flow_through(status, site):
             return Breach(
                 site=site.name,
                 active=status.active.site,
@@ -118,6 +119,17 @@ def find_breach(status: Status) -> Breach | None:
                 is_first=not was_active,
             )
     return None
+
+
+def _lets_another_flow_through(status: Status, site: SiteStatus) -> bool:
+    """Tell whether a mirror of ours may write to a closed site, but not that of the active site.
+
+    Of three sites one stays closed when another becomes active.
+    """
+    ours = {client_let_through(source=site.name, target=other.name) for other in status.sites}
+    allowed = set(site.allowed_clients)
+    is_ours = bool(site.fenced_topics) and len(allowed) == 1 and allowed <= ours
+    return is_ours and allowed != {client_let_through(source=site.name, target=status.active.site)}
 
 
 async def close_breach(
@@ -191,6 +203,10 @@ async def write_due_evidence(
 async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:
     async with open_site(configuration.clusters[breach.site], lease) as site:
         allowed = client_let_through(source=breach.site, target=breach.active)
+        if breach.is_first and (why := await why_unfenceable(site.cluster, breach.topics)):
+            raise MirrorShutOut(
+                f"{breach.site} is not closed: {why}; or set failover.standby: open"
+            )
         if breach.is_first and await would_shut_us_out(site.cluster):
             raise MirrorShutOut(
                 f"{breach.site} is not closed: its super.users do not name the mirror's user, which"

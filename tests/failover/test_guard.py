@@ -9,18 +9,31 @@ from typing import cast
 
 import pytest
 
+import failover.exporter
 import failover.guard
-from failover.guard import Breach, StrayFence, close_breach, find_breach, find_stray, find_wrong
+from failover.exporter import Follower, StatusCollector
+from failover.guard import (
+    Breach,
+    MirrorShutOut,
+    StrayFence,
+    _fence,
+    close_breach,
+    find_breach,
+    find_stray,
+    find_wrong,
+)
 from failover.journal import begin_step, end_step
+from failover.journals import JournalReader
 from failover.lease import Lease, LeaseLost
 from failover.status import Status, _read_sites
 from failover.steps import PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
-from runtime.pair.evidence import PairSeen
+from runtime.pair.evidence import Agreed, PairSeen
 from runtime.zookeeper import ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.fake_rights import FakeRights
 from tests.failover.fencing import FencedCluster
 from tests.failover.plans import BACK, last_promotion, site
 from tests.failover.sites import promotable
@@ -173,3 +186,60 @@ async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
         cast("Configuration", configuration), cast("ZooKeeper", None), {}, FaultNote("fences")
     )
     assert begun == ["to close it"]
+
+
+def test_a_third_site_lets_the_mirror_of_the_new_active_site_through() -> None:
+    third = replace(site("dc3", "a", "b"), allowed_clients=("mirror-dc1-dc3",))
+    old = replace(site("dc1", "a", "b"), allowed_clients=("mirror-dc2-dc1",))
+    found = find_wrong(replace(BACK, sites=(old, site("dc2"), third)))
+    assert found == Breach(site="dc3", active="dc2", topics=("a", "b"), is_first=True)
+    right = replace(third, allowed_clients=("mirror-dc2-dc3",))
+    assert find_wrong(replace(BACK, sites=(old, site("dc2"), right))) is None
+    somebodys = replace(third, allowed_clients=("maintenance",))
+    assert find_wrong(replace(BACK, sites=(old, site("dc2"), somebodys))) is None
+
+
+async def test_a_standby_whose_readers_a_right_would_shut_out_is_not_closed(
+    tmp_path: Path,
+) -> None:
+    """No right concerns the topic, so that the first one would take it from all."""
+    async with run_fake_cluster() as cluster:
+        cluster.create_topic("orders", 0)
+        rights = FakeRights(cluster)
+        [(host, port)] = cluster.bootstrap
+        file = tmp_path / "dc.yaml"
+        address = f"{host}:{port}"
+        file.write_text(promotable(dc1="a:1", dc2=address, witness="w:1", path="/r", topics=".*"))
+        breach = Breach(site="dc2", active="dc1", topics=("orders",), is_first=True)
+        lease = SleepyWitness().lease()
+        with pytest.raises(MirrorShutOut, match="would shut readers out"):
+            await lease.act(lambda: _fence(load(file), breach, lease))
+        assert rights.log == []
+
+
+async def test_what_cannot_be_closed_keeps_nothing_else_from_being_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    standby = Breach(site="dc2", active="dc1", topics=("a",), is_first=True)
+    old = Breach(site="dc1", active="dc2", topics=("a",))
+    due = [standby, standby, old]
+    tried: list[Breach] = []
+
+    async def read_status(*_: object) -> Status:
+        return BACK
+
+    async def close(*_: object, **__: object) -> bool:
+        tried.append(due[0])
+        return False
+
+    monkeypatch.setattr(failover.exporter, "require_pair", require_pair)
+    monkeypatch.setattr(failover.exporter, "read_status", read_status)
+    monkeypatch.setattr(failover.exporter, "judge", lambda _: Agreed())
+    monkeypatch.setattr(failover.exporter, "close_breach", close)
+    monkeypatch.setattr(failover.exporter, "find_wrong", lambda *_, **__: due[0])
+    configuration = SimpleNamespace(failover=SimpleNamespace(orphan_after_ms=1))
+    follower = Follower(cast("Configuration", configuration), StatusCollector())
+    while due:
+        await follower._look(cast("ZooKeeper", None), {}, cast("JournalReader", None))
+        due.pop(0)
+    assert tried == [standby, old]
