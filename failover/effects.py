@@ -129,6 +129,8 @@ class PromotionEffects:
                 f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
                 " `mirror topics` says why"
             )
+        # What `open-target` will need is tried before anybody is kept from writing.
+        await self.evidence.require_writable(self._required(journal))
         # A promotion that this one replaces may have opened the target already.
         known = journal.preflight.target_fence
         fence = known or (await read_fence(self.target.cluster)).topics
@@ -269,13 +271,13 @@ class PromotionEffects:
         moved are moved again.
         """
         drained = _drained_logs(journal).ends
+        moved = await self._groups_move(journal)  # first: it may take long
         found = await self._close_source(journal, drained)
         appended = await self._appended(found, drained)
         if appended:
             raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
         made = await make_missing(self.source, self.target, self.flow, found)
         await self._require_sealed_ends(journal)
-        moved = await self._groups_move(journal)
         return StepOutcome(
             facts={"partitions": len(found), "made": made, "committed": moved.facts["committed"]}
         )
@@ -344,9 +346,8 @@ class PromotionEffects:
 
     async def _open_target(self, journal: Journal) -> StepOutcome:
         """Let the target take writes; both clusters carry first that a promotion is under way."""
-        planned = journal.kind is PromotionKind.PLANNED
-        required = {self.target.name, *([self.source.name] if planned else [])}
-        left = await self.evidence.say_moving(journal.site, journal.epoch, frozenset(required))
+        required = self._required(journal)
+        left = await self.evidence.say_moving(journal.site, journal.epoch, required)
         moved = {topic for topic, _ in journal.moving}
         fence = await read_fence(self.target.cluster)
         if moved & set(fence.topics):
@@ -354,6 +355,11 @@ class PromotionEffects:
         return StepOutcome(
             facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
         )
+
+    def _required(self, journal: Journal) -> frozenset[str]:
+        """Return the sites that have to carry that a promotion is under way."""
+        planned = journal.kind is PromotionKind.PLANNED
+        return frozenset({self.target.name, *([self.source.name] if planned else [])})
 
     async def _close_target(self, journal: Journal) -> Facts:
         """Close the target as it was before; one that does not answer now may stay open.
@@ -386,6 +392,9 @@ class PromotionEffects:
 
     async def _stop_flow(self, journal: Journal) -> StepOutcome:
         timeout_ms, claim = self.limits.stop_timeout_ms, self.store.claim
+        if self.reverse is not None:
+            # It would run from the switch on, and `confirm` take its records for slipped through.
+            await self.reverse.forbid(journal.epoch, claim)
         return StepOutcome(facts=await self.control.stop(journal.epoch, timeout_ms, claim))
 
     async def _start_reverse(self, journal: Journal) -> StepOutcome:
@@ -395,6 +404,8 @@ class PromotionEffects:
 
     async def _start_flow(self, journal: Journal) -> Facts:
         await self.control.start(journal.epoch, self.store.claim)
+        if self.reverse is not None:
+            await self.reverse.start(journal.epoch, self.store.claim)
         return {}
 
     async def _seal(self, journal: Journal) -> StepOutcome:

@@ -66,6 +66,10 @@ class FlowControl:
         """
         await self._order(FlowCommand(epoch=epoch, run=True), claim)
 
+    async def forbid(self, epoch: int, claim: Check) -> None:
+        """Command a flow that rests not to run, and wait for nobody; raises Superseded."""
+        await self._order(FlowCommand(epoch=epoch, run=False), claim)
+
     async def stop(self, epoch: int, timeout_ms: int, claim: Check) -> Facts:
         """Stop the flow and return once everything it had in flight is settled.
 

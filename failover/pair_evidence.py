@@ -43,10 +43,15 @@ class PairEvidence:
         """Say on every cluster which site is active; return by site why it could not be said."""
         return await self._write(frozenset())
 
+    async def require_writable(self, sites: frozenset[str]) -> None:
+        """Say on these sites which one is active; raises NetworkFault where it cannot be said."""
+        await self._write(sites, only=sites)
+
     async def _write(
         self,
         required: frozenset[str],
         *,
+        only: frozenset[str] | None = None,
         moving_to: str | None = None,
         moving_epoch: int | None = None,
     ) -> dict[str, str]:
@@ -64,6 +69,8 @@ class PairEvidence:
         )
         failed: dict[str, str] = {}
         for name, site in sorted(self._sites.items()):
+            if only is not None and name not in only:
+                continue
             try:
                 with trio.fail_after(TIMEOUT_S):
                     await write_evidence(site.cluster, evidence, now_ms())

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,16 +15,25 @@ from trio.testing import MockClock
 
 import failover.fence
 import failover.fence_rights
+from failover.execute import StepFailed
+from failover.facts import Facts
 from failover.fence import (
+    NOBODY,
     Fence,
     FenceDoesNotHold,
     read_fence,
     set_fence,
     wait_holds,
     why_unfenceable,
+    would_shut_us_out,
 )
 from failover.fence_rights import changes
-from failover.steps import StepName
+from failover.flow import FlowControl
+from failover.pair_evidence import PairEvidence
+from failover.site import SiteUnclear
+from failover.steps import PromotionKind, StepName
+from failover.store import WitnessStore
+from runtime.pair.evidence import TOPIC
 from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, noting
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
@@ -246,3 +256,70 @@ def applied(held: set[TopicRight], topics: set[str], steps: int | None = None) -
     for right in [*given_, *taken][:steps]:
         found ^= {right}
     return found
+
+
+async def test_a_trial_that_is_cancelled_or_was_killed_leaves_nothing_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def wait_long(*_: object) -> None:
+        assert TOPIC in fenced(rights.rights)
+        await trio.sleep_forever()
+
+    async with guarded() as (cluster, rights):
+        monkeypatch.setattr(failover.fence, "wait_holds", wait_long)
+        with trio.move_on_after(0.3) as stopped:
+            await would_shut_us_out(cluster)
+        assert stopped.cancelled_caught
+        assert rights.rights == READABLE
+        monkeypatch.setattr(failover.fence, "wait_holds", wait_holds)
+        await set_fence(cluster, Fence(topics=(TOPIC,), allowed_clients=(NOBODY,)))
+        assert not await would_shut_us_out(cluster)
+        assert rights.rights == READABLE
+
+
+async def test_a_flow_back_is_kept_at_rest_until_its_own_step(tmp_path: Path) -> None:
+    """It would run from the switch on, before the old site has been looked at once more."""
+    ordered: list[tuple[str, str]] = []
+
+    class Flow:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def forbid(self, *_: object) -> None:
+            ordered.append((self.name, "rest"))
+
+        async def start(self, *_: object) -> None:
+            ordered.append((self.name, "run"))
+
+        async def stop(self, *_: object) -> Facts:
+            ordered.append((self.name, "rest"))
+            return {"flow": "settled"}
+
+    async with (
+        run_fake_cluster() as source,
+        run_fake_cluster() as target,
+        effects_between(tmp_path, source, target, "o.*") as effects,
+    ):
+        both = replace(
+            effects,
+            store=cast("WitnessStore", SimpleNamespace(claim=None)),
+            control=cast("FlowControl", Flow("there")),
+            reverse=cast("FlowControl", Flow("back")),
+        )
+        await both.run(StepName.STOP_FLOW, begun())
+        await both.undo(StepName.STOP_FLOW, begun())
+    assert ordered == [("back", "rest"), ("there", "rest"), ("there", "run"), ("back", "run")]
+
+
+async def test_evidence_that_may_not_be_written_is_found_before_the_fence(tmp_path: Path) -> None:
+    class Evidence:
+        async def require_writable(self, sites: frozenset[str]) -> None:
+            raise SiteUnclear(f"{', '.join(sorted(sites))}: TOPIC_AUTHORIZATION_FAILED")
+
+    lost = replace(begun(), kind=PromotionKind.SOURCE_LOST)
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        target.create_topic("orders", 0)
+        async with effects_between(tmp_path, source, target, "o.*") as effects:
+            silent = replace(effects, evidence=cast("PairEvidence", Evidence()))
+            with pytest.raises(StepFailed, match="dc2: TOPIC_AUTHORIZATION_FAILED"):
+                await silent.run(StepName.PREFLIGHT, lost)

@@ -215,3 +215,25 @@ def test_a_promotion_that_was_left_behind_the_fence_can_be_taken_back(
     assert aborted.status == 0, aborted
     produce(stage.sites.dc1, stage.topic, range(20, 30))
     wait_length(stage.sites.dc2, stage.topic, 30)
+
+
+def test_records_of_the_flow_back_are_not_taken_for_ones_that_slipped_through(
+    sites: Sites, tmp_path: Path, when_step_ends: At
+) -> None:
+    """The controller dies behind the switch, and applications go on at the new site."""
+    name = "again-both-ways"
+    file = sites.configure(tmp_path, f"/{name}", name, is_both_ways=True)
+    create_topic(sites.dc1, name)
+    produce(sites.dc1, name, range(20))
+    with run_mirror(file):
+        wait_mirroring(file)
+        wait_length(sites.dc2, name, 20)
+        when_step_ends("switch", die)
+        tell("promote", "dc2", str(file))
+        produce(sites.dc2, name, range(20, 30))
+        pause(5)  # so long a flow back that ran would need at most
+        ended = tell("promote", "dc2", str(file))
+        assert ended.status == 0, ended.output + ended.complaint
+        wait_length(sites.dc1, name, 30)
+        assert tell("promote", "dc1", str(file)).status == 0
+    lift_fence(file, "dc2")
