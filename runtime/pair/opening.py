@@ -114,7 +114,9 @@ async def look_at_pair(
     async with trio.open_nursery() as nursery:
         for name, cluster in clusters.items():
             nursery.start_soon(look, name, cluster)
-    # Last: a promotion may switch meanwhile, and the witness must not seem older than the evidence.
+    # Last: a promotion may switch meanwhile, and the witness must not seem older than the evidence,
+    # as a server of it does that lags behind the others.
+    await zookeeper.sync()
     active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
     journals = await zookeeper.children(paths.journals) or []
     return PairSeen(
