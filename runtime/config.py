@@ -39,7 +39,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         **{f"clusters.<name>.{key}": meaning for key, meaning in security_section.MEANINGS.items()},
         **{f"flows[].{key}": meaning for key, meaning in flow_section.MEANINGS.items()},
         "coordination.zookeeper": "The witness: a ZooKeeper ensemble apart from both sites.",
-        "coordination.path": "The node below which everything of this service lies.",
+        "coordination.path": "The node below which everything of this service lies. Pairs "
+        "that have a cluster in common need different ones, also in different ensembles.",
         "coordination.session_timeout_ms": "How long the witness waits for a program that is "
         "silent. The ensemble's own limits bound it.",
         "failover.initial_active": "The site that is active before the first promotion. It may be "
