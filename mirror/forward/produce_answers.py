@@ -183,6 +183,12 @@ class ProduceAnswers(AnswerListener):
             # although no part of it is: a skip must leave out no more than what is refused.
             partition.retries.joins.refuse(now)
             state = None
+        begin = self._begin_of(partition, forward) if state in TAKEN_APART else None
+        if state is PartitionState.RECORD_TOO_LARGE and begin is not None:
+            # Nothing is given up by that: a record that is too large alone stops the partition.
+            partition.skips.take_apart(begin, forward.source_end, is_given_up=False)
+            self._flow.interrupt(partition, f"{reason}: split", now, at_once=True)
+            return
         if (
             error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             and partition.retries.refuse_sequence(now) > DIVERGED_AFTER_MS
@@ -195,7 +201,14 @@ class ProduceAnswers(AnswerListener):
         offset = forward.place + partition.target.shift
         at = f"target offset {offset}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
-        self._flow.stop(partition, state, at, now, source_end=forward.source_end)
+        end = forward.source_end
+        self._flow.stop(partition, state, at, now, source_end=end, source_begin=begin)
+
+    def _begin_of(self, partition: MirroredPartition, forward: Forward) -> int | None:
+        """Return where a batch of several records begins on the source; None if it has one only."""
+        if forward.record_count == 1 or partition.skips.gives_up(forward.source_end):
+            return None
+        return partition.offset_map.source_of_place(forward.place)
 
     def lose(self, items: Sent, fault: NetworkFault) -> None:
         """Interrupt the partitions of an unanswered request: the log will tell their fate."""

@@ -99,6 +99,7 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     loop_ids: frozenset[int],
     join_records: int = JOINED_IN_COMPANY,
     arrived_ms: int = 0,
+    apart_until: int = 0,
 ) -> Routed:
     """Return what to produce and to announce for a chunk fetched at ``cursor.source``.
 
@@ -110,6 +111,8 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     is in. Of a batch sent again in other company the broker either remembers the same
     first and last sequence, which only the same records have, or calls it out of order, and then
     the position is read off the target's end.
+
+    Records before the source offset ``apart_until`` go on each as a batch of its own.
     """
     routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
     if cursor.source > LAST_SOURCE:
@@ -121,14 +124,18 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     unusual = CONTROL | LOG_APPEND_TIME | (TRANSACTIONAL if aborted else 0)
     position = 0
     try:
-        while (position := routing.forward_run(view, position, unusual)) < len(view):
+        while True:
+            if routing.source >= apart_until:
+                position = routing.forward_run(view, position, unusual)
+            if position >= len(view):
+                break
             size = batch_size(view, position)
             if size is None:
                 break
             if view[position + MAGIC_AT] in OLD_MAGICS:
                 position = routing.take_old(view, position)
             else:
-                routing.take(view, position, size, committed)
+                routing.take(view, position, size, committed, apart_until)
                 position += size
     except CorruptBatch as fault:
         routing.corrupt = f"behind offset {routing.source}: {fault}"
@@ -314,7 +321,14 @@ class _Routing:
         )
         return joined.stop
 
-    def take(self, view: memoryview, position: int, size: int, committed: CommittedFilter) -> None:
+    def take(
+        self,
+        view: memoryview,
+        position: int,
+        size: int,
+        committed: CommittedFilter,
+        apart_until: int,
+    ) -> None:
         """Decide about one whole batch of any kind; CorruptBatch if it is damaged."""
         header = parse_header(view, position)
         if header.base_offset + header.last_offset_delta < self.source:
@@ -324,7 +338,11 @@ class _Routing:
             self.looped += header.producer_id in self._loop_ids
             self.source = header.next_offset
         else:
-            self._forward(header, view[position : position + size])
+            batch = view[position : position + size]
+            if header.base_offset < apart_until and crc_is_valid(batch):
+                self._take_apart(header, batch)
+            else:
+                self._forward(header, batch)
 
     def _forward(self, header: BatchHeader, batch: memoryview) -> None:
         """Pass a batch on, as bytes if that can be."""
@@ -350,6 +368,12 @@ class _Routing:
         )
         self.source = header.next_offset
         self._append(parts, header.record_count, header.max_timestamp, len(batch))
+
+    def _take_apart(self, header: BatchHeader, batch: memoryview) -> None:
+        """Pass each record on as a batch of its own: the target has refused them together."""
+        for head in iterate_record_heads(batch):
+            self._build([head], header.compression, head.offset + 1)
+        self.source = max(self.source, header.next_offset)
 
     def _rebuild(self, header: BatchHeader, batch: memoryview) -> None:
         """Take a batch apart and number its records anew, without holes.

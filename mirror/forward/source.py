@@ -363,6 +363,7 @@ class SourceFetcher:
             loop_ids=self._flow.reverse.loop_ids,
             join_records=join_records if partition.retries.joins.are_allowed(now) else 0,
             arrived_ms=now,
+            apart_until=0 if partition.skips.apart is None else partition.skips.apart.end,
         )
         self._flow.measurements.rebuilt += routed.rebuilt
         self._flow.measurements.left_out += routed.left_out

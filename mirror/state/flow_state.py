@@ -81,18 +81,22 @@ class FlowState:
         now_ms: int,
         *,
         source_end: int | None = None,
+        source_begin: int | None = None,
     ) -> None:
         """Stop a partition in a named state, and do what the flow's policy says of the cause.
 
-        ``source_end`` is the offset behind the records to skip, where skipping is possible.
+        ``source_end`` is the offset behind the records to skip, where skipping is possible. Of a
+        batch that can be taken apart ``source_begin`` is the first.
         """
         partition.stop(state, reason, now_ms)
-        partition.skips.refuse(source_end)
+        partition.skips.refuse(source_end, source_begin)
         policy = self.policy_for(partition, state)
         if policy is Policy.RESTART:
             self.orders.want_anew((partition.topic,))
             self.wakeups.refresh.wake()
-        elif policy is Policy.SKIP and source_end is not None:
+        elif source_end is not None and (
+            policy is Policy.SKIP or partition.skips.gives_up(source_end)
+        ):
             self.skip(partition, source_end, now_ms)
 
     @contextmanager
@@ -124,9 +128,18 @@ class FlowState:
         self.stop(partition, PartitionState.FAILED, reason, now_ms(), source_end=source_end)
 
     def skip(self, partition: MirroredPartition, source_end: int, now_ms: int) -> None:
-        """Go on behind records that cannot be mirrored; they are counted with the place."""
-        partition.skips.pass_behind(source_end)
-        partition.retry(f"left out: {partition.status.reason}", now_ms)
+        """Go on behind records that cannot be mirrored; they are counted with the place.
+
+        A batch that was refused is taken apart: only the records that are refused alone as well
+        are left out.
+        """
+        begin = partition.skips.refused_from
+        if begin is None:
+            partition.skips.pass_behind(source_end)
+            partition.retry(f"left out: {partition.status.reason}", now_ms)
+        else:
+            partition.skips.take_apart(begin, source_end, is_given_up=True)
+            partition.retry(f"its records go one by one: {partition.status.reason}", now_ms)
         self.wakeups.position_more.wake()
 
     def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:

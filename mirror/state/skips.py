@@ -1,16 +1,28 @@
 """Skips: source offsets that are, or may be, left out of the copy. Pure."""
 
+from typing import NamedTuple
+
+
+class Apart(NamedTuple):
+    """Source offsets of a batch whose records go one by one."""
+
+    begin: int
+    end: int
+    is_given_up: bool
+
 
 class Skips:
     """The skips of one partition."""
 
     __slots__ = (
+        "apart",
         "count",
         "decided_end",
         "is_allowed_once",
         "looped",
         "lost",
         "pass_over",
+        "refused_from",
         "refused_through",
     )
 
@@ -27,6 +39,10 @@ class Skips:
         """Once positioned, go on at this source offset at the least."""
         self.refused_through: int | None = None
         """Behind this source offset lies what the target has refused and stopped us for."""
+        self.refused_from: int | None = None
+        """Where the batch of several records begins that was refused, if it can be taken apart."""
+        self.apart: Apart | None = None
+        """The batch whose records go one by one, because together they were refused."""
         self.is_allowed_once = False
         """A command has said that what is lost may be left out, once."""
 
@@ -38,9 +54,26 @@ class Skips:
         """Take note that so many records are gone from the source, which stops the partition."""
         self.lost = records
 
-    def refuse(self, source_end: int | None) -> None:
-        """Note a stop: a skip goes on at this offset; None where nothing can be skipped."""
-        self.refused_through = source_end
+    def refuse(self, source_end: int | None, source_begin: int | None = None) -> None:
+        """Note a stop: a skip goes on at this offset; None where nothing can be skipped.
+
+        With ``source_begin`` the batch between them is taken apart first.
+        """
+        self.refused_through, self.refused_from = source_end, source_begin
+
+    def take_apart(self, begin: int, end: int, *, is_given_up: bool) -> None:
+        """Send the records between these source offsets one by one.
+
+        ``is_given_up`` says that those which are refused again may be left out.
+        """
+        self.apart = Apart(begin, end, is_given_up)
+
+    def gives_up(self, source_end: int | None) -> bool:
+        """Whether the record that ends there is one of a batch that a skip was decided for."""
+        apart = self.apart
+        if apart is None or source_end is None or not apart.is_given_up:
+            return False
+        return apart.begin < source_end <= apart.end
 
     def allow_once(self, *, is_allowed: bool) -> None:
         """Let the next stop be skipped, or not, as a command says."""
