@@ -38,15 +38,22 @@ OFTEN: dict[str, Any] = {"discovery_interval_ms": 300}
 SHORT_SESSION = {"session_timeout_ms": 2_000}
 
 
-def one_flow(dc1: str, dc2: str, witness: str, path: str, topics: str, more: str = "") -> str:
-    """Return a configuration of one flow, to whose settings `more` lines are added."""
+def one_flow(
+    dc1: str, dc2: str, witness: str, path: str, topics: str, more: str = "", *, back: str = ""
+) -> str:
+    """Return a configuration of one flow, to whose settings `more` lines are added.
+
+    `back` are the topics of a flow in the other direction, which rests: its map is read.
+    """
     return dc_yaml(
         flow("dc1", "dc2", topics, more, **OFTEN),
+        *([flow("dc2", "dc1", back)] if back else []),
         dc1=dc1,
         dc2=dc2,
         witness=witness,
         path=path,
         coordination=SHORT_SESSION,
+        **({"failover": {"initial_active": "dc1"}} if back else {}),
     )
 
 
@@ -68,11 +75,11 @@ async def wait_until_aside(what: str, condition: Callable[[], bool]) -> None:
     raise AssertionError(f"not within {TIMEOUT_S} s: {what}")
 
 
-def configure(sites: Sites, folder: Path, topics: str, more: str = "") -> Path:
+def configure(sites: Sites, folder: Path, topics: str, more: str = "", *, back: str = "") -> Path:
     """Write a configuration with a tree in the witness of its own."""
     file = folder / "dc.yaml"
     addresses = (sites.dc1.bootstrap, sites.dc2.bootstrap, sites.witness)
-    file.write_text(one_flow(*addresses, f"/{folder.name}", topics, more))
+    file.write_text(one_flow(*addresses, f"/{folder.name}", topics, more, back=back))
     return file
 
 

@@ -182,7 +182,7 @@ def test_sigkills_over_a_source_with_holes_keep_the_map_exact(sites: Sites, tmp_
     source = read_batches(sites.dc1, "holes")
     end = source[-1].header.next_offset
     own = [one for one in source if one.header.producer_id != LOOP.producer_id]
-    mirror = MirrorProcess(configure(sites, tmp_path, "holes", SLOWLY))
+    mirror = MirrorProcess(configure(sites, tmp_path, "holes", SLOWLY, back="holes"))
     try:
         kill_in_mid_stream(mirror, "holes", 6, end)
         mirror.start()

@@ -59,7 +59,9 @@ def sites(sites: Sites) -> Sites:
 @pytest.fixture
 def workers(sites: Sites, tmp_path: Path) -> Iterator[dict[str, MirrorProcess]]:
     """Three workers of one flow of the topic `shared`."""
-    file = configure(sites, tmp_path, f"shared-{tmp_path.name}", SLOWLY)
+    file = configure(
+        sites, tmp_path, f"shared-{tmp_path.name}", SLOWLY, back=f"shared-{tmp_path.name}"
+    )
     with ExitStack() as stack:
         yield {name: stack.enter_context(run_mirror(file, name)) for name in NAMES}
 
