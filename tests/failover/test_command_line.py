@@ -102,7 +102,7 @@ async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
         status = await promote(options)
     assert (status, reached) == (0, ["fence", "drain", "switch"])
     assert capsys.readouterr().err == (
-        "failover: nothing more can be shown (Broken pipe); the promotion goes on to its end\n"
+        "failover: nothing more can be shown (Broken pipe); the work goes on\n"
     )
 
 

@@ -29,7 +29,7 @@ from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.journals import begun, done, drained
-from tests.failover.plans import ALL_WELL, PLANNED
+from tests.failover.plans import ALL_WELL, DC2, PLANNED
 from tests.failover.sites import promotable
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
@@ -189,7 +189,10 @@ async def test_a_plan_refuses_by_a_map_of_another_log(
         target = there.follower.target
         ends = Ends(flow=flow, source=there.source, target=target)
         found = await _read_mirrored(ends, view)
-        seen = replace(ALL_WELL, source=view, mirrored=found.ends, other_log=found.other_log)
+        alike = replace(DC2, ends={ORDERS: end})
+        seen = replace(
+            ALL_WELL, source=view, target=alike, mirrored=found.ends, other_log=found.other_log
+        )
         decision = decide(seen, PLANNED)
         if end == MIRRORED:
             assert not isinstance(decision, Refusal)

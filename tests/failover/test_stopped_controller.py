@@ -122,6 +122,8 @@ async def test_what_a_group_has_stored_beside_its_position_moves_unless_it_is_to
             "more_left": 0,
             "unstable": [],
             "more_unstable": 0,
+            "cut": {},
+            "more_cut": 0,
         }
         assert there.target.offsets[GROUP] == {PLACE: COMMITTED}
         assert there.target.metadata[GROUP] == {PLACE: kept}
