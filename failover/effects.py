@@ -314,13 +314,14 @@ class PromotionEffects:
     async def _confirm(self, journal: Journal) -> StepOutcome:
         """Look behind the switch at what has slipped through to the old site, and carry it over.
 
-        Nobody can look at a source that was lost; `failover serve` closes it when it is back. What
-        cannot be looked at is noted as such: it is not clean.
+        What cannot be looked at is noted as such: it is not clean. A source that was lost is asked
+        too, since one that answers can tell what it took beyond the mirrored end. A silent one is
+        closed by `failover serve` when it is back.
         """
         left = await self.evidence.say_active()
         facts: Facts = {"evidence": left}
         if journal.kind is PromotionKind.SOURCE_LOST:
-            return StepOutcome(facts=facts)
+            return StepOutcome(facts={**facts, **await self._beyond_mirrored(journal)})
         try:
             drained = _drained_logs(journal).ends
             found = await self._close_source(journal)  # set anew, as it may have been lifted
@@ -343,6 +344,30 @@ class PromotionEffects:
                 "still_members": fitting(staying, GROUPS_BYTES // 4),
             }
         )
+
+    async def _beyond_mirrored(self, journal: Journal) -> Facts:
+        """Return what a source that was given up holds beyond the mirrored ends, if it answers."""
+        mirrored = {
+            TopicPartition(one.topic, one.partition): one.mirrored_source_end
+            for one in journal.partitions
+        }
+        with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
+            try:
+                ends = await self.source.known_ends(mirrored)
+            except NetworkFault as fault:
+                return {"source_silent": brief(fault)}
+            beyond = [
+                Appended(
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    start=mirrored[partition],
+                    stop=end,
+                )
+                for partition, end in sorted(ends.items())
+                if end > mirrored[partition]
+            ]
+            return {"appended": [asdict(one) for one in beyond]}
+        return {"source_silent": f"no answer within {LOST_SOURCE_TIMEOUT_S:g} s"}
 
     async def _open_target(self, journal: Journal) -> StepOutcome:
         """Let the target take writes; both clusters carry first that a promotion is under way."""

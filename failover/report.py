@@ -26,7 +26,7 @@ def _confirm(facts: Any) -> str:  # noqa: ANN401
     if "not_looked" in facts:
         return f"NOT looked: {facts['not_looked']}"
     records = sum(one["stop"] - one["start"] for one in facts.get("appended", ()))
-    return f"{records} offsets appended behind the fence" if records else ""
+    return f"{records} offsets are on the old site alone" if records else ""
 
 
 SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
@@ -75,6 +75,7 @@ def summary(journal: Journal) -> Iterator[str]:
                 yield from _slipped(journal)
             else:
                 yield from _lost(journal)
+                yield from _slipped(journal)
 
 
 def _moved(journal: Journal) -> Iterator[str]:
@@ -119,8 +120,8 @@ def _slipped(journal: Journal) -> Iterator[str]:
     old, new = journal.source, journal.site
     for one in facts.get("appended", ()):
         yield (
-            f"  warning  {old} {one['topic']}-{one['partition']} took records behind the fence, at"
-            f" offsets {one['start']} to {one['stop'] - 1}: they are not on {new}"
+            f"  warning  {old} {one['topic']}-{one['partition']} holds records at offsets"
+            f" {one['start']} to {one['stop'] - 1} that are not on {new}"
         )
     if "not_looked" in facts:
         yield (

@@ -26,9 +26,11 @@ from wire.net.transport import SYSTEMS_OWN
 from wire.topic_partition import TopicPartition
 
 LOOK_TIMEOUT_S: Final = 3.0
-LOOKS_REFUSED: Final = 3
+REFUSED_FOR_S: Final = 5.0
+"""A site whose hosts refuse every connection for so long is lost sooner than a silent one. A broker
+that is started again is back before."""
 BETWEEN_LOOKS_S: Final = 0.4
-SOON_S: Final = 0.3
+SOON_S: Final = 1.0
 """A fault that comes sooner is a refusal by the host, not silence."""
 MAP_TIMEOUT_S: Final = 60.0
 """A map has room for a million holes; whether the target answers at all is known before."""
@@ -160,17 +162,18 @@ async def look_whether_lost(site: Site, after_s: float) -> SiteView:
     """Return a site without a fault as soon as a broker of it answers anything at all.
 
     A slow site is not a lost one: it may take writes. A site is lost that has kept silent for the
-    whole time, or whose brokers have refused to be connected to LOOKS_REFUSED times in a row.
+    whole time, or whose hosts have refused all connections for REFUSED_FOR_S.
     """
-    fault, refused = f"no answer within {after_s:g} s", 0
+    fault, refused_since = f"no answer within {after_s:g} s", trio.current_time()
     with trio.move_on_after(after_s):
-        while refused < LOOKS_REFUSED:
+        while trio.current_time() - refused_since < REFUSED_FOR_S:
             began = trio.current_time()
             try:
                 await site.cluster.metadata((), refresh=True)
             except NetworkFault as error:
                 fault = brief(error)
-                refused = refused + 1 if trio.current_time() - began < SOON_S else 0
+                if trio.current_time() - began >= SOON_S:
+                    refused_since = trio.current_time()
                 await trio.sleep(BETWEEN_LOOKS_S)
             else:
                 return SiteView(name=site.name, fault=None, ends={}, groups={})

@@ -62,7 +62,14 @@ class Evidence:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Return the record's key and value."""
-        return self.path.encode(), json.dumps({"format": FORMAT, **asdict(self)}).encode()
+        return (
+            key_of(self.path, self.clusters),
+            json.dumps({"format": FORMAT, **asdict(self)}).encode(),
+        )
+
+    def is_of(self, path: str, sites: Collection[str]) -> bool:
+        """Tell whether it speaks of the pair of these sites at this path of their witness."""
+        return self.path == path and set(self.clusters) == set(sites)
 
     def describe(self) -> str:
         """Return which site it says is active, in words."""
@@ -72,13 +79,21 @@ class Evidence:
         return f"active {self.active}, epoch {self.epoch}{moving}"
 
 
+def key_of(path: str, sites: Collection[str]) -> bytes:
+    """Return the key of a pair's record.
+
+    A cluster may belong to several pairs, each with a witness of its own and the default path.
+    """
+    return " ".join([path, *sorted(sites)]).encode(errors="surrogatepass")
+
+
 def decode_evidence(key: bytes, value: bytes) -> Evidence:
     """Return the evidence in a record; raises EvidenceGarbled."""
     try:
         found = _read(value)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvidenceGarbled(f"{value[:80]!r}: {error}") from error
-    if found.path.encode() != key:
+    if key_of(found.path, found.clusters) != key:
         raise EvidenceGarbled(f"{value[:80]!r}: the record's key is {key[:80]!r}")
     return found
 
@@ -266,13 +281,6 @@ def _known_ids(seen: PairSeen) -> list[tuple[Mapping[str, str], str]]:
 def _without_witness(seen: PairSeen) -> Judgement:
     told = {name: one.evidence for name, one in sorted(seen.sites.items()) if one.evidence}
     if told:
-        for name, each in told.items():
-            if not set(each.clusters) <= set(seen.sites):
-                return Contradicted(
-                    f"{name} carries evidence at {seen.path} of a pair of"
-                    f" {' and '.join(sorted(each.clusters))}; if that is another pair, give this"
-                    f" one a coordination.path of its own. {RECOVER}"
-                )
         said = "; ".join(f"{name} says {each.describe()}" for name, each in told.items())
         return Contradicted(
             f"the witness holds nothing at {seen.path}, but this pair has run before: {said}."
@@ -292,9 +300,9 @@ def _without_witness(seen: PairSeen) -> Judgement:
         for topic, rival in sorted(site.rivals.items()):
             if rival.active != seen.initial_active or rival.moving_to is not None:
                 return Contradicted(
-                    f"{name} carries evidence of the pair at {rival.path} ({rival.describe()}),"
-                    f" which moves {topic} too; correct coordination.path, or take {topic} out of"
-                    " one of the two files"
+                    f"{name} carries evidence of the pair of {' and '.join(sorted(rival.clusters))}"
+                    f" at {rival.path} ({rival.describe()}), which moves {topic} too; correct"
+                    f" coordination.path, or take {topic} out of one of the two files"
                 )
     return FirstStart()
 
@@ -341,11 +349,12 @@ def find_rivals(
     evidence: Collection[Evidence],
     *,
     path: str,
+    sites: Collection[str],
     clusters: Collection[str],
     topics: Collection[str],
     moves: Callable[[str], bool],
 ) -> dict[str, Evidence]:
-    """Return, by a topic that both move, the evidence of pairs at other paths on these clusters.
+    """Return, by a topic that both move, the evidence of other pairs on these clusters.
 
     Evidence that names other cluster ids was copied here and says nothing. A pattern that is not
     understood matches nothing: it is another program's.
@@ -353,7 +362,7 @@ def find_rivals(
     found: dict[str, Evidence] = {}
     ours = sorted(topic for topic in topics if moves(topic))
     for one in evidence:
-        if one.path == path or not set(clusters) & set(one.clusters.values()):
+        if one.is_of(path, sites) or not set(clusters) & set(one.clusters.values()):
             continue
         both = next((t for t in ours if any(_matches(p, t) for p in one.topics.values())), None)
         if both is not None:

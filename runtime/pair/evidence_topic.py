@@ -39,10 +39,10 @@ class EvidenceUnreadable(NetworkFault):
     """The topic is there, and does not tell what it holds; the message says why."""
 
 
-async def read_evidence(cluster: Cluster, path: str) -> Sequence[Evidence]:
+async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
     """Return the last evidence of each pair that the cluster carries; none without the topic.
 
-    A record that is not understood is passed over, unless it is that of the pair at `path`. Raises
+    A record that is not understood is passed over, unless it has this pair's key. Raises
     NetworkFault, also where the topic may not be read.
     """
     view = (await cluster.metadata([TOPIC], refresh=True)).topics.get(TOPIC)
@@ -64,7 +64,7 @@ async def read_evidence(cluster: Cluster, path: str) -> Sequence[Evidence]:
             records |= _key_values(header, batch)
     except CorruptBatch as fault:
         raise EvidenceUnreadable(f"{TOPIC}: {fault}") from fault
-    return _understood(records, path)
+    return _understood(records, key)
 
 
 def _key_values(header: BatchHeader, batch: memoryview) -> dict[bytes, bytes]:
@@ -80,15 +80,15 @@ def _key_values(header: BatchHeader, batch: memoryview) -> dict[bytes, bytes]:
     }
 
 
-def _understood(records: Mapping[bytes, bytes], path: str) -> list[Evidence]:
-    """Return what is evidence; raises EvidenceUnreadable where that of `path` is none."""
+def _understood(records: Mapping[bytes, bytes], ours: bytes) -> list[Evidence]:
+    """Return what is evidence; raises EvidenceUnreadable where the pair's own is none."""
     found: list[Evidence] = []
     for key, value in records.items():
         try:
             found.append(decode_evidence(key, value))
         except EvidenceGarbled as fault:
-            if key == path.encode():
-                raise EvidenceUnreadable(f"{TOPIC} holds for {path} {fault}") from fault
+            if key == ours:
+                raise EvidenceUnreadable(f"{TOPIC} holds for {ours!r} {fault}") from fault
     return found
 
 

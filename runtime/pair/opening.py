@@ -21,6 +21,7 @@ from runtime.pair.evidence import (
     SiteSeen,
     find_rivals,
     judge,
+    key_of,
 )
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.witness import ActiveSite, Pair, WitnessPaths
@@ -77,7 +78,7 @@ async def look_at_site(
     with trio.move_on_after(timeout_s):
         try:
             view = await cluster.metadata(refresh=True)
-            evidence = await read_evidence(cluster, path)
+            evidence = await read_evidence(cluster, key_of(path, configuration.clusters))
         except NetworkFault as fault:
             return SiteSeen(fault=str(fault))
         flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
@@ -86,10 +87,13 @@ async def look_at_site(
             topic_ids=frozenset(
                 topic.topic_id for topic in view.topics.values() if topic.topic_id.int
             ),
-            evidence=next((one for one in evidence if one.path == path), None),
+            evidence=next(
+                (one for one in evidence if one.is_of(path, configuration.clusters)), None
+            ),
             rivals=find_rivals(
                 evidence,
                 path=path,
+                sites=tuple(configuration.clusters),
                 clusters={view.cluster_id or ""},
                 topics=[topic.name for topic in view.topics.values() if not topic.is_internal],
                 moves=lambda topic: any(flow.moves(topic) for flow in flows),

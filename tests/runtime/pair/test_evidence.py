@@ -90,7 +90,7 @@ def test_evidence_is_read_back_as_it_was_written(evidence: Evidence) -> None:
 @given(st.binary(max_size=200))
 def test_foreign_bytes_are_no_evidence(value: bytes) -> None:
     with pytest.raises(EvidenceGarbled):
-        decode_evidence(b"/dr", value)
+        decode_evidence(b"/dr dc1 dc2", value)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_evidence_with_a_wrong_field_is_garbled(change: dict[str, object]) -> No
 
 def test_deeply_nested_json_is_garbled() -> None:
     with pytest.raises(EvidenceGarbled):
-        decode_evidence(b"/dr", b"[" * 60_000)
+        decode_evidence(b"/dr dc1 dc2", b"[" * 60_000)
 
 
 def test_a_pair_whose_evidence_says_what_the_witness_says_is_agreed() -> None:
@@ -248,7 +248,7 @@ RIVAL = replace(
 
 def rivals(evidence: Evidence, *topics: str) -> dict[str, Evidence]:
     return find_rivals(
-        [evidence], path="/dr", clusters={"id-1"}, topics=topics, moves=lambda _: True
+        [evidence], path="/dr", sites=IDS, clusters={"id-1"}, topics=topics, moves=lambda _: True
     )
 
 
@@ -298,7 +298,7 @@ def test_a_record_with_half_a_character_is_garbled() -> None:
         "topics": {},
     }
     with pytest.raises(EvidenceGarbled):
-        decode_evidence(b"/dr", json.dumps(document).encode())
+        decode_evidence(b"/dr dc1 dc2", json.dumps(document).encode())
 
 
 def test_a_cluster_whose_id_was_not_known_yet_is_no_other_cluster() -> None:
@@ -308,8 +308,8 @@ def test_a_cluster_whose_id_was_not_known_yet_is_no_other_cluster() -> None:
     assert judge(seen(pair=pair)) == Agreed(stale=stale)
 
 
-def test_evidence_of_other_sites_at_the_same_path_is_named_as_that() -> None:
-    other = replace(EVIDENCE, clusters={"dc1": "id-1", "dc3": "id-3"}, active="dc3")
-    judgement = judge(seen(active=None, pair=None, dc1=site("dc1", other), dc2=site("dc2")))
-    assert "a pair of dc1 and dc3" in reason(judgement)
-    assert "coordination.path" in reason(judgement)
+def test_two_pairs_of_one_cluster_with_the_default_path_are_two() -> None:
+    other = replace(EVIDENCE, clusters={"dc1": "id-1", "dc3": "id-3"})
+    assert other.encode()[0] != EVIDENCE.encode()[0]
+    assert not other.is_of("/dr", IDS)
+    assert EVIDENCE.is_of("/dr", IDS)
