@@ -6,7 +6,7 @@ that later steps rely on are typed (`failover.facts`).
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -40,7 +40,7 @@ from failover.other_log import find_shorter_logs, require_none
 from failover.pair_evidence import PairEvidence
 from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.site import Site, brief, client_let_through
-from failover.slipped import Appended, make_missing
+from failover.slipped import find_appended, find_beyond_mirrored, make_missing
 from failover.steps import PromotionKind, StepName
 from failover.store import WitnessStore
 from runtime.config import FailoverConfig, FlowConfig
@@ -273,7 +273,7 @@ class PromotionEffects:
         drained = _drained_logs(journal).ends
         moved = await self._groups_move(journal)  # first: it may take long
         found = await self._close_source(journal, drained)
-        appended = await self._appended(found, drained)
+        appended = await find_appended(self.source, found, drained)
         if appended:
             raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
         made = await make_missing(self.source, self.target, self.flow, found)
@@ -281,22 +281,6 @@ class PromotionEffects:
         return StepOutcome(
             facts={"partitions": len(found), "made": made, "committed": moved.facts["committed"]}
         )
-
-    async def _appended(
-        self, found: Collection[TopicPartition], drained: Mapping[TopicPartition, int]
-    ) -> list[Appended]:
-        """Return what the source's logs hold behind the drain beside markers of transactions."""
-        ends = await self.source.ends(found)
-        return [
-            Appended(
-                topic=partition.topic,
-                partition=partition.partition,
-                start=drained.get(partition, 0),
-                stop=end,
-            )
-            for partition, end in sorted(ends.items())
-            if not await self.source.holds_markers_only(partition, drained.get(partition, 0), end)
-        ]
 
     async def _require_sealed_ends(self, journal: Journal) -> None:
         """Raise StepFailed naming a partition that somebody has written to behind its seal."""
@@ -321,11 +305,14 @@ class PromotionEffects:
         left = await self.evidence.say_active()
         facts: Facts = {"evidence": left}
         if journal.kind is PromotionKind.SOURCE_LOST:
-            return StepOutcome(facts={**facts, **await self._beyond_mirrored(journal)})
+            beyond = await find_beyond_mirrored(self.source, journal.partitions)
+            if isinstance(beyond, str):
+                return StepOutcome(facts={**facts, "source_silent": beyond})
+            return StepOutcome(facts={**facts, "appended": [asdict(one) for one in beyond]})
         try:
             drained = _drained_logs(journal).ends
             found = await self._close_source(journal)  # set anew, as it may have been lifted
-            appended = await self._appended(found, drained)
+            appended = await find_appended(self.source, found, drained)
             made = await make_missing(self.source, self.target, self.flow, found)
             moved = await self._groups_move(journal)
             staying = {
@@ -344,30 +331,6 @@ class PromotionEffects:
                 "still_members": fitting(staying, GROUPS_BYTES // 4),
             }
         )
-
-    async def _beyond_mirrored(self, journal: Journal) -> Facts:
-        """Return what a source that was given up holds beyond the mirrored ends, if it answers."""
-        mirrored = {
-            TopicPartition(one.topic, one.partition): one.mirrored_source_end
-            for one in journal.partitions
-        }
-        with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
-            try:
-                ends = await self.source.known_ends(mirrored)
-            except NetworkFault as fault:
-                return {"source_silent": brief(fault)}
-            beyond = [
-                Appended(
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    start=mirrored[partition],
-                    stop=end,
-                )
-                for partition, end in sorted(ends.items())
-                if end > mirrored[partition]
-            ]
-            return {"appended": [asdict(one) for one in beyond]}
-        return {"source_silent": f"no answer within {LOST_SOURCE_TIMEOUT_S:g} s"}
 
     async def _open_target(self, journal: Journal) -> StepOutcome:
         """Let the target take writes; both clusters carry first that a promotion is under way."""

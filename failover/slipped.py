@@ -1,10 +1,13 @@
 """What got onto the old site after it was drained: records, and topics that were made there."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from failover.site import Site, SiteUnclear
+import trio
+
+from failover.journal import PartitionEnds
+from failover.site import Site, SiteUnclear, brief
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode, describe
 from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -14,12 +17,14 @@ from wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire.net import Cluster
+from wire.net import Cluster, NetworkFault
 from wire.topic_partition import TopicPartition
 
 TOPIC_RESOURCE: Final = 2
 DYNAMIC_TOPIC_CONFIG: Final = 1
 TIMEOUT_MS: Final = 15_000
+SILENT_AFTER_S: Final = 3.0
+"""How long a source that was given up is asked what it holds."""
 BROKERS_DEFAULT: Final = -1
 
 
@@ -38,6 +43,49 @@ class Appended:
             f"{site} {self.topic}-{self.partition} ends at {self.stop}, and {self.start} was"
             " drained"
         )
+
+
+async def find_appended(
+    source: Site, found: Collection[TopicPartition], drained: Mapping[TopicPartition, int]
+) -> list[Appended]:
+    """Return what the source's logs hold behind the drain beside markers of transactions.
+
+    Raises NetworkFault.
+    """
+    ends = await source.ends(found)
+    return [
+        Appended(
+            topic=partition.topic,
+            partition=partition.partition,
+            start=drained.get(partition, 0),
+            stop=end,
+        )
+        for partition, end in sorted(ends.items())
+        if not await source.holds_markers_only(partition, drained.get(partition, 0), end)
+    ]
+
+
+async def find_beyond_mirrored(
+    source: Site, sealed: Collection[PartitionEnds]
+) -> list[Appended] | str:
+    """Return what a source that was given up has beyond the mirrored ends, or why it is silent."""
+    mirrored = {TopicPartition(one.topic, one.partition): one.mirrored_source_end for one in sealed}
+    with trio.move_on_after(SILENT_AFTER_S):
+        try:
+            ends = await source.known_ends(mirrored)
+        except NetworkFault as fault:
+            return brief(fault)
+        return [
+            Appended(
+                topic=partition.topic,
+                partition=partition.partition,
+                start=mirrored[partition],
+                stop=end,
+            )
+            for partition, end in sorted(ends.items())
+            if end > mirrored[partition]
+        ]
+    return f"no answer within {SILENT_AFTER_S:g} s"
 
 
 async def make_missing(

@@ -113,18 +113,8 @@ async def take_snapshot(
     worker = await FlowControl(zookeeper, paths, flow).worker()
     differing = await find_differences(zookeeper, paths, flow)
     async with open_ends(configuration, flow) as ends:
-        views: dict[str, SiteView] = {}
-
-        async def look(site: Site) -> None:
-            if is_source_lost and site is ends.source:
-                lost_after_s = configuration.failover.source_lost_after_ms / 1000
-                views[site.name] = await look_whether_lost(site, lost_after_s)
-            else:
-                views[site.name] = await _look_at(site, flow)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, ends.source)
-            nursery.start_soon(look, ends.target)
+        lost_after_s = configuration.failover.source_lost_after_ms / 1000
+        views = await _look_at_both(ends, lost_after_s if is_source_lost else None)
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
         is_there = views[flow.target].fault is None
         nothing = Mirrored(ends={}, other_log=None)
@@ -143,6 +133,22 @@ async def take_snapshot(
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
     )
+
+
+async def _look_at_both(ends: Ends, lost_after_s: float | None) -> dict[str, SiteView]:
+    """Return both sites by name; with a time, the source only as to whether it is lost."""
+    views: dict[str, SiteView] = {}
+
+    async def look(site: Site) -> None:
+        if lost_after_s is not None and site is ends.source:
+            views[site.name] = await look_whether_lost(site, lost_after_s)
+        else:
+            views[site.name] = await _look_at(site, ends.flow)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look, ends.source)
+        nursery.start_soon(look, ends.target)
+    return views
 
 
 async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
