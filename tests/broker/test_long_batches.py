@@ -9,7 +9,6 @@ import pytest
 
 from broker.fairness import RECORDS_AT_ONCE
 from broker.log import lookup, validation
-from broker.log.config import LONG_MAX
 from broker.log.record_scan import scan_records
 from tests.broker.rig import NOW_MS, LoneNode, outcome, produce, serving
 from wire.compression import Compression
@@ -90,7 +89,9 @@ async def test_a_time_is_looked_for_beside_the_loop_where_there_are_very_many_re
         assert len(threads) - threads.count(threading.get_ident()) == beside, "of each thousand"
 
 
-async def test_a_time_that_no_answer_can_hold_is_told_as_the_last_one(tmp_path: Path) -> None:
+async def test_a_time_beyond_a_long_wraps_as_javas_does_and_is_no_later_one(
+    tmp_path: Path,
+) -> None:
     body = b"\0" + varint(2**62) + varint(0) + varint(-1) + varint(0) + b"\0"
     records = varint(len(body)) + body
     header = parse_header(long_batch(count=1))
@@ -98,4 +99,5 @@ async def test_a_time_that_no_answer_can_hold_is_told_as_the_last_one(tmp_path: 
     async with serving(tmp_path) as rig, rig.connect() as client:
         await client.ask(produce(pack_header(header, records) + records, acks=1))
         answer = await client.ask(at_time(NOW_MS))
-        assert answer.topics[0].partitions[0].timestamp == LONG_MAX
+        [partition] = answer.topics[0].partitions
+        assert (partition.timestamp, partition.offset) == (-1, -1)
