@@ -61,6 +61,7 @@ async def promote(options: Options) -> int:
 
 
 def _show_in_process(line: str) -> None:
+    """Print where standard output is no file of the system; looked up late, for tests to watch."""
     show_if_anybody_reads(line)
 
 

@@ -1,8 +1,8 @@
 """Look at the witness and at both clusters before acting, and make the witness at a first start."""
 
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import trio
@@ -45,29 +45,18 @@ class PairUnknown(Exception):
 @asynccontextmanager
 async def open_clusters(configuration: Configuration) -> AsyncIterator[Mapping[str, Cluster]]:
     """Open every cluster of the file, by its name; a dead one is found by the first request."""
-    async with open_each(tuple(configuration.clusters), configuration, {}) as clusters:
-        yield clusters
-
-
-@asynccontextmanager
-async def open_each(
-    names: Sequence[str], configuration: Configuration, opened: Mapping[str, Cluster]
-) -> AsyncIterator[Mapping[str, Cluster]]:
-    """Open these clusters beside those that are open already."""
-    if not names:
-        yield opened
-        return
-    cluster = configuration.clusters[names[0]]
-    async with (
-        open_cluster(
-            cluster.bootstrap,
-            client_id=CLIENT_ID,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            security=cluster.security,
-        ) as one,
-        open_each(names[1:], configuration, {**opened, names[0]: one}) as every,
-    ):
-        yield every
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(
+                open_cluster(
+                    cluster.bootstrap,
+                    client_id=CLIENT_ID,
+                    request_timeout_ms=REQUEST_TIMEOUT_MS,
+                    security=cluster.security,
+                )
+            )
+            for name, cluster in configuration.clusters.items()
+        }
 
 
 async def look_at_site(
