@@ -36,6 +36,7 @@ from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_l
 from failover.journal import Journal, PartitionEnds
 from failover.lease import Lease
 from failover.map_follower import MapFollower
+from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
 from failover.other_log import find_shorter_logs, require_none
 from failover.pair_evidence import PairEvidence
 from failover.plan import JOURNAL_BYTES, journal_bytes
@@ -397,39 +398,50 @@ class PromotionEffects:
         return {}
 
     async def _seal(self, journal: Journal) -> StepOutcome:
-        partitions = journal.moving
-        await self.follower.refresh(partitions)
-        logs = None if journal.kind is PromotionKind.SOURCE_LOST else _drained_logs(journal)
-        if logs is not None:
-            require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
-        ends = [
-            found
-            for found in (self._ends_of(partition, logs) for partition in partitions)
-            if found is not None
-        ]
+        await self.follower.refresh(journal.moving)
+        if journal.kind is PromotionKind.SOURCE_LOST:
+            return await self._seal_without_source(journal.moving)
+        logs = _drained_logs(journal)
+        require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
+        ends = [self._drained_ends(partition, logs) for partition in journal.moving]
         await self.follower.seal(
             {
-                TopicPartition(found.topic, found.partition): (
-                    found.mirrored_source_end,
-                    found.target_end,
-                )
-                for found in ends
+                TopicPartition(one.topic, one.partition): (one.mirrored_source_end, one.target_end)
+                for one in ends
             }
         )
         return StepOutcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
 
-    def _ends_of(self, partition: TopicPartition, logs: SourceLogs | None) -> PartitionEnds | None:
-        """Return where a partition stands; None if it holds records that no mirror has written.
+    async def _seal_without_source(self, partitions: Collection[TopicPartition]) -> StepOutcome:
+        """Seal behind the last batch of the mirror, whatever others have written to the target."""
+        found = await find_mirrored_ends(self.follower, partitions)
+        await self.follower.seal(
+            {partition: (end.source_end, end.target_end) for partition, end in found.items()},
+            [(partition, *run) for partition, end in sorted(found.items()) for run in end.runs],
+        )
+        return StepOutcome(
+            facts={"partitions": len(found), **seal_facts(found)},
+            partitions=tuple(
+                PartitionEnds(
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    mirrored_source_end=end.source_end,
+                    target_end=end.target_end,
+                    source_end=None,
+                )
+                for partition, end in sorted(found.items())
+            ),
+        )
 
-        Behind a drain, what was never announced is a log without records: all of it is mirrored.
+    def _drained_ends(self, partition: TopicPartition, logs: SourceLogs) -> PartitionEnds:
+        """Return where a partition stands behind the drain; raises StepFailed.
+
+        What was never announced is a log without records: all of it is mirrored.
         """
-        target_end = self.follower.writing_end(partition)
         mirrored = self.follower.mirrored_end(partition)
         if mirrored is None:
-            if logs is None and target_end > 0:
-                return None
-            mirrored = 0 if logs is None else logs.ends[partition]
-        if logs is not None and missing(logs, {partition: mirrored}).get(partition, 0) > 0:
+            mirrored = logs.ends[partition]
+        if missing(logs, {partition: mirrored}).get(partition, 0) > 0:
             raise StepFailed(
                 f"{partition} is mirrored up to {mirrored}, not to {logs.ends[partition]}"
             )
@@ -437,8 +449,8 @@ class PromotionEffects:
             topic=partition.topic,
             partition=partition.partition,
             mirrored_source_end=mirrored,
-            target_end=target_end,
-            source_end=None if logs is None else logs.ends[partition],
+            target_end=self.follower.writing_end(partition),
+            source_end=logs.ends[partition],
         )
 
     async def _unseal(self, journal: Journal) -> Facts:
@@ -447,7 +459,7 @@ class PromotionEffects:
         What it does when it goes on, and the source must not stay closed until then.
         """
         try:
-            await self.follower.unseal(journal.moving)
+            await self.follower.unseal(journal.moving, foreign_stops(journal.facts(StepName.SEAL)))
         except NetworkFault as fault:
             return {"left": brief(fault)}
         return {}

@@ -5,18 +5,22 @@ so a map that is at least as new as the ends accounts for every record below the
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from failover.site import Site, SiteUnclear
 from offset_translation.map_records import (
     MapState,
+    RunStartKey,
     SealKey,
     map_topic_name,
+    run_start,
     seal,
     withdrawal,
 )
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from runtime.clock import now_ms
 from wire.errors import ErrorCode, describe
 from wire.net.operations import append, read_partition
@@ -67,6 +71,11 @@ class MapFollower:
         return self._state.maps
 
     @property
+    def target_ids(self) -> Mapping[TopicPartition, UUID]:
+        """Return the ids of the target topics that hold the copies, of those that are known."""
+        return self._state.target_ids
+
+    @property
     def producer_id(self) -> int | None:
         """Return the producer id of the mirrored records; None if no mirror was announced."""
         producer = self._state.producer
@@ -76,6 +85,10 @@ class MapFollower:
     def producer_ids(self) -> Set[int]:
         """Return every producer id that a mirror has used on the target."""
         return self._state.producer_ids
+
+    def knows(self, partition: TopicPartition) -> bool:
+        """Tell whether anything was ever announced of a partition."""
+        return bool(self._state.maps.get(partition))
 
     def is_told_by_end(self, partition: TopicPartition) -> bool:
         """Tell whether it is the target's log end that says how far a partition is mirrored."""
@@ -114,35 +127,55 @@ class MapFollower:
         self._state.advance(ends)
         self.target_ends = ends
 
-    async def seal(self, ends: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Write durably where the mirrored part ends: (source end, target end) by partition."""
+    async def seal(
+        self,
+        ends: Mapping[TopicPartition, tuple[int, int]],
+        runs: Iterable[tuple[TopicPartition, Place, int]] = (),
+    ) -> None:
+        """Write durably where the mirrored part ends: (source end, target end) by partition.
+
+        `runs`, (partition, place, target offset), begin behind what others wrote before that.
+        """
         await self._append(
             [
-                seal(topic, partition, source_end=source_end, target_end=target_end)
-                for (topic, partition), (source_end, target_end) in sorted(ends.items())
+                *(
+                    run_start(*partition, place=place, target_start=target)
+                    for partition, place, target in runs
+                ),
+                *(
+                    seal(*partition, source_end=source_end, target_end=target_end)
+                    for partition, (source_end, target_end) in sorted(ends.items())
+                ),
             ]
         )
 
-    async def unseal(self, partitions: Iterable[TopicPartition]) -> None:
+    async def unseal(
+        self,
+        partitions: Iterable[TopicPartition],
+        runs_at: Mapping[TopicPartition, Set[int]] = MappingProxyType({}),
+    ) -> None:
         """Take back the seals of these partitions that lie at the end of the target's log.
 
         Behind any other seal lie records of the target's own, and without it they would count as
         mirrored. Such a seal may be an earlier promotion's and have the same key as ours, where
-        nothing was mirrored since.
+        nothing was mirrored since. With a seal go the runs that it has brought, by the target
+        offset at which they begin: the mirror has to stop there once more.
         """
         wanted = sorted(partitions)
         await self.refresh(wanted)
-        await self._append(
-            [
-                withdrawal(
-                    SealKey(topic=partition.topic, partition=partition.partition, target_end=at)
-                )
-                for partition, at in (
-                    (partition, self._sealed_at(partition)) for partition in wanted
-                )
-                if at is not None and at == self.target_ends.get(partition, 0)
+        keys: list[SealKey | RunStartKey] = []
+        for partition in wanted:
+            at = self._sealed_at(partition)
+            if at is None or at != self.target_ends.get(partition, 0):
+                continue
+            topic, index = partition
+            keys += [
+                RunStartKey(topic=topic, partition=index, place=place)
+                for place, target in self._state.maps[partition].runs
+                if target in runs_at.get(partition, ())
             ]
-        )
+            keys.append(SealKey(topic=topic, partition=index, target_end=at))
+        await self._append([withdrawal(key) for key in keys])
 
     def _sealed_at(self, partition: TopicPartition) -> int | None:
         offset_map = self._state.maps.get(partition)

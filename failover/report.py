@@ -110,9 +110,10 @@ def _moved(journal: Journal) -> Iterator[str]:
 
 
 def has_slipped(journal: Journal) -> bool:
-    """Tell whether something is on the old site alone, or nobody could look whether it is."""
-    facts = journal.facts(StepName.CONFIRM)
-    return bool(facts.get("appended")) or "not_looked" in facts
+    """Tell whether something is on one site alone, or nobody could look whether it is."""
+    facts, sealed = journal.facts(StepName.CONFIRM), journal.facts(StepName.SEAL)
+    is_on_old_site = bool(facts.get("appended")) or "not_looked" in facts
+    return is_on_old_site or bool(sealed.get("foreign")) or bool(sealed.get("untold"))
 
 
 def _slipped(journal: Journal) -> Iterator[str]:
@@ -147,6 +148,7 @@ def _lost(journal: Journal) -> Iterator[str]:
             f"  {ends.topic}-{ends.partition}: mirrored up to {journal.source} offset"
             f" {ends.mirrored_source_end} ({journal.site} {ends.target_end})"
         )
+    yield from _foreign(journal)
     unmirrored: Any = journal.facts(StepName.PREFLIGHT).get("unmirrored", {})
     for topic, count in unmirrored.items():
         yield f"  {topic}: {count} partitions of {journal.source} are not on {journal.site} at all"
@@ -161,3 +163,24 @@ def _lost(journal: Journal) -> Iterator[str]:
         f"  warning  what {journal.source} acknowledged beyond these offsets is missing on"
         f" {journal.site}; once {journal.source} is back, `spark-audit run` lists each record"
     )
+
+
+def _foreign(journal: Journal) -> Iterator[str]:
+    """Yield the parts of the new site that no mirror has written, and the ends that none tells."""
+    sealed: Any = journal.facts(StepName.SEAL)
+    old, new = journal.source, journal.site
+    for part in sealed.get("foreign", ()):
+        yield (
+            f"  warning  {new} {part['topic']}-{part['partition']} holds records at offsets"
+            f" {part['start']} to {part['stop'] - 1} that no mirror has written: they stay, and"
+            f" {old} gets them when it is back"
+        )
+    if sealed.get("more_foreign"):
+        yield f"  warning  so does {new} in {sealed['more_foreign']} more places"
+    for partition, why in sealed.get("untold", {}).items():
+        yield (
+            f"  warning  {new} {partition}: its mirrored end is not known ({why}), so all of it"
+            f" counts as mirrored; compare both sites when {old} is back"
+        )
+    if sealed.get("more_untold"):
+        yield f"  warning  nor is that of {sealed['more_untold']} more partitions"

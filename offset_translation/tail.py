@@ -55,6 +55,15 @@ class Tail:
         self.has_seen = True
 
 
+def sure_place(offset_map: OffsetMap, target_end: int) -> tuple[Place, int]:
+    """Return the last place, and its target offset, of which a map is sure whatever a log holds.
+
+    It begins the last run, or the oldest piece where the target had no records of its own before.
+    """
+    first = offset_map.first_place
+    return max(offset_map.runs.last_before(target_end), (first, offset_map.runs.start_of(first)))
+
+
 def place_if_expected(offset_map: OffsetMap, base_offset: int, base_sequence: int) -> Place | None:
     """Return the place of a mirror's batch before which nobody else has written since the last run.
 

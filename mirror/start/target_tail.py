@@ -15,7 +15,7 @@ from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import MapState, Reached
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from offset_translation.tail import Tail, TailGarbled, place_if_expected
+from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
@@ -183,7 +183,7 @@ async def _read(
 
 def begin_at(offset_map: OffsetMap, reached: Reached | None, log_end: int) -> Reached:
     """Return the last place that the map is sure of, of those that the log still has."""
-    place, target = max(offset_map.runs.last_before(log_end), _first(offset_map))
+    place, target = sure_place(offset_map, log_end)
     sealed_at = offset_map.sealed_at
     if sealed_at is not None and sealed_at >= target:
         place, target = offset_map.place_end, sealed_at

@@ -104,3 +104,20 @@ async def test_a_target_without_a_fence_before_is_not_asked_for_one(tmp_path: Pa
 def replace_facts(journal: Journal, facts: Facts) -> Journal:
     """The journal with other facts of its preflight."""
     return end_step(journal, StepName.PREFLIGHT, state=StepState.DONE, facts=facts, now_ms=0)
+
+
+async def test_runs_that_a_seal_has_brought_are_taken_back_with_it(tmp_path: Path) -> None:
+    """The mirror has to stop once more at what others wrote before its last batch."""
+    async with stage(tmp_path) as there:
+        follower = there.effects.follower
+        await follower.seal({PLACE: (7, 10)}, [(PLACE, Place(4), 7)])
+        await follower.refresh([PLACE])
+        assert [*follower.maps[PLACE].runs] == [(4, 7)]
+        part: Facts = {"topic": "orders", "partition": 0, "start": 4, "stop": 7}
+        journal = end_step(
+            sealing(), StepName.SEAL, state=StepState.STALE, facts={"foreign": [part]}, now_ms=0
+        )
+        await there.effects.undo(StepName.SEAL, journal)
+        await follower.refresh([PLACE])
+        assert [*follower.maps[PLACE].runs] == []
+        assert follower.maps[PLACE].sealed_at is None

@@ -1,0 +1,258 @@
+"""Find where the mirrored part of each target ends, behind a source that was lost.
+
+    target  |--aaaaaaaa--|xx|--bbb--|xxx|      a, b: the mirror's batches     x: others' ("foreign")
+                                    seal       behind it everything is the target's own
+
+A log's end says nothing of who has written there, and the source cannot be compared any more. The
+mirror's batches are known by their producer id, and their sequence is their place. So the seal lies
+behind the last one, and what lies between them gets runs in the map, as if both sites had written.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import trio
+
+from failover.facts import Facts, JsonValue
+from failover.map_follower import MapFollower
+from failover.site import Site
+from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
+from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
+from offset_translation.topic_identity import NO_ID, is_recreated
+from wire.net import NetworkFault
+from wire.net.operations import read_partition
+from wire.record_batch import BatchHeader, CorruptBatch
+from wire.topic_partition import TopicPartition
+
+AT_ONCE: Final = 16
+ONE_BATCH_BYTES: Final = 1
+"""A broker sends one whole batch at the least."""
+LISTED_PARTS: Final = 500
+"""So many foreign parts are named in the journal, which has a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirroredEnd:
+    """Where one partition's mirrored part ends on both sides, and what else its target holds."""
+
+    source_end: int
+    target_end: int
+    runs: tuple[tuple[Place, int], ...] = ()
+    """(place, target offset) of the runs that foreign records begin and the map does not have."""
+    foreign: tuple[tuple[int, int], ...] = ()
+    """Target offsets [start, stop) that no mirror has written, in order."""
+    untold: str = ""
+    """Why the log does not tell its mirrored end, which is taken for all of it then."""
+
+
+async def find_mirrored_ends(
+    follower: MapFollower, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, MirroredEnd]:
+    """Return where each partition's mirrored part ends; `follower` has been refreshed.
+
+    Raises NetworkFault.
+    """
+    wanted = tuple(partitions)
+    starts = await follower.target.starts(wanted)
+    topic_ids = await follower.target.topic_ids({topic for topic, _ in wanted})
+    ends: dict[TopicPartition, MirroredEnd] = {}
+    faults: list[NetworkFault] = []
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def look(partition: TopicPartition) -> None:
+        async with limit:
+            try:
+                ends[partition] = await _end_by_batches(follower, partition, starts[partition])
+            except NetworkFault as fault:
+                faults.append(fault)  # the nursery would hide its type in a group
+
+    async with trio.open_nursery() as nursery:
+        for partition in wanted:
+            made_for = follower.target_ids.get(partition, NO_ID)
+            if not follower.knows(partition) or is_recreated(
+                made_for, topic_ids.get(partition.topic, NO_ID)
+            ):
+                ends[partition] = _nothing_mirrored(follower, partition, starts[partition])
+            elif follower.is_told_by_end(partition):
+                nursery.start_soon(look, partition)
+            else:
+                ends[partition] = _as_the_map_says(follower, partition)
+    if faults:
+        raise faults[0]
+    return ends
+
+
+def _nothing_mirrored(follower: MapFollower, partition: TopicPartition, start: int) -> MirroredEnd:
+    """Return the end of a log that no mirror has written to: all that it holds is its own."""
+    end = follower.target_ends.get(partition, 0)
+    return MirroredEnd(source_end=0, target_end=0, foreign=_part(start, end))
+
+
+def _as_the_map_says(
+    follower: MapFollower, partition: TopicPartition, untold: str = ""
+) -> MirroredEnd:
+    return MirroredEnd(
+        source_end=follower.mirrored_end(partition) or 0,
+        target_end=follower.writing_end(partition),
+        untold=untold,
+    )
+
+
+async def _end_by_batches(
+    follower: MapFollower, partition: TopicPartition, start: int
+) -> MirroredEnd:
+    """Return the mirrored end that a log's batches tell, of a log whose end should tell it."""
+    end = follower.target_ends.get(partition, 0)
+    if start >= end:
+        return _as_the_map_says(follower, partition)
+    scan = TargetScan(follower.maps[partition], follower.producer_id, follower.producer_ids)
+    try:
+        first, begin = await _begin(follower, partition, start)
+        tail = Tail(scan.offset_map, first)
+        async for header, _ in read_partition(follower.target.cluster, *partition, begin, end):
+            if header.next_offset > begin:
+                scan.take(tail, header)
+    except TailGarbled as garbled:
+        return _as_the_map_says(follower, partition, str(garbled))
+    except CorruptBatch as fault:
+        return _as_the_map_says(follower, partition, f"a batch near its end is damaged: {fault}")
+    if not scan.has_seen_mirror:
+        why = "it holds no batch of the mirror, and nobody can compare it with what was lost"
+        return _as_the_map_says(follower, partition, why)
+    return scan.mirrored_end(tail)
+
+
+async def _begin(follower: MapFollower, partition: TopicPartition, start: int) -> tuple[Place, int]:
+    """Return a place and its offset before which nobody but the mirror has written.
+
+    What others have written most likely lies near the end. So batches are tried from there, at
+    distances that double, until one of the mirror's lies where the map expects it.
+    """
+    offset_map, target = follower.maps[partition], follower.target
+    end = follower.target_ends[partition]
+    place, sure = sure_place(offset_map, end)
+    distance = 1
+    while end - distance > max(sure, start):
+        header = await _batch_at(target, partition, end - distance)
+        if header is not None and _is_written_by(follower.producer_id, header):
+            expected = place_if_expected(offset_map, header.base_offset, header.base_sequence)
+            if expected is not None and expected >= place:
+                return expected, header.base_offset
+        distance *= 2
+    return place, max(sure, start)
+
+
+async def _batch_at(target: Site, partition: TopicPartition, offset: int) -> BatchHeader | None:
+    reader = read_partition(target.cluster, *partition, offset, offset + 1)
+    reader.fetch_bytes = ONE_BATCH_BYTES
+    async for header, _ in reader:
+        return header
+    return None
+
+
+def _is_written_by(producer_id: int | None, header: BatchHeader) -> bool:
+    return header.producer_id == producer_id and not header.is_control
+
+
+class TargetScan:
+    """The batches of one target from a sure place on, sorted into the mirror's and others'."""
+
+    def __init__(self, offset_map: OffsetMap, mirror: int | None, mirrors: Set[int]) -> None:
+        """Know the mirror by its producer id, and all mirrors that ever wrote here by theirs."""
+        self.offset_map = offset_map.copy()
+        self.has_seen_mirror = False
+        self._mirror = mirror
+        self._mirrors = mirrors
+        self._foreign: list[tuple[int, int]] = []
+        self._since: list[tuple[int, int]] = []
+        """Parts by others behind the mirror's last batch."""
+
+    def take(self, tail: Tail, header: BatchHeader) -> None:
+        """Take the next batch; raises TailGarbled."""
+        if _is_written_by(self._mirror, header):
+            runs = len(tail.runs)
+            count = header.last_offset_delta + 1
+            tail.take(header.base_offset, header.base_sequence, count)
+            # Without a new run what lies before was foretold: MirrorMaker has written it.
+            self._end_part(is_foreign=len(tail.runs) > runs)
+        elif header.producer_id in self._mirrors and not header.is_control:
+            if self._since and self.has_seen_mirror:
+                raise TailGarbled(
+                    f"the batch at offset {header.base_offset} is an earlier mirror's, and lies"
+                    " behind others'"
+                )
+            shift = tail.reached.target_end - tail.place
+            tail.place = max(tail.place, Place(header.next_offset - shift))
+            self._end_part(is_foreign=False)
+        else:
+            _extend(self._since, header.base_offset, header.next_offset)
+
+    def mirrored_end(self, tail: Tail) -> MirroredEnd:
+        """Return the end behind the mirror's last batch."""
+        known = set(self.offset_map.runs)
+        runs = tuple(run for run in tail.runs if run not in known)
+        for place, target in runs:
+            self.offset_map.begin_run(place, target)
+        self.offset_map.advance(tail.reached.target_end)
+        self.offset_map.reach(tail.place)
+        return MirroredEnd(
+            source_end=self.offset_map.mirrored_source_end or 0,
+            target_end=tail.reached.target_end,
+            runs=runs,
+            foreign=(*self._foreign, *self._since),
+        )
+
+    def _end_part(self, *, is_foreign: bool) -> None:
+        if is_foreign:
+            self._foreign += self._since
+        self._since.clear()
+        self.has_seen_mirror = True
+
+
+def _part(start: int, stop: int) -> tuple[tuple[int, int], ...]:
+    return ((start, stop),) if start < stop else ()
+
+
+def _extend(parts: list[tuple[int, int]], start: int, stop: int) -> None:
+    """Add a part, which makes the last one longer where it follows it."""
+    if parts and parts[-1][1] == start:
+        parts[-1] = parts[-1][0], stop
+    else:
+        parts.append((start, stop))
+
+
+# --- the facts of the step, in the journal -------------------------------------------------------
+
+
+def seal_facts(found: Mapping[TopicPartition, MirroredEnd]) -> Facts:
+    """Return the foreign parts and the ends that no log told, as the journal holds them.
+
+    The first LISTED_PARTS are named, the others counted: the report and `failover divergence` go by
+    them.
+    """
+    foreign: list[JsonValue] = [
+        {"topic": partition.topic, "partition": partition.partition, "start": start, "stop": stop}
+        for partition, end in sorted(found.items())
+        for start, stop in end.foreign
+    ]
+    untold = {str(partition): end.untold for partition, end in sorted(found.items()) if end.untold}
+    named = dict(islice(untold.items(), LISTED_PARTS))
+    return {
+        "foreign": foreign[:LISTED_PARTS],
+        "more_foreign": max(0, len(foreign) - LISTED_PARTS),
+        "untold": named,
+        "more_untold": len(untold) - len(named),
+    }
+
+
+def foreign_stops(facts: Facts) -> dict[TopicPartition, set[int]]:
+    """Return by partition where each foreign part that the journal names ends on the target."""
+    parts: Any = facts.get("foreign", ())
+    stops: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+    for part in parts:
+        stops[TopicPartition(part["topic"], part["partition"])].add(part["stop"])
+    return stops
