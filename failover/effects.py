@@ -39,7 +39,6 @@ from failover.map_follower import MapFollower
 from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
 from failover.other_log import find_shorter_logs, require_none
 from failover.pair_evidence import PairEvidence
-from failover.plan import JOURNAL_BYTES, journal_bytes
 from failover.site import Site, brief, client_let_through
 from failover.slipped import find_appended, find_beyond_mirrored, make_missing
 from failover.steps import PromotionKind, StepName
@@ -162,13 +161,12 @@ class PromotionEffects:
         await self.store.announce(journal, None)
         return {}
 
-    async def _groups_leave(self, journal: Journal) -> StepOutcome:
+    async def _groups_leave(self, _: Journal) -> StepOutcome:
         return StepOutcome(
             facts=await wait_left(
                 self.source,
                 self.flow.groups,
                 timeout_ms=self.limits.group_drain_timeout_ms,
-                room=_room_for_groups(journal),
             )
         )
 
@@ -190,7 +188,6 @@ class PromotionEffects:
                 self.flow.groups,
                 BothMaps(forward=forward, backward=bounded),
                 timeout_ms=self.limits.group_drain_timeout_ms,
-                room=_room_for_groups(journal),
             )
         )
 
@@ -468,11 +465,6 @@ class PromotionEffects:
 def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
     """Return how many partitions each topic has."""
     return dict(Counter(topic for topic, _ in partitions))
-
-
-def _room_for_groups(journal: Journal) -> int:
-    """Return how many bytes the journal has left beside what it says of partitions."""
-    return JOURNAL_BYTES + GROUPS_BYTES - journal_bytes(journal.moving)
 
 
 def _drained_logs(journal: Journal) -> SourceLogs:

@@ -43,8 +43,8 @@ HAS_MEMBERS: Final = (
     f"{Leave.GROUP_IS_ACTIVE.value}: stop them there, then have its positions committed by"
     " `mirror offsets export` and `import`"
 )
-GROUPS_BYTES: Final = 100_000
-"""The room for the facts of both steps in a journal, unless more is known to be free."""
+GROUPS_BYTES: Final = 900_000
+"""The JSON of what a step says of groups, at most: for people, and in the witness for good."""
 
 
 def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:

@@ -27,10 +27,12 @@ any more are deleted (`failover.journals`).
 
 `facts` differ by step. Those of `preflight`, `fence` and `drain` decide later steps
 (`failover.facts`); all others are for people: offsets, groups, counts.
+
+There is no limit of partitions: `partitions` and facts that are long lie in nodes of their own,
+below `<coordination.path>/failover/journal-parts/<epoch>` (`runtime.long_document`).
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -46,7 +48,11 @@ from failover.steps import (
     may_move,
 )
 from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.long_document import Address, LongDocument, Packed, Packer, assemble, compact
 from wire.topic_partition import TopicPartition
+
+ELSEWHERE: Final = "in parts"
+"""The partitions in a head whose partitions lie in parts."""
 
 DECISIVE: Final[Mapping[StepName, Callable[[Facts], object]]] = {
     StepName.PREFLIGHT: PreflightFacts.decode,
@@ -225,8 +231,48 @@ def _put(journal: Journal, record: StepRecord) -> Journal:
 
 
 def encode_journal(journal: Journal) -> bytes:
-    """Return the document as it is stored."""
-    document = {
+    """Return the whole document, however long it is."""
+    partitions = _plain_partitions(journal)
+    return compact(_document(journal, partitions, [record.facts for record in journal.steps]))
+
+
+def split_journal(journal: Journal, packer: Packer) -> LongDocument:
+    """Return the document as it is stored: its head fits a node, whatever it says of partitions."""
+    long: dict[Address, Packed] = {}
+    ends = packer.pack(journal.partitions, lambda: _plain_partitions(journal))
+    if ends is not None:
+        long["partitions",] = ends
+    facts: list[Facts] = []
+    for number, record in enumerate(journal.steps):
+        packed = {key: packer.pack(value) for key, value in record.facts.items()}
+        long |= {
+            ("steps", number, "facts", key): one for key, one in packed.items() if one is not None
+        }
+        facts.append({key: value for key, value in record.facts.items() if packed[key] is None})
+    packer.forget_unused()
+    # No list: a reader that does not know of parts must not take it for a journal without seals.
+    partitions = _plain_partitions(journal) if ends is None else ELSEWHERE
+    return assemble(_document(journal, partitions, facts), long)
+
+
+def _plain_partitions(journal: Journal) -> list[Mapping[str, object]]:
+    return [
+        {
+            "topic": ends.topic,
+            "partition": ends.partition,
+            "mirrored_source_end": ends.mirrored_source_end,
+            "target_end": ends.target_end,
+            "source_end": ends.source_end,
+        }
+        for ends in journal.partitions
+    ]
+
+
+def _document(
+    journal: Journal, partitions: Sequence[Mapping[str, object]] | str, facts: Sequence[Facts]
+) -> Mapping[str, object]:
+    """Return the document with these partitions, and these facts of its steps."""
+    return {
         "epoch": journal.epoch,
         "site": journal.site,
         "source": journal.source,
@@ -236,28 +282,18 @@ def encode_journal(journal: Journal) -> bytes:
         "reason": journal.reason,
         "started_ms": journal.started_ms,
         "switched_ms": journal.switched_ms,
-        "partitions": [
-            {
-                "topic": ends.topic,
-                "partition": ends.partition,
-                "mirrored_source_end": ends.mirrored_source_end,
-                "target_end": ends.target_end,
-                "source_end": ends.source_end,
-            }
-            for ends in journal.partitions
-        ],
+        "partitions": partitions,
         "steps": [
             {
                 "name": record.name.value,
                 "state": record.state.value,
                 "started_ms": record.started_ms,
                 "ended_ms": record.ended_ms,
-                "facts": record.facts,
+                "facts": known,
             }
-            for record in journal.steps
+            for record, known in zip(journal.steps, facts, strict=True)
         ],
     }
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_journal(data: bytes) -> Journal:

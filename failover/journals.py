@@ -7,6 +7,7 @@ mirrored part ended, and that its site was active again later.
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -14,13 +15,14 @@ import trio
 from failover.journal import Journal, JournalUnreadable, decode_journal
 from failover.lease import Lease, LeaseLost
 from failover.steps import PromotionState
+from runtime.long_nodes import read_document
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import NoNode, ZooKeeper, ZooKeeperFault
 
 _LOG = logging.getLogger(__name__)
 
 KEPT: Final = 20
-"""Newest ones, however they ended. One of 4,000 partitions takes up to a megabyte."""
+"""Newest ones, however they ended. One of 20,000 partitions takes about a megabyte."""
 
 PATIENCE_S: Final = 5.0
 """So long whoever has promoted waits for the deletion of what is not needed, at most."""
@@ -62,12 +64,12 @@ class JournalReader:
 
     async def _read(self, name: str) -> Journal | None:
         path = f"{self._paths.journals}/{name}"
-        node = await self._zookeeper.get(path)
-        if node is None:
-            return None
         try:
-            return decode_journal(node.data)
-        except JournalUnreadable as error:
+            node = await read_document(
+                self._zookeeper, path, f"{self._paths.all_journal_parts}/{name}"
+            )
+            return None if node is None else decode_journal(node.data)
+        except ValueError as error:  # JournalUnreadable is one, too
             raise JournalUnreadable(f"witness {path}: {error}") from error
 
 
@@ -97,15 +99,27 @@ def superfluous(journals: Sequence[Journal]) -> list[Journal]:
     return [journal for journal in journals if journal.epoch not in kept]
 
 
+async def _delete_ownerless_parts(zookeeper: ZooKeeper, paths: WitnessPaths) -> None:
+    """Delete the parts of journals that are deleted.
+
+    A promotion that begins writes its parts first, and has a later epoch than every journal.
+    """
+    kept = await zookeeper.children(paths.journals) or []
+    for name in await zookeeper.children(paths.all_journal_parts) or ():
+        if name not in kept and name < max(kept, default=""):
+            with suppress(NoNode):  # an attempt whose answer was lost
+                await zookeeper.delete(f"{paths.all_journal_parts}/{name}", recursive=True)
+
+
 async def forget_superfluous(zookeeper: ZooKeeper, paths: WitnessPaths, lease: Lease) -> None:
     """Delete the journals that nobody needs any more; after a fault the next call tries again."""
 
     async def forget() -> None:
-        for journal in superfluous(await read_journals(zookeeper, paths)):
-            try:
+        journals = await read_journals(zookeeper, paths)
+        for journal in superfluous(journals):
+            with suppress(NoNode):  # an attempt whose answer was lost
                 await zookeeper.delete(paths.journal(journal.epoch))
-            except NoNode:
-                continue  # an attempt whose answer was lost
+        await _delete_ownerless_parts(zookeeper, paths)
 
     try:
         with trio.move_on_after(PATIENCE_S):

@@ -1,7 +1,7 @@
 """The plan of a promotion, or its refusal: a pure function of one look at both sites."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -9,17 +9,8 @@ from failover.journal import Journal
 from failover.steps import ORDER, Direction, PromotionKind, StepName, is_switched
 from wire.topic_partition import TopicPartition
 
-JOURNAL_BYTES: Final = 900_000
-"""For partitions. ZooKeeper's default limit for a node is 1 MiB; what it does not take it does not
-answer, and a promotion must not find out in the middle."""
-PARTITION_BYTES: Final = 200
-"""The bytes of a partition in a journal at most, besides its topic's name."""
 RISKS_NAMED: Final = 5
 """More of each kind are counted."""
-TOPIC_NAMED: Final = 6
-"""So often a topic is named beside its partitions: what moves (twice), two fences, two log ends."""
-TOPIC_BYTES: Final = 20
-"""The bytes around its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +130,6 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
             reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves;"
             " `mirror topics` says why"
         )
-    if journal_bytes(view.ends) > JOURNAL_BYTES:
-        return Refusal(
-            reason=f"{len(view.ends)} partitions are too many for one journal, which must fit a"
-            f" ZooKeeper node of {JOURNAL_BYTES} bytes"
-        )
     return Plan(
         site=request.site,
         source=snapshot.active,
@@ -156,15 +142,6 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         groups=view.groups,
         supersedes=unfinished,
         warnings=_risks(snapshot),
-    )
-
-
-def journal_bytes(partitions: Iterable[TopicPartition]) -> int:
-    """Return how many bytes these partitions take in a journal at most."""
-    counted = Counter(topic for topic, _ in partitions)
-    return sum(
-        count * (PARTITION_BYTES + len(topic)) + TOPIC_NAMED * (TOPIC_BYTES + len(topic))
-        for topic, count in counted.items()
     )
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from failover.journal import encode_journal, turn_back
+from failover.journal import turn_back
 from failover.journals import read_journals
-from failover.lease import hold_lease
+from failover.lease import Lease, hold_lease
 from failover.steps import PromotionState
+from failover.store import WitnessStore
 from runtime.config import Configuration
 from runtime.pair.evidence import PairSeen
 from runtime.pair.opening import look_at_pair, open_clusters, renew_evidence
@@ -69,6 +70,7 @@ async def _write(
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
     async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
+        await _end_unfinished(zookeeper, paths, lease)
         await lease.act(lambda: restore_witness(zookeeper, configuration, restore))
         restored = await look_at_pair(configuration, zookeeper, clusters)
         answering = [name for name, site in restored.sites.items() if site.fault is None]
@@ -84,19 +86,24 @@ def _says(active: ActiveSite) -> str:
     return f"active {active.site}, epoch {active.epoch}"
 
 
+async def _end_unfinished(zookeeper: ZooKeeper, paths: WitnessPaths, lease: Lease) -> None:
+    """End what the witness remembers of promotions that were under way."""
+    reason = "the witness was restored from the evidence of the clusters"
+    for journal in await lease.act(lambda: read_journals(zookeeper, paths)):
+        if journal.state is PromotionState.RUNNING:
+            store = WitnessStore(zookeeper, paths, lease, journal.epoch)
+            ended = turn_back(await store.take_over(), reason)
+            await store.save(replace(ended, state=PromotionState.ROLLED_BACK))
+
+
 async def restore_witness(
     zookeeper: ZooKeeper, configuration: Configuration, wanted: Restore
 ) -> None:
-    """Make the witness say this, and end what it remembers of promotions that were under way.
+    """Make the witness say this.
 
     Flows are told nothing: each runs, or rests, by which site is active. May be repeated.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
-    for journal in await read_journals(zookeeper, paths):
-        if journal.state is PromotionState.RUNNING:
-            reason = "the witness was restored from the evidence of the clusters"
-            ended = replace(turn_back(journal, reason), state=PromotionState.ROLLED_BACK)
-            await zookeeper.set(paths.journal(journal.epoch), encode_journal(ended))
     for flow in configuration.flows:
         for path in (
             paths.command(flow.source, flow.target),

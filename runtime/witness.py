@@ -11,6 +11,7 @@
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
+<path>/failover/journal-parts/<epoch>/<part> what is long of it (runtime.long_document)
 <path>/groups/<group>/<member>               ephemeral, of failover.client.position_handover
 """
 
@@ -169,6 +170,15 @@ class WitnessPaths:
     def journal(self, epoch: int) -> str:
         """Return the path of one promotion's journal."""
         return f"{self.journals}/{epoch:010d}"
+
+    @property
+    def all_journal_parts(self) -> str:
+        """Return the parent of the parts of all journals."""
+        return f"{self.root}/failover/journal-parts"
+
+    def journal_parts(self, epoch: int) -> str:
+        """Return the parent of the parts of one promotion's journal."""
+        return f"{self.all_journal_parts}/{epoch:010d}"
 
     def flow(self, source: str, target: str) -> str:
         """Return the parent of a flow's nodes."""

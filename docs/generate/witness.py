@@ -39,6 +39,11 @@ TREE: Final = (
     (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
     (PATHS.lease, "ephemeral", "The one controller."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
+    (
+        f"{PATHS.all_journal_parts}/<epoch>/<part>",
+        "",
+        "A long value of a journal, or a part of one: JSON, compressed with zlib.",
+    ),
     (MEMBER, "ephemeral", "How far a member of a group got; the group's name is percent-encoded."),
 )
 

@@ -20,9 +20,10 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.long_nodes import read_document
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.snapshot.arrival_map import read_arrivals
 from spark_audit.snapshot.bounds import LogBounds, Snapshot, join_bounds
 from spark_audit.snapshot.origins import Brought
@@ -313,8 +314,16 @@ async def _journals(configuration: Configuration) -> list[bytes]:
     """
     async with _open_witness(configuration) as (zookeeper, paths):
         names = await zookeeper.children(paths.journals) or []
-        nodes = [await zookeeper.get(f"{paths.journals}/{name}") for name in names]
+        nodes = [await _journal(zookeeper, paths, name) for name in names]
     return [node.data for node in nodes if node is not None]
+
+
+async def _journal(zookeeper: ZooKeeper, paths: WitnessPaths, name: str) -> Node | None:
+    path = f"{paths.journals}/{name}"
+    try:
+        return await read_document(zookeeper, path, f"{paths.all_journal_parts}/{name}")
+    except ValueError as error:
+        raise CannotTell(f"witness {path}: {error}") from error
 
 
 async def active_site(configuration: Configuration) -> ActiveSite | None:

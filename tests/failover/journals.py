@@ -1,8 +1,12 @@
 """Promotions that have come to some step."""
 
-from failover.facts import Facts
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from failover.facts import Facts, JsonValue
 from failover.journal import Journal, PartitionEnds, begin_step, end_step
-from failover.steps import PromotionKind, PromotionState, StepName, StepState
+from failover.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
 
 
 def begun() -> Journal:
@@ -45,3 +49,44 @@ def ended_promotion(kind: PromotionKind, facts: dict[StepName, Facts]) -> Journa
         journal = begin_step(journal, step, 0)
         journal = end_step(journal, step, state=StepState.DONE, facts=found, now_ms=0)
     return journal
+
+
+FURTHEST: Final = 2**63 - 1
+
+
+def full_facts(topics: Mapping[str, int]) -> dict[StepName, Facts]:
+    """What the steps note of these topics, all of them fenced on the target before."""
+    logs: JsonValue = {
+        topic: {str(index): FURTHEST for index in range(count)} for topic, count in topics.items()
+    }
+    return {
+        StepName.PREFLIGHT: {"topics": topics, "fence": [*topics]},
+        StepName.FENCE: {"fenced": True, "partitions": FURTHEST, "topics": topics},
+        StepName.DRAIN: {"records": FURTHEST, "starts": logs, "ends": logs},
+        StepName.VERIFY_FENCE: {"partitions": FURTHEST, "made": [*topics], "committed": FURTHEST},
+        StepName.OPEN_TARGET: {"was_fenced": [*topics], "evidence": {}},
+    }
+
+
+def full_ends(topics: Mapping[str, int]) -> tuple[PartitionEnds, ...]:
+    """The seals of all partitions of these topics."""
+    return tuple(
+        PartitionEnds(
+            topic=topic,
+            partition=index,
+            mirrored_source_end=FURTHEST,
+            target_end=FURTHEST,
+            source_end=FURTHEST,
+        )
+        for topic, count in topics.items()
+        for index in range(count)
+    )
+
+
+def fullest(topics: Mapping[str, int]) -> Journal:
+    """A promotion of these topics that has ended."""
+    facts = full_facts(topics)
+    journal = ended_promotion(
+        PromotionKind.PLANNED, {step: facts.get(step, {}) for step in ORDER[PromotionKind.PLANNED]}
+    )
+    return replace(journal, partitions=full_ends(topics))

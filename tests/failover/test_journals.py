@@ -60,15 +60,20 @@ class Nodes:
             self.journals[PATHS.journal(one.epoch)] = encode_journal(one)
 
     async def children(self, path: str) -> list[str]:
-        return sorted(one.removeprefix(f"{path}/") for one in self.journals)
+        below = f"{path}/"
+        return sorted(
+            {one.removeprefix(below).split("/")[0] for one in self.journals if below in one}
+        )
 
     async def get(self, path: str) -> Node | None:
         self.asked.update([path])
         data = self.journals[path]
         return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
-    async def delete(self, path: str) -> None:
-        del self.journals[path]
+    async def delete(self, path: str, *, recursive: bool = False) -> None:
+        for one in [*self.journals]:
+            if one == path or (recursive and one.startswith(f"{path}/")):
+                del self.journals[one]
 
     async def act(self, work: Callable[[], Awaitable[T]]) -> T:
         return await work()
@@ -117,6 +122,15 @@ async def test_what_is_not_needed_any_more_is_deleted() -> None:
     await forget_superfluous(nodes.zookeeper, PATHS, cast("Lease", nodes))
     left = await read_journals(nodes.zookeeper, PATHS)
     assert [one.epoch for one in left] == [1, 2, *range(10, 10 + KEPT)]
+
+
+async def test_parts_of_what_is_deleted_go_too_and_those_of_a_beginning_promotion_stay() -> None:
+    nodes = Nodes()
+    nodes.put(*(journal(epoch, state=PromotionState.ROLLED_BACK) for epoch in range(1, 2 + KEPT)))
+    for epoch in (1, 2, 100):
+        nodes.journals[f"{PATHS.journal_parts(epoch)}/part"] = b""
+    await forget_superfluous(nodes.zookeeper, PATHS, cast("Lease", nodes))
+    assert await nodes.children(PATHS.all_journal_parts) == ["0000000002", "0000000100"]
 
 
 async def test_without_the_lease_nothing_is_deleted_and_nothing_else_happens() -> None:
