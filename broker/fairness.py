@@ -17,6 +17,9 @@ AT_ONCE: Final = 50
 RECORDS_AT_ONCE: Final = 1_000
 """Records looked at without letting go of the loop take a millisecond; a batch of 1 MiB may have
 nine million."""
+UNPACKED_AT_ONCE_BYTES: Final = 256 * 1024
+"""Records unpacked without letting go of the loop take less than a millisecond. 2 kB of zstd may
+become 64 MiB, which take 120."""
 
 
 class Aside:

@@ -17,8 +17,9 @@ from broker.controller.topics import INTERNAL_TOPICS
 from broker.fairness import RECORDS_AT_ONCE, Turns
 from broker.framing import CloseConnection
 from broker.led_partition import NotLeader
+from broker.log.record_scan import unpacked_at_once
 from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, StorageError
-from broker.log.validation import KeyCheck, check_keys
+from broker.log.validation import KeyCheck, check_keys, check_unpacked_keys
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from wire.errors import ErrorCode
 from wire.messages.produce import (
@@ -118,9 +119,11 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
 
 
 async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
-    """Look for the keys of very many records before their turn, without stopping the others.
+    """Look for the keys of what takes long before its turn, without stopping the others.
 
-    Another broker may lead the partition by the time that the answer is back.
+    That is very many records, or more bytes than are unpacked at once: what a batch says of itself
+    does not tell how many those are. Another broker may lead the partition by the time that the
+    answer is back.
     """
     if not data.records:
         return check_keys
@@ -130,7 +133,9 @@ async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
     except CorruptBatch:
         return check_keys
     if header.record_count <= RECORDS_AT_ONCE:
-        return check_keys
+        payload = unpacked_at_once(data.records, header)
+        if payload is not None:
+            return lambda _header, _batch: check_unpacked_keys(header, payload)
     refused = await call.aside.beside(partial(check_keys, header, data.records))
     return lambda _header, _batch: refused
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from broker.log.config import LONG_MAX
-from broker.log.record_scan import ScannedRecord, scan_records
+from broker.log.record_scan import ScannedRecord, scan_records, unpacked_at_once
 from broker.log.segment import NumberedBatch
 from broker.log.skimpy_offset_map import SkimpyOffsetMap
 from broker.log.steps import Slow, Steps
@@ -235,8 +235,10 @@ def _kept(payload: bytes, header: BatchHeader, rules: CleaningRules) -> Steps[li
 
 
 def _payload(batch: memoryview, header: BatchHeader) -> Steps[bytes]:
-    if header.compression is Compression.NONE or len(batch) < _SLOW_BYTES:
-        return records_payload(batch, header)
+    is_small = header.compression is Compression.NONE or len(batch) < _SLOW_BYTES
+    at_once = unpacked_at_once(batch, header) if is_small else None
+    if at_once is not None:
+        return at_once
     unpack: Slow = partial(records_payload, batch, header)
     payload: bytes = yield unpack
     return payload

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from broker.fairness import RECORDS_AT_ONCE
+from broker.fairness import RECORDS_AT_ONCE, UNPACKED_AT_ONCE_BYTES
 from broker.log.config import LONG_MAX
+from broker.log.record_scan import unpacked_at_once
 from broker.log.results import FileSlice, StorageError, TimestampOffset
 from broker.log.segments import SegmentList
+from wire.compression import Compression
 from wire.record_batch import BatchHeader, CorruptBatch, Record, iterate_records, parse_header
 
 
@@ -21,6 +23,7 @@ class Further:
     """Where to go on if that finds nothing."""
 
 
+MORE_BYTES: Final = UNPACKED_AT_ONCE_BYTES + 1
 TimestampSearchResult: TypeAlias = TimestampOffset | Further | None
 
 
@@ -32,7 +35,7 @@ def first_at_least(
     One batch is nearly always enough; more only where headers tell of times that no record has.
     Raises StorageError for a batch that cannot be decoded, OSError where the disk does.
     """
-    looked_at = 0
+    looked_at = unpacked_bytes = 0
     for batch in segments.batches_from_time(timestamp_ms, start_offset):
         data = batch.read()
         header = parse_header(data)
@@ -40,7 +43,10 @@ def first_at_least(
             return None
         search = partial(_search, batch, data, header, timestamp_ms, (start_offset, stop_offset))
         looked_at += header.record_count
-        if looked_at > RECORDS_AT_ONCE:
+        if header.compression is not Compression.NONE:
+            payload = unpacked_at_once(data, header)
+            unpacked_bytes += MORE_BYTES if payload is None else len(payload)
+        if looked_at > RECORDS_AT_ONCE or unpacked_bytes > UNPACKED_AT_ONCE_BYTES:
             return Further(search=search, next_offset=header.next_offset)
         found = search()
         if found is not None:

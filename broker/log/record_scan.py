@@ -3,8 +3,24 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wire.record_batch import CorruptBatch
+from broker.fairness import UNPACKED_AT_ONCE_BYTES
+from wire.compression import Compression
+from wire.record_batch import BatchHeader, Buffer, CorruptBatch, records_payload
 from wire.record_batch.varints import read_varint, read_varlong
+
+
+def unpacked_at_once(batch: Buffer, header: BatchHeader) -> bytes | None:
+    """Return the batch's records if unpacking them takes a moment only.
+
+    None for more than UNPACKED_AT_ONCE_BYTES, which nothing in the batch tells of, and for what is
+    damaged: whoever unpacks it beside the loop finds out which.
+    """
+    if header.compression is Compression.NONE:
+        return records_payload(batch, header)
+    try:
+        return records_payload(batch, header, limit_bytes=UNPACKED_AT_ONCE_BYTES)
+    except CorruptBatch:
+        return None
 
 
 class ScannedRecord(NamedTuple):

@@ -39,10 +39,20 @@ def check_keys(header: BatchHeader, batch: Buffer) -> BatchRefused | None:
     """Refuse what compaction would take away at once, or take others away for.
 
     That is a record without a key, and one that claims another offset than it gets: it would count
-    as later than those of its key that come behind it. Only here are records looked at.
+    as later than those of its key that come behind it. Only here are records looked at. Those of
+    one batch may take MAX_RECORDS_BYTES unpacked.
     """
     try:
-        records = scan_records(records_payload(batch, header), header.record_count)
+        payload = records_payload(batch, header)
+    except CorruptBatch as fault:
+        return _corrupt(str(fault))
+    return check_unpacked_keys(header, payload)
+
+
+def check_unpacked_keys(header: BatchHeader, payload: bytes) -> BatchRefused | None:
+    """Do as `check_keys` does for records that are unpacked already."""
+    try:
+        records = scan_records(payload, header.record_count)
         for place, record in enumerate(records):
             if record.key is None:
                 return _invalid("a compacted topic takes no record without a key")

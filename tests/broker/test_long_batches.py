@@ -1,20 +1,30 @@
 """Batches of very many records, which compress to little: nobody waits while they are looked at."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.fairness import RECORDS_AT_ONCE
+from broker.fairness import RECORDS_AT_ONCE, UNPACKED_AT_ONCE_BYTES
 from broker.log import lookup, validation
 from broker.log.record_scan import scan_records
 from tests.broker.rig import NOW_MS, LoneNode, outcome, produce, serving
-from wire.compression import Compression
+from wire.compression import Compression, decompress
 from wire.errors import ErrorCode
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from wire.record_batch import Record, build_batch, iterate_records, parse_header
+from wire.primitives import Buffer
+from wire.record_batch import (
+    MAX_RECORDS_BYTES,
+    Record,
+    build_batch,
+    iterate_records,
+    parse_header,
+    reading,
+)
 from wire.record_batch.header import pack_header
 from wire.record_batch.varints import varint
 
@@ -55,6 +65,75 @@ async def test_keys_of_very_many_records_are_looked_for_beside_the_loop_and_once
         assert threads[0] != threading.get_ident()
         await client.ask(produce(long_batch(count=2), acks=1))
         assert threads[1:] == [threading.get_ident()]
+
+
+LARGE_MESSAGE = 2 * 1024 * 1024
+LARGE = bytes(16 * 1024 * 1024)
+
+
+def bomb(codec: Compression, *, key: bytes | None = b"k") -> bytes:
+    """Return a batch of one record that is thousands of times as large unpacked."""
+    return build_batch([Record(0, NOW_MS, key, LARGE)], compression=codec)
+
+
+@contextmanager
+def unpacking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Give the threads in which large records were unpacked."""
+    threads: list[int] = []
+
+    def noted(codec: Compression, data: Buffer, *, limit_bytes: int) -> bytes:
+        unpacked = decompress(codec, data, limit_bytes=limit_bytes)
+        if len(unpacked) > UNPACKED_AT_ONCE_BYTES:
+            threads.append(threading.get_ident())
+        return unpacked
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "decompress", noted)
+        yield threads
+
+
+@pytest.mark.parametrize("codec", [one for one in Compression if one is not Compression.NONE])
+@pytest.mark.parametrize(
+    ("key", "error"), [(b"k", ErrorCode.NONE), (None, ErrorCode.INVALID_RECORD)]
+)
+async def test_a_small_batch_that_becomes_large_is_unpacked_beside_the_loop(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    codec: Compression,
+    key: bytes | None,
+    error: ErrorCode,
+) -> None:
+    async with serving(tmp_path, message_max_bytes=LARGE_MESSAGE) as rig, rig.connect() as client:
+        compact(rig.node)
+        with unpacking(monkeypatch) as threads:
+            answer = await client.ask(produce(bomb(codec, key=key), acks=1))
+        assert outcome(answer)[0] == error
+        assert len(threads) == 1
+        assert threads[0] != threading.get_ident()
+
+
+async def test_a_time_is_looked_for_beside_the_loop_where_a_small_batch_becomes_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        await client.ask(produce(bomb(Compression.ZSTD), acks=1))
+        with unpacking(monkeypatch) as threads:
+            answer = await client.ask(at_time(NOW_MS))
+        assert answer.topics[0].partitions[0].offset == 0
+        assert threads
+        assert threading.get_ident() not in threads
+
+
+async def test_records_beyond_the_limit_are_refused_before_they_are_unpacked(
+    tmp_path: Path,
+) -> None:
+    batch = build_batch(
+        [Record(0, NOW_MS, b"k", bytes(MAX_RECORDS_BYTES))], compression=Compression.ZSTD
+    )
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        compact(rig.node)
+        answer = await client.ask(produce(batch, acks=1))
+        assert outcome(answer)[0] == ErrorCode.CORRUPT_MESSAGE
 
 
 def at_time(timestamp: int) -> ListOffsetsRequest:

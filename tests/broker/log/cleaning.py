@@ -1,11 +1,12 @@
 """Compacting a log on the spot, for tests."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from broker.log.cleaning import Cleaning, CleaningReport
 from broker.log.partition_log import PartitionLog
 from broker.log.results import BatchRefused, Origin
-from broker.log.steps import Steps
+from broker.log.steps import Slow, Steps
 from tests.broker.log.logs import NOW_MS, SMALL
 from wire.record_batch import (
     BatchHeader,
@@ -40,8 +41,10 @@ def clean(
     return run_through(Cleaning(log, plan, slots=slots, now_ms=now_ms).steps())
 
 
-def run_through(steps: Steps[CleaningReport]) -> CleaningReport:
-    """Do all of it at once, on the spot; return its result."""
+def run_through(
+    steps: Steps[CleaningReport], run: Callable[[Slow], object] = lambda slow: slow()
+) -> CleaningReport:
+    """Do all of it at once, on the spot; return its result. `run` does what is slow."""
     answer = None
     while True:
         try:
@@ -49,7 +52,7 @@ def run_through(steps: Steps[CleaningReport]) -> CleaningReport:
         except StopIteration as end:
             result: CleaningReport = end.value
             return result
-        answer = None if slow is None else slow()
+        answer = None if slow is None else run(slow)
 
 
 def batches_left(log: PartitionLog) -> list[tuple[BatchHeader, bytes]]:

@@ -7,13 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.fairness import UNPACKED_AT_ONCE_BYTES
 from broker.log.batch_walk import walk
+from broker.log.cleaning import Cleaning
 from broker.log.compaction import delete_horizon
 from broker.log.config import LONG_MAX
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import Segment
 from broker.log.skimpy_offset_map import SkimpyOffsetMap, slots_within
-from tests.broker.log.cleaning import COMPACTED, add, batches_left, clean, headers_of, records_of
+from broker.log.steps import Slow
+from tests.broker.log.cleaning import (
+    COMPACTED,
+    add,
+    batches_left,
+    clean,
+    headers_of,
+    records_of,
+    run_through,
+)
 from tests.broker.log.logs import (
     NOW_MS,
     batch,
@@ -383,3 +394,22 @@ def assert_indexed(log: PartitionLog) -> None:
         ends = {placed.position: placed.header.last_offset for placed in batches}
         for offset, position in segment.index:
             assert ends[position] == segment.base_offset + offset
+
+
+def test_a_small_batch_that_becomes_large_is_unpacked_in_a_slow_step(tmp_path: Path) -> None:
+    large = bytes(UNPACKED_AT_ONCE_BYTES)
+    with one_log(tmp_path, COMPACTED) as log:
+        add(log, batch([large], keys=[b"a"], compression=Compression.ZSTD))
+        put(log, (b"a", b"new"))
+        log.roll(NOW_MS)
+        plan = log.cleanable(None, high_watermark=log.log_end_offset, now_ms=NOW_MS)
+        steps = Cleaning(log, plan, slots=1_000, now_ms=NOW_MS).steps()
+        unpacked: list[int] = []
+
+        def run(slow: Slow) -> object:
+            answer = slow()
+            unpacked.append(len(answer) if isinstance(answer, bytes) else 0)
+            return answer
+
+        run_through(steps, run)
+        assert max(unpacked) > UNPACKED_AT_ONCE_BYTES
