@@ -155,4 +155,4 @@ def _is_flow_ready(runner: FlowRunner) -> bool:
         return False
     if not engine.is_started or not runner.membership.has_share:
         return False
-    return all(one.state not in NOT_READY for one in engine.flow.partitions.values())
+    return all(one.state not in NOT_READY for one in engine.flow.partitions.own.values())

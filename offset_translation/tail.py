@@ -54,6 +54,10 @@ class Tail:
         self.place = Place(place + record_count)
         self.has_seen = True
 
+    def tell_runs(self) -> None:
+        """Forget the runs: the map has them now."""
+        self.runs.clear()
+
 
 def sure_place(offset_map: OffsetMap, target_end: int) -> tuple[Place, int]:
     """Return the last place, and its target offset, of which a map is sure whatever a log holds.

@@ -18,7 +18,7 @@ class OddRecords:
 
     def note(self, what: str) -> None:
         """Count one; only the first is logged, for a foreign writer may write millions."""
-        self._measurements.malformed[self._topic] += 1
+        self._measurements.count_malformed(self._topic)
         level = logging.DEBUG if self._is_said else logging.WARNING
         self._is_said = True
         _LOG.log(level, "%s: %s: left out; further ones are counted only", self._topic, what)

@@ -138,7 +138,7 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
         found.records.append(map_records.source_topic(name, topics[name].topic_id))
     # The one announced last is the one that writes on.
     by_use = reversed(found.producers.most_common())
-    found.records += [map_records.mirror_producer(producer) for producer, _ in by_use]
+    found.records.extend([map_records.mirror_producer(producer) for producer, _ in by_use])
     if write:
         await write_records(flow, links, found.records)
         print_line(f"{len(found.records)} records: {map_topic_name(flow.source)}")
@@ -171,7 +171,7 @@ async def _rebuild_one(
     else:
         written = await _read_shared(links, there, target, backward)
     records = await _starts(links, topic_partition, source, written, found)
-    found.records += records
+    found.records.extend(records)
     found.producers += written.producers
     return f"{len(written.log)} mirrored records, {len(records)} boundaries"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from mirror.state.flow_state import FlowState
+from mirror.flow.flow_state import FlowState
 from mirror.state.orders import POLICY, How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
@@ -81,12 +81,11 @@ class CommandExecution:
 
     def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
         """Do it to what it has not been done to: partitions may come from another worker."""
-        is_new = restart not in flow.orders.done
-        done = flow.orders.begin(restart)
+        is_new = flow.orders.begin(restart)
         if restart.how is How.ANEW:
             count = begin_anew(flow, restart) if is_new else 0
         else:
-            count = apply_restart(flow, restart, done)
+            count = apply_restart(flow, restart)
         if not is_new and not count:
             return
         is_known = any(
@@ -110,7 +109,7 @@ class CommandExecution:
         if flow.share.leads:
             return
         ordered = {one.scope.topic for one in self.orders.restarts if one.how is How.ANEW}
-        flow.orders.want_anew_only({topic for topic, _ in flow.partitions} - ordered)
+        flow.orders.want_anew_only({topic for topic, _ in flow.partitions.own} - ordered)
         if not flow.orders.to_begin_anew:
             return
         anew = tuple(
@@ -162,8 +161,8 @@ def apply_pauses(flow: FlowState, orders: Orders) -> None:
     """Bring the partitions in line with the pauses; those to come, positioning does."""
     flow.orders.follow(orders)
     now = now_ms()
-    for (topic, index), partition in flow.partitions.items():
-        reason = flow.rests_because(topic, index)
+    for (topic, index), partition in flow.partitions.own.items():
+        reason = flow.interruptions.rests_because(topic, index)
         if reason is None:
             if partition.state is PartitionState.PAUSED:
                 partition.retry("resumed", now)
@@ -184,23 +183,19 @@ def begin_anew(flow: FlowState, restart: Restart) -> int:
     return len(topic_partitions)
 
 
-def apply_restart(flow: FlowState, restart: Restart, done: set[MirroredPartition]) -> int:
-    """Restart the partitions of a scope that are not among those done; return how many."""
+def apply_restart(flow: FlowState, restart: Restart) -> int:
+    """Restart the partitions here that it concerns, each once; return how many there were."""
     now = now_ms()
-    meant = [
-        one
-        for topic_partition, one in flow.partitions.items()
-        if one not in done and restart.scope.covers(*topic_partition)
-    ]
-    if not meant:
+    remaining = flow.orders.remaining(restart, flow.partitions.own)
+    if not remaining:
         return 0
     reason = f"restarted by {restart.by}"
-    for partition in meant:
+    for partition in remaining:
         _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
-    done.update(meant)
+    flow.orders.note_restarted(restart, remaining)
     flow.wakeups.refresh.wake()
     flow.wakeups.position_more.wake()
-    return len(meant)
+    return len(remaining)
 
 
 def _look_again(
@@ -209,10 +204,10 @@ def _look_again(
     if partition.state in STOPPED:
         partition.skips.allow_once(is_allowed=may_skip)
         if may_skip and partition.skips.refused_through is not None:
-            flow.skip(partition, partition.skips.refused_through, now)
+            flow.interruptions.skip(partition, partition.skips.refused_through, now)
         else:
             partition.retry(reason, now)
         return
     partition.skips.allow_once(is_allowed=may_skip and not partition.target.is_positioned)
     if partition.state is not PartitionState.PAUSED:  # else when it is resumed
-        flow.interrupt(partition, reason, now, at_once=True)
+        flow.interruptions.interrupt(partition, reason, now, at_once=True)

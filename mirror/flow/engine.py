@@ -16,6 +16,7 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.clusters.malformed_records import OddRecords
+from mirror.flow.flow_state import FlowState
 from mirror.forward.fetchers import SourceFetchers
 from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
@@ -26,7 +27,6 @@ from mirror.map.reached import ReachedKeeper
 from mirror.map.trimming import MapTrimmer
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
 from mirror.topics.discovery import Discovery
@@ -47,42 +47,57 @@ class Engine:
 
     def __init__(self, config: FlowConfig, links: Links, measurements: FlowMeasurements) -> None:
         """Make the parts; ``run`` starts them."""
-        self.flow = FlowState(config=config, measurements=measurements)
+        self.flow = flow = FlowState(config=config, measurements=measurements)
         self.map_log = MapLog(
             links.target_admin,
             config.source,
             config.replication_factor,
             OddRecords(measurements, map_topic_name(config.source)),
         )
-        self.groups = GroupSync(self.flow, links)
-        self.discovery = Discovery(self.flow, links, self.map_log)
-        self.acls = AclWatch(self.flow, links)
-        self.mirrormaker = MirrorMakerTopics(self.flow, links)
+        self.groups = GroupSync(flow.for_groups, links)
+        self.discovery = Discovery(flow.for_discovery, links, self.map_log)
+        self.acls = AclWatch(flow.live_config, flow.share, links)
+        self.mirrormaker = MirrorMakerTopics(flow.live_config, flow.partitions, flow.gate, links)
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
         self.task_fault = FaultNote(f"{config.name}: tasks")
         """The tasks that an error has ended, and that have begun anew."""
         self.is_started = False
-        self.share = ShareFollower(self.flow, self.map_log, self.discovery.take_share)
-        self.peer_progress = PeerProgress(self.flow, links, self.map_log)
+        self.share = ShareFollower(
+            config.name,
+            share=flow.share,
+            partitions=flow.partitions,
+            wakeups=flow.wakeups,
+            map_log=self.map_log,
+            take=self.discovery.take_share,
+        )
+        self.peer_progress = PeerProgress(
+            flow.live_config,
+            partitions=flow.partitions,
+            share=flow.share,
+            progress=flow.progress,
+            links=links,
+            map_log=self.map_log,
+        )
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        loops = LoopWatch(config, self.flow.reverse, links)
+        loops = LoopWatch(config, flow.reverse, links)
         self._loops = loops
-        self._writers = TargetWriters(self.flow, links)
+        self._writers = TargetWriters(flow.for_producing, links)
         way = RecordWay(loops, self.map_log, self._writers)
-        self._trimmer = MapTrimmer(config, self.flow.partitions, links, self.map_log)
-        self._fetchers = SourceFetchers(self.flow, links, way)
+        self._trimmer = MapTrimmer(config, flow.partitions.own, links, self.map_log)
+        self._fetchers = SourceFetchers(flow.for_fetching, links, way)
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self._load()
-        positioning = Positioning(self.flow, self._links, self.map_log)
+        flow = self.flow
+        positioning = Positioning(flow.for_positioning, self._links, self.map_log)
         await self._retry(self._loops.look)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._writers.run)
-            reached = ReachedKeeper(self.flow, self.map_log)
+            reached = ReachedKeeper(flow.live_config, flow.partitions, flow.reverse, self.map_log)
             for task in (
                 self.discovery.run,
                 positioning.run,
@@ -129,7 +144,7 @@ class Engine:
         ``others`` waits until the other workers have stopped as well, where the whole flow stops.
         Return whether all was settled in time.
         """
-        self.flow.stop_fetching()
+        self.flow.gate.close()
         with trio.move_on_after(settle_s) as limit:
             await self.flow.wait_settled()
             if others is not None and self.flow.share.leads:
@@ -140,20 +155,22 @@ class Engine:
             with trio.move_on_after(apply_s):
                 await self.groups.apply_now()
         now = now_ms()
-        for partition in self.flow.partitions.values():
+        for partition in self.flow.partitions.own.values():
             partition.pause("the flow is stopped", now)
         return is_settled
 
     def hold(self) -> None:
         """Stop writing at once, without forgetting where we are: the witness is out of reach."""
-        self.flow.stop_fetching()
+        self.flow.gate.close()
         now = now_ms()
-        for partition in self.flow.partitions.values():
-            self.flow.interrupt(partition, "the witness is out of reach", now, at_once=True)
+        for partition in self.flow.partitions.own.values():
+            self.flow.interruptions.interrupt(
+                partition, "the witness is out of reach", now, at_once=True
+            )
 
     def let_go(self) -> None:
         """Go on after ``hold``."""
-        self.flow.go_on_fetching()
+        self.flow.gate.open()
 
     async def _load(self) -> None:
         """Read the map, however long the target stays away."""

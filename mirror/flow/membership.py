@@ -87,7 +87,7 @@ class _Rates:
         elapsed = now_s - self.at_s
         counted = {
             topic_partition: partition.in_flight.mirrored_bytes
-            for topic_partition, partition in engine.flow.partitions.items()
+            for topic_partition, partition in engine.flow.partitions.own.items()
         }
         if self.at_s:
             self.known = {
@@ -182,18 +182,19 @@ class Membership:
         self._has_left = True
 
     def _member(self) -> Member:
+        flow = self._engine.flow
         return Member(
             info=self._info,
             writer=self._engine.map_log.writer,
             confirmed=self._engine.share.confirmed,
             bytes_per_s=self._rates.known,
-            gone=gone_ends(self._engine.flow),
+            gone=gone_ends(flow.config, flow.partitions),
             doubted=frozenset(
                 topic_partition
-                for topic_partition, one in self._engine.flow.partitions.items()
+                for topic_partition, one in flow.partitions.own.items()
                 if not one.has_true_map
             ),
-            obeyed=self._engine.flow.obeyed,
+            obeyed=flow.orders.carried_out(flow.partitions.own),
         )
 
     async def _join(self) -> None:

@@ -18,8 +18,8 @@ from mirror.flow.engine import Engine
 from mirror.flow.membership import Membership, Nodes, NoMember
 from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
 from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
+from mirror.flow.speed import Progress, Sample
 from mirror.state.measurements import FlowMeasurements
-from mirror.state.progress import Progress, Sample
 from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
@@ -286,7 +286,7 @@ class FlowRunner:
 
     def _note_progress(self, engine: Engine) -> None:
         now = now_ms()
-        lags = [partition.lag_records(now) for partition in engine.flow.partitions.values()]
+        lags = [partition.lag_records(now) for partition in engine.flow.partitions.own.values()]
         self.progress.note(
             Sample(
                 at_ms=now,

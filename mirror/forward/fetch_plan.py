@@ -2,8 +2,8 @@
 
 Of thousands of partitions a few move between two requests: those of which records came, and those
 that were held back. Only these are looked at. All are looked at when another task has changed what
-is to be fetched (``FlowState.fetch_anew``), and every few seconds in any case. A partition that has
-stopped meanwhile is at worst asked for in vain until then.
+is to be fetched (``FlowWakeups.fetch_anew``), and every few seconds in any case. A partition that
+has stopped meanwhile is at worst asked for in vain until then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,8 +13,8 @@ from uuid import UUID
 import trio
 
 from mirror.forward.fetch_session import PartitionKey
+from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from runtime.clock import now_ms
 from wire.hot.fetch import Fetched, FetchedPartition, TopicKey
@@ -47,9 +47,9 @@ def partition_key_of(partition: MirroredPartition) -> PartitionKey:
 class Asking:
     """The partitions asked of one broker over one lane."""
 
-    def __init__(self, flow: FlowState, node: int, lane: Lane) -> None:
+    def __init__(self, parts: FetchParts, node: int, lane: Lane) -> None:
         """Begin with nothing looked at."""
-        self._flow = flow
+        self._parts = parts
         self._node = node
         self._lane = lane
         self.asked: dict[PartitionKey, Asked] = {}
@@ -80,8 +80,8 @@ class Asking:
 
     def look(self) -> Looked | None:
         """Bring `asked` up to date; return the partitions looked at, None for all."""
-        changes, now_s = self._flow.wakeups.fetch_changes, trio.current_time()
-        is_same = changes == self._changes and self._flow.throttle.is_idle
+        changes, now_s = self._parts.wakeups.fetch_changes, trio.current_time()
+        is_same = changes == self._changes and self._parts.throttle.is_idle
         if is_same and now_s < self._look_all_s:
             return self._look_at_some()
         self._changes, self._look_all_s = changes, now_s + LOOK_S
@@ -102,17 +102,17 @@ class Asking:
                     yield one, data
 
     def _look_at_all(self) -> None:
-        flow, now = self._flow, now_ms()
-        led = flow.fetched_from(self._node)
+        parts, now = self._parts, now_ms()
+        led = parts.partitions.fetched_from(self._node)
         mine = led if self._lane.count == 1 else filter(self._lane.carries, led)
-        is_throttled = not flow.throttle.is_idle
+        is_throttled = not parts.throttle.is_idle
         asked: list[tuple[PartitionKey, Asked]] = []
         self._held, self._came, self._keys = {}, {}, {}
         self._behind.clear()
         for partition in mine:
             partition_key = partition_key_of(partition)
             one = self._as_asked(partition_key, partition)
-            if one is None or (is_throttled and flow.throttle.wait_ms(partition.topic, now) > 0):
+            if one is None or (is_throttled and parts.throttle.wait_ms(partition.topic, now) > 0):
                 self._held[partition_key] = partition
             else:
                 asked.append((partition_key, one))
@@ -141,13 +141,13 @@ class Asking:
         return {**gone, **now_asked}
 
     def _is_mine(self, partition: MirroredPartition) -> bool:
-        is_here = self._flow.partitions.get(partition.topic_partition) is partition
+        is_here = self._parts.partitions.own.get(partition.topic_partition) is partition
         is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
     def _as_asked(self, partition_key: PartitionKey, partition: MirroredPartition) -> Asked | None:
         """Return how to ask for it, None while it is to be held back."""
-        cursor, limit = partition.cursor, self._flow.budget.most_bytes_each
+        cursor, limit = partition.cursor, self._parts.budget.most_bytes_each
         if _is_behind(partition):
             self._behind.add(partition_key)
         else:

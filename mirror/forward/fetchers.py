@@ -5,8 +5,8 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
+from mirror.forward.flow_parts import FetchParts
 from mirror.forward.source import RecordWay, fetch_from
-from mirror.state.flow_state import FlowState
 from runtime.clock import now_ms
 
 LOOK_S: Final = 1.0
@@ -16,9 +16,9 @@ LOOK_S: Final = 1.0
 class SourceFetchers:
     """Follows the partitions' leaders on the source."""
 
-    def __init__(self, flow: FlowState, links: Links, way: RecordWay) -> None:
+    def __init__(self, parts: FetchParts, links: Links, way: RecordWay) -> None:
         """Begin with no fetcher; what they fetch goes this way."""
-        self._flow = flow
+        self._parts = parts
         self._links = links
         self._way = way
         self._nodes: set[int] = set()
@@ -30,14 +30,14 @@ class SourceFetchers:
             while True:
                 for node in self._new_nodes():
                     self._nodes.add(node)
-                    nursery.start_soon(fetch_from, node, self._flow, self._links, self._way)
-                await self._flow.wakeups.position_more.wait(LOOK_S)
+                    nursery.start_soon(fetch_from, node, self._parts, self._links, self._way)
+                await self._parts.wakeups.position_more.wait(LOOK_S)
 
     def _new_nodes(self) -> set[int]:
         now = now_ms()
         nodes: set[int] = set()
-        for partition in self._flow.partitions.values():
+        for partition in self._parts.partitions.own.values():
             if partition.leaders.ask_leader_again(now):
-                self._flow.wakeups.fetch_anew()
+                self._parts.wakeups.fetch_anew()
             nodes.add(partition.leaders.fetched_from)
         return {node for node in nodes if node >= 0} - self._nodes

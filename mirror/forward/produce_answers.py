@@ -11,10 +11,10 @@ import logging
 from typing import Final, TypeAlias
 
 from mirror.forward.acknowledgements import Acknowledgements
+from mirror.forward.flow_parts import ProduceParts
 from mirror.forward.ready_line import ReadyLine
 from mirror.forward.refusals import STOPPING, TAKEN_APART
 from mirror.state.batches import Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
@@ -63,12 +63,13 @@ class ProduceAttempt:
 class ProduceAnswers(AnswerListener):
     """Acts on the answers of one connection; partitions with more to send go back in line."""
 
-    def __init__(self, node: int, flow: FlowState, ready: ReadyLine) -> None:
+    def __init__(self, node: int, parts: ProduceParts, ready: ReadyLine) -> None:
         """Begin with no request under way to this broker."""
         self._node = node
-        self._flow = flow
+        self._parts = parts
+        self._interruptions = parts.interruptions
         self._ready = ready
-        self._acknowledged = Acknowledgements(flow.measurements, flow.progress)
+        self._acknowledged = Acknowledgements(parts.measurements, parts.progress)
         self.awaited = 0
         """Requests of whose answer nobody has been told yet."""
         self._answered = 0
@@ -101,7 +102,9 @@ class ProduceAnswers(AnswerListener):
             for item in of_topic.values():
                 self.answers_read()
                 self._release(item)
-                self._flow.interrupt(item[0], "target: no answer for the partition", now_ms())
+                self._interruptions.interrupt(
+                    item[0], "target: no answer for the partition", now_ms()
+                )
         self._answered += 1
 
     def answers_read(self) -> None:
@@ -111,20 +114,20 @@ class ProduceAnswers(AnswerListener):
                 self._ready.put(partition)
         while self._acknowledged.failed:
             partition, fault = self._acknowledged.failed.pop()
-            self._flow.stop_as_failed(partition, "what the target has acknowledged", fault)
+            self._interruptions.stop_as_failed(partition, "what the target has acknowledged", fault)
         if self._answered:
             self.awaited -= self._answered
             self._answered = 0
-            if self._flow.budget.has_room:
-                self._flow.wakeups.fetch_more.wake()
-            self._flow.wakeups.settled.wake()
+            if self._parts.budget.has_room:
+                self._parts.wakeups.fetch_more.wake()
+            self._parts.wakeups.settled.wake()
 
     def _is_there_nevertheless(self, item: SentBatch, appended: Appended) -> bool:
         """Return what `_is_displaced` does; an error of ours stops this partition alone."""
         try:
             return self._is_displaced(item, appended)
         except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
-            self._flow.stop_as_failed(item[0], "the target's answer", fault)
+            self._interruptions.stop_as_failed(item[0], "the target's answer", fault)
             return False
 
     def _is_displaced(self, item: SentBatch, appended: Appended) -> bool:
@@ -136,7 +139,7 @@ class ProduceAnswers(AnswerListener):
         now = now_ms()
         partition, attempt, forward = item
         if attempt != partition.attempt:
-            self._flow.wakeups.position_more.wake()
+            self._parts.wakeups.position_more.wake()
         elif appended.error_code:
             self._refuse(partition, forward, appended, now)
         elif self._displace(partition, forward, appended.base_offset):
@@ -147,7 +150,7 @@ class ProduceAnswers(AnswerListener):
 
     def _displace(self, partition: MirroredPartition, forward: Forward, base_offset: int) -> bool:
         """Take note of where a batch lies behind records of others, where those may be."""
-        may_be = self._flow.config.is_active_active and (
+        may_be = self._parts.config.current.is_active_active and (
             base_offset > forward.place + partition.target.shift
         )
         if may_be:
@@ -167,13 +170,13 @@ class ProduceAnswers(AnswerListener):
             "somebody else writes there"
         )
         _LOG.error("%s-%d: %s", partition.topic, partition.index, reason)
-        self._flow.stop(partition, PartitionState.TARGET_DIVERGED, reason, now)
+        self._interruptions.stop(partition, PartitionState.TARGET_DIVERGED, reason, now)
 
     def _refuse(
         self, partition: MirroredPartition, forward: Forward, answer: Appended, now: int
     ) -> None:
         error = code_of(answer.error_code)
-        self._flow.measurements.produce_errors[error.name] += 1
+        self._parts.measurements.count_produce_error(error.name)
         reason = f"target: {error.name}"
         if answer.error_message:
             reason += f": {answer.error_message}"
@@ -187,7 +190,7 @@ class ProduceAnswers(AnswerListener):
         if state is PartitionState.RECORD_TOO_LARGE and begin is not None:
             # Nothing is given up by that: a record that is too large alone stops the partition.
             partition.skips.take_apart(begin, forward.source_end, is_given_up=False)
-            self._flow.interrupt(partition, f"{reason}: split", now, at_once=True)
+            self._interruptions.interrupt(partition, f"{reason}: split", now, at_once=True)
             return
         if (
             error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -195,14 +198,14 @@ class ProduceAnswers(AnswerListener):
         ):
             state = PartitionState.TARGET_DIVERGED
         if state is None:
-            self._flow.interrupt(partition, reason, now)
-            self._flow.wakeups.refresh.wake()
+            self._interruptions.interrupt(partition, reason, now)
+            self._parts.wakeups.refresh.wake()
             return
         offset = forward.place + partition.target.shift
         at = f"target offset {offset}, {forward.size} bytes: {reason}"
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, state.value, at)
         end = forward.source_end
-        self._flow.stop(partition, state, at, now, source_end=end, source_begin=begin)
+        self._interruptions.stop(partition, state, at, now, source_end=end, source_begin=begin)
 
     def _begin_of(self, partition: MirroredPartition, forward: Forward) -> int | None:
         """Return where a batch of several records begins on the source; None if it has one only."""
@@ -218,8 +221,8 @@ class ProduceAnswers(AnswerListener):
                 partition, attempt, _ = item
                 self._release(item)
                 if attempt == partition.attempt:
-                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
+                    self._interruptions.fail(partition, f"target broker {self._node}", fault, now)
                 else:
-                    self._flow.wakeups.position_more.wake()
+                    self._parts.wakeups.position_more.wake()
         self._answered += 1
         self.answers_read()

@@ -11,17 +11,17 @@ from mirror.state.partition import MirroredPartition
 class ReadyLine:
     """Partitions in the order in which their next batches go."""
 
-    __slots__ = ("_event", "_node", "partitions")
+    __slots__ = ("_event", "_node", "line")
 
     def __init__(self, node: int) -> None:
         self._node = node
         self._event = trio.Event()
-        self.partitions: deque[MirroredPartition] = deque()
+        self.line: deque[MirroredPartition] = deque()
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line, if it is not in it."""
         if partition.in_flight.line_up(self._node):
-            self.partitions.append(partition)
+            self.line.append(partition)
             self._event.set()
 
     async def wait(self) -> None:
@@ -35,8 +35,8 @@ class ReadyLine:
 
     def clear(self) -> Iterator[MirroredPartition]:
         """Send all away; yield those that have batches in their queues."""
-        while self.partitions:
-            partition = self.partitions.popleft()
+        while self.line:
+            partition = self.line.popleft()
             if partition.in_flight.queued_at != self._node:
                 continue
             partition.in_flight.leave_line()

@@ -13,12 +13,12 @@ from mirror.forward.committed import Aborted
 from mirror.forward.damage import behind_damage
 from mirror.forward.fetch_plan import Asked, Asking, Looked, partition_key_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
+from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
 from mirror.forward.routing import Routed, join_limit, route
 from mirror.forward.writers import TargetWriters
 from mirror.map.loops import LoopWatch
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start
@@ -55,6 +55,7 @@ FULL_BYTES: Final = 128 * 1024
 """An answer of this size is worth its request; the next one is asked for at once."""
 FAULT_PAUSE_S: Final = 0.1
 UNWANTED_LOOK_S: Final = 1.0
+IDLE_WAIT_S: Final = 1.0
 HEARD_EVERY_MS: Final = 1_000
 """A session's answers leave out what has nothing new; so often that is noted as heard, too."""
 ONLY_LANE: Final = Lane()
@@ -73,42 +74,42 @@ class RecordWay(NamedTuple):
     """Send the batches."""
 
 
-async def fetch_from(node: int, flow: FlowState, links: Links, way: RecordWay) -> None:
+async def fetch_from(node: int, parts: FetchParts, links: Links, way: RecordWay) -> None:
     """Fetch for ever the partitions that one source broker leads, or is named as a replica of.
 
     The broker's distance decides how many connections are used; it is known once it was reached.
     """
-    while (count := await _lanes_to(node, flow, links)) is None:
+    while (count := await _lanes_to(node, parts, links)) is None:
         await trio.sleep(FAULT_PAUSE_S)
-        while not any(flow.fetched_from(node)):
-            await flow.wakeups.fetch_more.wait(UNWANTED_LOOK_S)
+        while not any(parts.partitions.fetched_from(node)):
+            await parts.wakeups.fetch_more.wait(UNWANTED_LOOK_S)
     if count > 1:
-        flow.budget.make_room_for_distance()
+        parts.budget.make_room_for_distance()
     async with trio.open_nursery() as nursery:
         for lane in lanes_to_broker(count):
-            fetcher = SourceFetcher(node, flow, links, way, lane)
+            fetcher = SourceFetcher(node, parts, links, way, lane)
             nursery.start_soon(fetcher.run)
 
 
-async def _lanes_to(node: int, flow: FlowState, links: Links) -> int | None:
+async def _lanes_to(node: int, parts: FetchParts, links: Links) -> int | None:
     """Return how many; None if it cannot be reached, which is said of its partitions."""
     try:
         return await count_lanes(await links.source_data.connection(node))
     except NetworkFault as fault:
-        fail_source(flow, node, list(flow.fetched_from(node)), fault)
+        fail_source(parts, node, list(parts.partitions.fetched_from(node)), fault)
         return None
 
 
 def fail_source(
-    flow: FlowState, node: int, partitions: Iterable[MirroredPartition], fault: NetworkFault
+    parts: FetchParts, node: int, partitions: Iterable[MirroredPartition], fault: NetworkFault
 ) -> None:
     """Interrupt partitions of a source broker that does not answer."""
-    flow.measurements.fetch_errors[type(fault).__name__] += 1
+    parts.measurements.count_fetch_error(type(fault).__name__)
     now = now_ms()
     for partition in partitions:
         partition.target.lose_anchor()
-        flow.fail(partition, f"source broker {node}", fault, now)
-    flow.wakeups.refresh.wake()
+        parts.interruptions.fail(partition, f"source broker {node}", fault, now)
+    parts.wakeups.refresh.wake()
 
 
 class _Waiting(NamedTuple):
@@ -125,7 +126,7 @@ class SourceFetcher:
     def __init__(
         self,
         node: int,
-        flow: FlowState,
+        parts: FetchParts,
         links: Links,
         way: RecordWay,
         lane: Lane = ONLY_LANE,
@@ -133,12 +134,13 @@ class SourceFetcher:
         """Fetch what ``node`` leads and the lane carries."""
         self._node = node
         self._lane = lane
-        self._flow = flow
+        self._parts = parts
+        self._interruptions = parts.interruptions
         self._links = links
         self._loops, self._map_log, self._writers = way
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
-        self._asking = Asking(flow, node, lane)
+        self._asking = Asking(parts, node, lane)
         self._tells_all = False
         """Of what was looked at since the last request, not all is known any more.
 
@@ -160,7 +162,7 @@ class SourceFetcher:
             looked = self._asking.look() if may_ask else {}
             if not may_ask or not self._asking.asked:
                 self._tells_all |= may_ask
-                await self._flow.wakeups.fetch_more.wait(min(1.0, self._flow.throttled_s()))
+                await self._parts.wakeups.fetch_more.wait(self._wait_s())
                 continue
             try:
                 sent_s = trio.current_time()
@@ -177,15 +179,23 @@ class SourceFetcher:
                 self._interrupt_all(f"source broker {self._node}: {described(fault)}")
                 await trio.sleep(FAULT_PAUSE_S)
 
+    def _wait_s(self) -> float:
+        """Return how long to wait for a wake-up, in seconds: while throttled, until it is over."""
+        throttle = self._parts.throttle
+        if throttle.is_idle:
+            return IDLE_WAIT_S
+        topics = {topic for topic, _ in self._parts.partitions.own}
+        return min(IDLE_WAIT_S, throttle.wait_s(topics, now_ms()))
+
     def _chunk_bytes(self) -> tuple[int, int]:
         """Return what to ask for at once, in all and of each partition.
 
         From afar its share of all that may be under way: the next chunk takes a round trip to come.
         """
-        flow, config = self._flow, self._flow.config
+        parts, config = self._parts, self._parts.config.current
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
-        whole, each = flow.budget.most_bytes, flow.budget.most_bytes_each
+        whole, each = parts.budget.most_bytes, parts.budget.most_bytes_each
         shares = self._lane.share(self._asking.behind, whole, each)
         most, each = (
             min(MOST_FETCH_BYTES, max(config.partition_fetch_bytes, share)) for share in shares
@@ -193,9 +203,9 @@ class SourceFetcher:
         return most, each
 
     def _may_ask(self) -> bool:
-        flow = self._flow
-        may_spend = flow.throttle.is_idle or flow.throttle.wait_ms(None, now_ms()) <= 0
-        return flow.is_fetching and flow.budget.has_room and may_spend
+        parts = self._parts
+        may_spend = parts.throttle.is_idle or parts.throttle.wait_ms(None, now_ms()) <= 0
+        return parts.gate.is_open and parts.budget.has_room and may_spend
 
     async def _fetch(self, looked: Looked | None) -> Fetched:
         """Ask for all, in words that say only what has changed; raises NetworkFault."""
@@ -203,8 +213,8 @@ class SourceFetcher:
         if connection is not self._connection:
             self._session.end()
             self._connection = connection
-        config, throttle = self._flow.config, self._flow.throttle
-        budget = self._flow.budget
+        config, throttle = self._parts.config.current, self._parts.throttle
+        budget = self._parts.budget
         room = max(budget.most_bytes - budget.total, config.partition_fetch_bytes)
         most, each = self._chunk_bytes()
         limits = Limits(
@@ -220,7 +230,7 @@ class SourceFetcher:
 
     def _question(self, looked: Looked | None, each: int) -> Question:
         """Say what was looked at, or everything: where the broker does not know the rest."""
-        throttle = self._flow.throttle
+        throttle = self._parts.throttle
 
         def wish(one: Asked) -> Wanted:
             partition = one.partition
@@ -261,10 +271,10 @@ class SourceFetcher:
             try:
                 size += self._take_one(one, data, arrived_ms, limit, waiting)
             except Exception as fault:  # noqa: BLE001 - `contained` costs too much here
-                self._flow.stop_as_failed(one.partition, "what was fetched", fault)
+                self._interruptions.stop_as_failed(one.partition, "what was fetched", fault)
         if waiting:
             await self._forward_behind_holes(waiting)
-        if self._flow.reverse.unknown_producers:
+        if self._parts.reverse.meets_unknown:
             await self._loops.look()
         self._note_heard(arrived_ms)
         return size
@@ -281,8 +291,8 @@ class SourceFetcher:
         records = self._accept(one, data, arrived_ms)
         if not records:
             return 0
-        if not self._flow.throttle.is_idle:
-            self._flow.throttle.spend(one.partition.topic, len(records), arrived_ms)
+        if not self._parts.throttle.is_idle:
+            self._parts.throttle.spend(one.partition.topic, len(records), arrived_ms)
         routed = self._route(one.partition, data, records, arrived_ms, join_records)
         if routed.starts:
             waiting.append(_Waiting(one, routed, _announcements(one, routed)))
@@ -299,10 +309,10 @@ class SourceFetcher:
         for one, routed, _ in waiting:
             if one.is_current:
                 one.partition.let_through()
-                with self._flow.contained(one.partition, "what was fetched"):
+                with self._interruptions.contained(one.partition, "what was fetched"):
                     self._writers.forward(one.partition, routed)
                     one.partition.note_progress(now_ms())
-        self._flow.progress.tell(one.partition for one, _, _ in waiting)
+        self._parts.progress.tell(one.partition for one, _, _ in waiting)
 
     def _note_heard(self, arrived_ms: int) -> None:
         """Take what a session's answers leave out for unchanged, every now and then."""
@@ -324,24 +334,27 @@ class SourceFetcher:
         if data.preferred_read_replica != NO_REPLICA:
             self._read_from(one, data.preferred_read_replica, now)
             return None
-        is_all_readable = self._flow.config.reads_uncommitted or data.last_stable_offset < 0
+        is_all_readable = (
+            self._parts.config.current.reads_uncommitted or data.last_stable_offset < 0
+        )
         readable = data.high_watermark if is_all_readable else data.last_stable_offset
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
-        if self._flow.config.is_active_active and data.records is not None:
-            return self._flow.reverse.known_part(data.records)
+        if self._parts.config.current.is_active_active and data.records is not None:
+            return self._parts.reverse.known_part(data.records)
         return data.records
 
     def _read_from(self, one: Asked, replica: int, now: int) -> None:
         """Let another fetcher go on: the leader has named a replica and sent no records."""
         if replica not in self._named:
             self._named.add(replica)
-            name, rack = self._flow.config.name, self._flow.config.client_rack
+            config = self._parts.config.current
+            name, rack = config.name, config.client_rack
             told = "%s: source broker %d has replica %d fetched from, of rack %s"
             _LOG.info(told, name, self._node, replica, rack)
         one.partition.leaders.read_from(replica, now)
         self._session.say_again(partition_key_of(one.partition))
-        self._flow.wakeups.position_more.wake()
-        self._flow.wakeups.fetch_anew()
+        self._parts.wakeups.position_more.wake()
+        self._parts.wakeups.fetch_anew()
 
     def _route(
         self,
@@ -360,13 +373,12 @@ class SourceFetcher:
                 for producer_id, first_offset in data.aborted
             ],
             producer=self._map_log.producer,
-            loop_ids=self._flow.reverse.loop_ids,
+            loop_ids=self._parts.reverse.loop_ids,
             join_records=join_records if partition.retries.joins.are_allowed(now) else 0,
             arrived_ms=now,
             apart_until=0 if partition.skips.apart is None else partition.skips.apart.end,
         )
-        self._flow.measurements.rebuilt += routed.rebuilt
-        self._flow.measurements.left_out += routed.left_out
+        self._parts.measurements.note_routed(rebuilt=routed.rebuilt, left_out=routed.left_out)
         partition.skips.leave_out_looped(routed.looped)
         partition.advance(routed.cursor)
         if routed.corrupt is not None and not routed.forwards:
@@ -375,7 +387,7 @@ class SourceFetcher:
             self._note_corrupt(partition, routed.corrupt, end, now)
         elif routed.unforeseen is not None and not routed.forwards:
             end, doing = routed.behind_fault, f"source offset {routed.cursor.source}"
-            self._flow.stop_as_failed(partition, doing, routed.unforeseen, source_end=end)
+            self._interruptions.stop_as_failed(partition, doing, routed.unforeseen, source_end=end)
         elif self._corrupt:
             self._corrupt.pop(partition.topic_partition, None)
         return routed
@@ -385,33 +397,33 @@ class SourceFetcher:
     ) -> None:
         key = partition.topic_partition
         self._corrupt[key] += 1
-        self._flow.measurements.fetch_errors["CORRUPT_MESSAGE"] += 1
+        self._parts.measurements.count_fetch_error("CORRUPT_MESSAGE")
         _LOG.error("%s: source: %s", key, fault)
         if self._corrupt[key] >= CORRUPT_TRIES:
             state = PartitionState.SOURCE_CORRUPT
-            self._flow.stop(partition, state, fault, now, source_end=source_end)
+            self._interruptions.stop(partition, state, fault, now, source_end=source_end)
         else:
-            self._flow.interrupt(partition, f"source: {fault}", now)
+            self._interruptions.interrupt(partition, f"source: {fault}", now)
 
     def _refuse(self, asked: Iterable[Asked], code: int) -> None:
         """Act on an error code: most pass by themselves; where to go on is worked out anew."""
         error = code_of(code)
-        self._flow.measurements.fetch_errors[error.name] += 1
+        self._parts.measurements.count_fetch_error(error.name)
         now = now_ms()
         for one in asked:
             if not one.is_current:
                 continue
             one.partition.target.lose_anchor()
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._flow.stop(
+                self._interruptions.stop(
                     one.partition, PartitionState.NOT_AUTHORISED, f"source: {error.name}", now
                 )
             else:
-                self._flow.interrupt(one.partition, f"source: {error.name}", now)
-        self._flow.wakeups.refresh.wake()
+                self._interruptions.interrupt(one.partition, f"source: {error.name}", now)
+        self._parts.wakeups.refresh.wake()
 
     def _fail(self, fault: NetworkFault) -> None:
-        fail_source(self._flow, self._node, self._flowing(), fault)
+        fail_source(self._parts, self._node, self._flowing(), fault)
 
     def _flowing(self) -> list[MirroredPartition]:
         asked = self._asking.asked.values()
@@ -419,9 +431,9 @@ class SourceFetcher:
 
     def _interrupt_all(self, reason: str) -> None:
         """Begin anew with all that was asked for: which partition it was, nobody can tell."""
-        self._flow.measurements.fetch_errors["unforeseen"] += 1
+        self._parts.measurements.count_fetch_error("unforeseen")
         for partition in self._flowing():
-            self._flow.interrupt(partition, reason, now_ms())
+            self._interruptions.interrupt(partition, reason, now_ms())
 
 
 def _announcements(one: Asked, routed: Routed) -> list[MapRecord]:

@@ -17,12 +17,12 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
+from mirror.forward.flow_parts import ProduceParts
 from mirror.forward.lanes import LEAST_TO_TARGET, count_lanes, lane_of
 from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
 from mirror.forward.ready_line import ReadyLine
-from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
 from mirror.state.partition import MirroredPartition
-from mirror.state.wakeups import KeptWakeup
+from mirror.state.wakeups import SETTLE_LOOK_S, KeptWakeup
 from runtime.clock import now_ms
 from runtime.unforeseen import described
 from wire.hot.produce import Batch, request_parts
@@ -49,10 +49,11 @@ FAULT_PAUSE_S: Final = 0.1
 class TargetWriter:
     """The writer of one target broker, over two connections or as many as its distance wants."""
 
-    def __init__(self, node: int, flow: FlowState, links: Links) -> None:
+    def __init__(self, node: int, parts: ProduceParts, links: Links) -> None:
         """Begin with nothing to send, and not knowing how far it is."""
         self._node = node
-        self._flow = flow
+        self._parts = parts
+        self._interruptions = parts.interruptions
         self._links = links
         self._lanes: list[TargetLane] = []
         self._early: list[MirroredPartition] = []
@@ -74,9 +75,9 @@ class TargetWriter:
                 await self._has_early.wait(inf)
         is_far = count > 1
         if is_far:
-            self._flow.budget.make_room_for_distance()
+            self._parts.budget.make_room_for_distance()
         self._lanes = [
-            TargetLane(self._node, lane, self._flow, self._links, is_far=is_far)
+            TargetLane(self._node, lane, self._parts, self._links, is_far=is_far)
             for lane in range(max(count, LEAST_TO_TARGET))
         ]
         for partition in self._early:
@@ -94,10 +95,10 @@ class TargetWriter:
             now = now_ms()
             for partition in self._early:
                 if partition.in_flight.queue and partition.leaders.target == self._node:
-                    self._flow.fail(partition, f"target broker {self._node}", fault, now)
+                    self._interruptions.fail(partition, f"target broker {self._node}", fault, now)
             self._early.clear()
-            self._flow.measurements.produce_errors[type(fault).__name__] += 1
-            self._flow.wakeups.refresh.wake()
+            self._parts.measurements.count_produce_error(type(fault).__name__)
+            self._parts.wakeups.refresh.wake()
             return None
 
 
@@ -105,16 +106,17 @@ class TargetLane:
     """The batches that go over one connection."""
 
     def __init__(
-        self, node: int, lane: int, flow: FlowState, links: Links, *, is_far: bool = False
+        self, node: int, lane: int, parts: ProduceParts, links: Links, *, is_far: bool = False
     ) -> None:
         """Begin with nothing to send."""
         self._node = node
         self._lane = lane
         self._gathering = HALF_OF_MANY if is_far else GATHERED_NEAR
-        self._flow = flow
+        self._parts = parts
+        self._interruptions = parts.interruptions
         self._links = links
         self._ready = ReadyLine(node)
-        self._answers = ProduceAnswers(node, flow, self._ready)
+        self._answers = ProduceAnswers(node, parts, self._ready)
 
     def put(self, partition: MirroredPartition) -> None:
         """Take a partition with batches in its queue into the line."""
@@ -128,13 +130,13 @@ class TargetLane:
                 await self._stream()
             except NetworkFault as fault:
                 self._drop_line(fault)
-                self._flow.measurements.produce_errors[type(fault).__name__] += 1
-                self._flow.wakeups.refresh.wake()
+                self._parts.measurements.count_produce_error(type(fault).__name__)
+                self._parts.wakeups.refresh.wake()
                 await trio.sleep(FAULT_PAUSE_S)
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
                 _LOG.exception("target broker %d: the writer begins anew", self._node)
                 self._drop_line(fault)
-                self._flow.measurements.produce_errors["unforeseen"] += 1
+                self._parts.measurements.count_produce_error("unforeseen")
                 await trio.sleep(FAULT_PAUSE_S)
 
     async def _stream(self) -> None:
@@ -145,7 +147,7 @@ class TargetLane:
         connection.listen(self._answers, self._gathering)
         while connection.is_open:
             if self._answers.awaited >= MAX_IN_FLIGHT_REQUESTS:
-                await self._flow.wakeups.settled.wait(SETTLE_LOOK_S)
+                await self._parts.wakeups.settled.wait(SETTLE_LOOK_S)
                 continue
             requests = self._next_requests(version)
             if not requests:
@@ -164,7 +166,7 @@ class TargetLane:
         Then nothing was lost and nobody interrupted. A restart ends all its lines: with any of them
         all its partitions have to begin anew, and those of the others wait for an answer at most.
         """
-        for partition in self._flow.partitions.values():
+        for partition in self._parts.partitions.own.values():
             if partition.leaders.target == self._node:
                 partition.in_flight.forget_taken()
 
@@ -175,7 +177,7 @@ class TargetLane:
         """
         requests = []
         total = 0
-        while total < AT_ONCE_BYTES and self._ready.partitions:
+        while total < AT_ONCE_BYTES and self._ready.line:
             items, batches = self._next_request()
             if items:
                 try:
@@ -196,10 +198,10 @@ class TargetLane:
                 try:
                     request_parts({topic: [batch]}, version, acks=-1, timeout_ms=TIMEOUT_MS)
                 except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
-                    self._flow.stop_as_failed(partition, "a Produce request", fault)
+                    self._interruptions.stop_as_failed(partition, "a Produce request", fault)
                 else:
                     reason = "a batch of another partition could not be sent"
-                    self._flow.interrupt(partition, reason, now_ms(), at_once=True)
+                    self._interruptions.interrupt(partition, reason, now_ms(), at_once=True)
 
     def _next_request(self) -> tuple[Sent, dict[str, list[Batch]]]:
         """Take one batch of each partition in line, up to the size of a request."""
@@ -207,7 +209,7 @@ class TargetLane:
         batches: dict[str, list[Batch]] = {}
         total = 0
         now = now_ms()
-        ready, node = self._ready.partitions, self._node
+        ready, node = self._ready.line, self._node
         for _ in range(len(ready)):
             if total >= REQUEST_BYTES:
                 break
@@ -237,6 +239,6 @@ class TargetLane:
         now, where = now_ms(), f"target broker {self._node}"
         for partition in self._ready.clear():
             if isinstance(fault, NetworkFault):
-                self._flow.fail(partition, where, fault, now)
+                self._interruptions.fail(partition, where, fault, now)
             else:
-                self._flow.interrupt(partition, f"{where}: {described(fault)}", now)
+                self._interruptions.interrupt(partition, f"{where}: {described(fault)}", now)

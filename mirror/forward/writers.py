@@ -3,18 +3,18 @@
 import trio
 
 from mirror.clusters.links import Links
+from mirror.forward.flow_parts import ProduceParts
 from mirror.forward.routing import Routed
 from mirror.forward.target import TargetWriter
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 
 
 class TargetWriters:
     """A writer for each target broker that leads a partition, made once it is needed."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
+    def __init__(self, parts: ProduceParts, links: Links) -> None:
         """Begin with none; ``run`` lets them work."""
-        self._flow = flow
+        self._parts = parts
         self._links = links
         self._writers: dict[int, TargetWriter] = {}
         self._nursery: trio.Nursery | None = None
@@ -33,13 +33,13 @@ class TargetWriters:
 
         While the flow drains, a fetch that was under way may still bring some: they come again.
         """
-        if not routed.forwards or not partition.is_flowing or not self._flow.is_fetching:
+        if not routed.forwards or not partition.is_flowing or not self._parts.gate.is_open:
             return
         partition.in_flight.enqueue(routed.forwards)
         node = partition.leaders.target
         writer = self._writers.get(node)
         if writer is None:
-            writer = self._writers[node] = TargetWriter(node, self._flow, self._links)
+            writer = self._writers[node] = TargetWriter(node, self._parts, self._links)
             if self._nursery is not None:
                 self._nursery.start_soon(writer.run)
         writer.put(partition)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.malformed_records import OddRecords
-from mirror.state.flow_state import FlowState
+from mirror.state.live_config import LiveConfig
+from mirror.state.measurements import FlowMeasurements
 from mirror.state.wakeups import Wakeup
 from wire.consumer_offsets import OffsetKey, UnknownKey, decode_key, decode_offset_value
 from wire.net.operations import GroupOffset
@@ -31,16 +32,16 @@ Held: TypeAlias = dict[tuple[str, TopicPartition], SourcePosition | None]
 class SourceGroups:
     """The positions of the groups that are mirrored, as they have been told so far."""
 
-    def __init__(self, flow: FlowState) -> None:
-        self._flow = flow
+    def __init__(self, config: LiveConfig, measurements: FlowMeasurements) -> None:
+        self._config = config
         self.positions: dict[str, dict[TopicPartition, SourcePosition]] = {}
         self.changed: dict[str, set[TopicPartition]] = {}
         """Groups with positions that nobody has acted on. The same again is no news."""
         self.forgotten: set[tuple[str, str, int]] = set()
         """(group, topic, partition) whose position is gone, for whoever shows it."""
         self.news = Wakeup()
-        self.odd = OddRecords(flow.measurements, OFFSETS_TOPIC)
-        self._chosen = flow.config.groups
+        self.odd = OddRecords(measurements, OFFSETS_TOPIC)
+        self._chosen = config.current.groups
         self._keys: dict[bytes, tuple[str, TopicPartition]] = {}
         """The decoded keys of stored positions: the same few come again and again."""
 
@@ -50,8 +51,8 @@ class SourceGroups:
         With ``held`` its position goes there, for ``release``: an old position looks like a rewind.
         """
         key = record.key or b""
-        if self._chosen is not self._flow.config.groups:
-            self._chosen = self._flow.config.groups
+        if self._chosen is not self._config.current.groups:
+            self._chosen = self._config.current.groups
             self._keys.clear()
         known = self._keys.get(key)
         try:

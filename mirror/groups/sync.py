@@ -13,6 +13,7 @@ beyond the mirrored end; a position that waits for data is committed again as th
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
@@ -26,7 +27,12 @@ from mirror.groups.group_offsets import GroupReader
 from mirror.groups.group_polling import GroupPoller
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from mirror.groups.target_starts import TargetStarts
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.live_config import LiveConfig
+from mirror.state.measurements import FlowMeasurements
+from mirror.state.mirrored_progress import MirroredProgress
+from mirror.state.reverse_flow import ReverseFlow
+from mirror.state.wakeups import FlowGate
 from offset_translation.both_ways import translate_both_ways
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide_commit
@@ -79,21 +85,34 @@ ARRIVALS_REST: Final = 10
 """Between looks at all positions, this many times as long as a look takes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupParts:
+    """The parts of a flow's state that the task of the group positions uses."""
+
+    config: LiveConfig
+    partitions: FlowPartitions
+    gate: FlowGate
+    reverse: ReverseFlow
+    measurements: FlowMeasurements
+    progress: MirroredProgress
+
+
 class GroupSync:
     """Reads positions on the source and applies them on the target."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
-        self.groups: Final = SourceGroups(flow)
-        self.reader: Final = GroupReader(flow.config, links, self.groups)
-        self.poller: Final = GroupPoller(flow.config, links, self.groups)
+    def __init__(self, parts: GroupParts, links: Links) -> None:
+        config = parts.config.current
+        self.groups: Final = SourceGroups(parts.config, parts.measurements)
+        self.reader: Final = GroupReader(config, links, self.groups)
+        self.poller: Final = GroupPoller(config, links, self.groups)
         self.status: dict[GroupPartition, GroupStatus] = {}
-        self.starts: Final = TargetStarts(flow, links)
-        self.fault = FaultNote(f"{flow.config.name}: group positions")
-        self._flow = flow
+        self.starts: Final = TargetStarts(config, links)
+        self.fault = FaultNote(f"{config.name}: group positions")
+        self._parts = parts
         self._links = links
-        self._names: Final = flow.config.names
-        odd = OddRecords(flow.measurements, self._names.checkpoints_topic)
-        self._log: Final = CheckpointLog(links.target_admin, flow.config, odd, self.fault)
+        self._names: Final = config.names
+        odd = OddRecords(parts.measurements, self._names.checkpoints_topic)
+        self._log: Final = CheckpointLog(links.target_admin, config, odd, self.fault)
         self._agenda: Final = Agenda(now_ms())
         self._refused_metadata = MAX_METADATA_BYTES + 1
         """Metadata of this many bytes is more than the target takes."""
@@ -106,16 +125,16 @@ class GroupSync:
     async def run(self) -> None:
         """Read and apply for ever."""
         async with trio.open_nursery() as nursery:
-            if not self._flow.config.are_groups_polled:
+            if not self._parts.config.current.are_groups_polled:
                 nursery.start_soon(self.reader.run)
             nursery.start_soon(self.poller.run, self._is_polled)
             await self._load()
-            interval_s = self._flow.config.group_offsets_interval_ms / 1000
+            interval_s = self._parts.config.current.group_offsets_interval_ms / 1000
             while True:
                 if not self.groups.changed:
                     await self.groups.news.wait(interval_s)
                 await trio.sleep(interval_s)
-                if self._flow.is_fetching:
+                if self._parts.gate.is_open:
                     due = self._due()
                     if due or self.groups.forgotten or self._log.is_behind:
                         await self._apply(due)
@@ -128,7 +147,7 @@ class GroupSync:
         return f"polled: {self.reader.refusal or 'as configured'}"
 
     def _is_polled(self) -> bool:
-        return self._flow.config.are_groups_polled or self.reader.refusal is not None
+        return self._parts.config.current.are_groups_polled or self.reader.refusal is not None
 
     async def apply_now(self) -> None:
         """Apply all known positions, whatever they wait for; used when the flow stops."""
@@ -152,10 +171,10 @@ class GroupSync:
                 self._is_loaded = True
 
     def _due(self) -> Due:
-        placed = self._flow.placed
+        placed = self._parts.partitions.known
         moved_on = {
             topic_partition: one.offset_map.mirrored_source_end
-            for topic_partition in self._flow.progress.take()
+            for topic_partition in self._parts.progress.take()
             if (one := placed.get(topic_partition)) is not None and one.has_true_map
         }
         due, whole = self._agenda.due(now_ms(), self.groups.positions, moved_on)
@@ -172,21 +191,23 @@ class GroupSync:
 
         A group that has moved on by itself, or is at work there, has its own time.
         """
-        now = now_ms()
-        if self._flow.reverse.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
+        now, reverse = now_ms(), self._parts.reverse
+        if reverse.arrivals == self._arrivals or now < self._look_at_arrivals_ms:
             return ()
-        self._arrivals = self._flow.reverse.arrivals
+        self._arrivals = reverse.arrivals
         further: list[tuple[str, TopicPartition]] = []
-        known: dict[TopicPartition, OffsetMap | None] = {}
+        partitions = self._parts.partitions.known
+        backwards: dict[TopicPartition, OffsetMap | None] = {}
         for (group, topic, index), seen in self.status.items():
             topic_partition = TopicPartition(topic, index)
-            if topic_partition not in known:
-                known[topic_partition] = self._flow.backward(topic_partition)
-            partition, backward = self._flow.placed.get(topic_partition), known[topic_partition]
+            partition = partitions.get(topic_partition)
+            if topic_partition not in backwards:
+                backwards[topic_partition] = reverse.backward(partition)
+            backward = backwards[topic_partition]
             if seen.state not in {WAITS, SETTLED} or partition is None or backward is None:
                 continue
-            found = translate_both_ways(partition.offset_map, backward, seen.source_offset)
-            if found is not None and found.target_offset > (seen.target_offset or 0):
+            position = translate_both_ways(partition.offset_map, backward, seen.source_offset)
+            if position is not None and position.target_offset > (seen.target_offset or 0):
                 further.append((group, topic_partition))
         self._look_at_arrivals_ms = now_ms() + ARRIVALS_REST * (now_ms() - now)
         return further
@@ -214,7 +235,7 @@ class GroupSync:
                     await self._apply_each({group: topic_partitions})
                 return
             for group, topic_partitions in due.items():
-                _LOG.exception("%s: group %s failed", self._flow.config.name, group)
+                _LOG.exception("%s: group %s failed", self._parts.config.current.name, group)
                 self._put_off(group, topic_partitions, fault)
 
     async def _apply_some(self, due: Due) -> None:
@@ -236,7 +257,7 @@ class GroupSync:
             try:
                 chosen = self._decide(group, positions, there)
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
-                _LOG.exception("%s: group %s failed", self._flow.config.name, group)
+                _LOG.exception("%s: group %s failed", self._parts.config.current.name, group)
                 self._put_off(group, positions, fault)
                 continue
             if chosen:
@@ -253,12 +274,12 @@ class GroupSync:
         With both sites written to, none is asked for: the flow back would take a position at the
         target's log start for the group's own, and move the group past records of the source.
         """
-        if self._flow.config.is_active_active:
+        if self._parts.config.current.is_active_active:
             return
         behind: set[TopicPartition] = set()
         for positions in asked.values():
             for topic_partition, position in positions.items():
-                partition = self._flow.placed.get(topic_partition)
+                partition = self._parts.partitions.known.get(topic_partition)
                 end = None if partition is None else partition.offset_map.mirrored_source_end
                 if end is not None and position.offset < end:
                     behind.add(topic_partition)
@@ -274,7 +295,7 @@ class GroupSync:
         for topic_partition in topic_partitions:
             position, partition = (
                 positions.get(topic_partition),
-                self._flow.placed.get(topic_partition),
+                self._parts.partitions.known.get(topic_partition),
             )
             if position is None:
                 continue
@@ -292,7 +313,7 @@ class GroupSync:
     ) -> dict[TopicPartition, Chosen]:
         """Compare one group's positions with the target's; return what is to be committed."""
         chosen: dict[TopicPartition, Chosen] = {}
-        now, placed = now_ms(), self._flow.placed
+        now, placed = now_ms(), self._parts.partitions.known
         for topic_partition, position in positions.items():
             applied = self._log.applied.get((group, *topic_partition))
             current = there[topic_partition].offset if topic_partition in there else None
@@ -307,7 +328,7 @@ class GroupSync:
                 offset_map,
                 GroupPosition(position.offset, upstream, current),
                 group_is_idle=True,  # if it has members there, the broker refuses the commit
-                backward=self._flow.backward(topic_partition),
+                backward=self._parts.reverse.backward(partition),
                 target_log_start=start,
             )
             end = offset_map.mirrored_source_end
@@ -345,12 +366,10 @@ class GroupSync:
         self, topic_partition: TopicPartition, source_offset: int, target_start: int
     ) -> bool:
         """Whether a position's own offset lies before the target's log start."""
-        one, backward = (
-            self._flow.placed[topic_partition].offset_map,
-            self._flow.backward(topic_partition),
-        )
-        found = translate_both_ways(one, backward, max(source_offset, 0))
-        return found is not None and found.target_offset < target_start
+        partition = self._parts.partitions.known[topic_partition]
+        backward = self._parts.reverse.backward(partition)
+        position = translate_both_ways(partition.offset_map, backward, max(source_offset, 0))
+        return position is not None and position.target_offset < target_start
 
     def _metadata(self, metadata: str) -> str:
         """Return as much as the target takes: all or nothing. The position counts."""
@@ -393,10 +412,10 @@ class GroupSync:
     ) -> str | None:
         """Note what has become of one position; return why it was refused, None if it was not."""
         if code is ErrorCode.NONE:
-            self._flow.measurements.group_commits += 1
+            self._parts.measurements.count_group_commit()
             self._note_checkpoint(group, topic_partition, one.position, one.metadata)
             return None
-        self._flow.measurements.group_commit_errors[code.name] += 1
+        self._parts.measurements.count_group_commit_error(code.name)
         if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
             self._leave_metadata_out(group, topic_partition, one.metadata)
             self._agenda.later(group, (topic_partition,), now, 0)
@@ -423,7 +442,7 @@ class GroupSync:
             _LOG.warning(
                 "%s: the target takes no metadata of %d bytes, as %s has committed for %s-%d: "
                 "positions with as much are committed without it",
-                self._flow.config.name, size, group, *topic_partition,
+                self._parts.config.current.name, size, group, *topic_partition,
             )  # fmt: skip
 
     def _put_off(

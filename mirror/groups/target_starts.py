@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
-from mirror.state.flow_state import FlowState
+from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
@@ -24,11 +24,11 @@ LOOK_S: Final = 5.0
 class TargetStarts:
     """Asks for the starts of logs of which they matter, each at most once in LOOK_S."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
+    def __init__(self, config: FlowConfig, links: Links) -> None:
         self.known: Mapping[TopicPartition, int] = {}
         """By the source's names; a log that has not told begins at 0 as far as anybody knows."""
-        self.fault: Final = FaultNote(f"{flow.config.name}: log starts of the target")
-        self._names: Final = flow.config.names
+        self.fault: Final = FaultNote(f"{config.name}: log starts of the target")
+        self._names: Final = config.names
         self._links = links
         self._looked_s: dict[TopicPartition, float] = {}
 

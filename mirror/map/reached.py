@@ -13,9 +13,11 @@ from typing import Final
 import trio
 
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.live_config import LiveConfig
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
+from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import Reached, reached, run_start
 from offset_translation.runs import Place
 from runtime.fault_note import FaultNote
@@ -31,15 +33,23 @@ PARTITIONS_A_WRITE: Final = 1_000
 class ReachedKeeper:
     """Writes what is new, every interval."""
 
-    def __init__(self, flow: FlowState, map_log: MapLog) -> None:
-        self._flow = flow
+    def __init__(
+        self,
+        config: LiveConfig,
+        partitions: FlowPartitions,
+        reverse: ReverseFlow,
+        map_log: MapLog,
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._reverse = reverse
         self._map_log = map_log
         self._looked_s = float("-inf")
-        self.fault = FaultNote(f"{flow.config.name}: places reached")
+        self.fault = FaultNote(f"{config.current.name}: places reached")
 
     async def run(self) -> None:
         """Keep them for ever, where others write."""
-        while self._flow.config.is_active_active:
+        while self._config.current.is_active_active:
             await trio.sleep(INTERVAL_S)
             try:
                 await self.write()
@@ -50,7 +60,7 @@ class ReachedKeeper:
 
     async def write(self) -> None:
         """Write what has changed since the last time; raises NetworkFault."""
-        topic_partitions = list(self._flow.partitions)
+        topic_partitions = list(self._partitions.own)
         looks_behind = trio.current_time() - self._looked_s >= AT_REST_S
         if looks_behind:
             self._looked_s = trio.current_time()
@@ -68,7 +78,7 @@ class ReachedKeeper:
             told.clear()
             records: list[MapRecord] = []
             for topic_partition in topic_partitions:
-                partition = self._flow.partitions.get(topic_partition)
+                partition = self._partitions.own.get(topic_partition)
                 if partition is None or topic_partition not in known or not partition.is_flowing:
                     continue
                 now = _reached(partition, known[topic_partition])
@@ -77,9 +87,7 @@ class ReachedKeeper:
                     and now.place == known[topic_partition].place
                     and _is_quiet(partition)
                 ):
-                    now = replace(
-                        now, target_end=max(now.target_end, self._taken_until(topic_partition))
-                    )
+                    now = replace(now, target_end=max(now.target_end, self._taken_until(partition)))
                 room = RECORDS_A_WRITE - len(records)
                 if room > 0 and (partition.target.untold_runs or now != known[topic_partition]):
                     # What is cut off, the place reached among it, comes with the next look.
@@ -91,9 +99,9 @@ class ReachedKeeper:
         for partition, count in told:
             partition.target.tell_runs(count)
 
-    def _taken_until(self, topic_partition: TopicPartition) -> int:
+    def _taken_until(self, partition: MirroredPartition) -> int:
         """Return the target offset before which the other direction has read all, 0 if unknown."""
-        backward = self._flow.backward(topic_partition)
+        backward = self._reverse.backward(partition)
         return 0 if backward is None else backward.mirrored_source_end or 0
 
 

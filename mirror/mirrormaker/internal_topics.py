@@ -11,7 +11,9 @@ import trio
 
 from mirror.clusters.admin import ensure_topic
 from mirror.clusters.links import Links
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.live_config import LiveConfig
+from mirror.state.wakeups import FlowGate
 from offset_translation import heartbeat, offset_sync
 from offset_translation.heartbeat import Heartbeat
 from offset_translation.offset_sync import syncs_since
@@ -35,9 +37,13 @@ SYNCS_A_BATCH: Final = 1_000
 class MirrorMakerTopics:
     """The task of one flow; a fault is told and the next interval tries again."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
-        self.fault = FaultNote(f"{flow.config.name}: MirrorMaker's topics")
-        self._flow = flow
+    def __init__(
+        self, config: LiveConfig, partitions: FlowPartitions, gate: FlowGate, links: Links
+    ) -> None:
+        self.fault = FaultNote(f"{config.current.name}: MirrorMaker's topics")
+        self._config = config
+        self._partitions = partitions
+        self._gate = gate
         self._links = links
         self._ensured: set[str] = set()
         self._told: dict[TopicPartition, int] = {}
@@ -45,14 +51,14 @@ class MirrorMakerTopics:
 
     async def run(self) -> None:
         """Write every interval while the flow may write; return at once where nothing is wanted."""
-        config = self._flow.config.mirrormaker
+        config = self._config.current.mirrormaker
         while config.heartbeats or config.offset_syncs is not OffsetSyncs.OFF:
-            if self._flow.is_fetching:
+            if self._gate.is_open:
                 await self._tell()
             await trio.sleep(config.interval_ms / 1000)
 
     async def _tell(self) -> None:
-        config = self._flow.config
+        config = self._config.current
         if config.mirrormaker.heartbeats:
             beat = Heartbeat(source=config.source, target=config.target, time_ms=wall_ms())
             await self._write(self._links.source_admin, HEARTBEATS, [heartbeat.encode(beat)])
@@ -69,7 +75,7 @@ class MirrorMakerTopics:
     async def _tell_syncs(self, cluster: Cluster, topic: str) -> None:
         telling: dict[TopicPartition, int] = {}
         records: list[KeyValue] = []
-        for topic_partition, partition in self._flow.placed.items():
+        for topic_partition, partition in self._partitions.known.items():
             end = partition.offset_map.mirrored_target_end
             if partition.target.is_positioned and end is not None:
                 known = self._told.get(topic_partition)
@@ -86,7 +92,7 @@ class MirrorMakerTopics:
                 await ensure_topic(
                     cluster,
                     topic,
-                    replication_factor=self._flow.config.replication_factor,
+                    replication_factor=self._config.current.replication_factor,
                     configs={"cleanup.policy": "compact"},
                 )
                 self._ensured.add(topic)

@@ -90,7 +90,7 @@ async def many_gauges(runners: Sequence[FlowRunner]) -> str:
         flow, engine = _quoted(runner.config.name), runner.engine
         if engine is None:
             continue
-        for partitions in _parts(sorted(engine.flow.partitions.items())):
+        for partitions in _parts(sorted(engine.flow.partitions.own.items())):
             await trio.lowlevel.checkpoint()
             for _, partition in partitions:
                 report = partition_report(partition, now, is_left=runner.is_left)
@@ -115,7 +115,7 @@ async def _flow(runner: FlowRunner, now: int) -> str:
     partitions: list[str] = []
     groups: list[str] = []
     if engine is not None:
-        for some in _parts(sorted(engine.flow.partitions.items())):
+        for some in _parts(sorted(engine.flow.partitions.own.items())):
             await trio.lowlevel.checkpoint()
             reports = (partition_report(one, now, is_left=runner.is_left) for _, one in some)
             partitions += map(json.dumps, reports)

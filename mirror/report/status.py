@@ -8,11 +8,11 @@ from typing import Final, NotRequired, TypedDict
 from mirror.flow.engine import Engine
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
+from mirror.flow.speed import Speed
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
-from mirror.state.progress import Speed
 from runtime.fault_note import FaultNote
 from wire.topic_partition import TopicPartition
 
@@ -241,7 +241,7 @@ def placed_group_report(
 ) -> GroupReport:
     """Return one group's line, with what the daemon knows of both sides' ends."""
     _, topic, index = group_partition
-    partition = engine.flow.placed.get(TopicPartition(topic, index))
+    partition = engine.flow.partitions.known.get(TopicPartition(topic, index))
     ends = (
         (None, None)
         if partition is None

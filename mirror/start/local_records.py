@@ -6,8 +6,9 @@ there.
 
 from collections.abc import Mapping
 
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.partition import MirroredPartition
+from mirror.state.reverse_flow import ReverseFlow
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
@@ -24,19 +25,17 @@ async def hear_of(cluster: Cluster, silent: Mapping[TopicPartition, MirroredPart
             silent[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
 
-async def holds_own(flow: FlowState, source: Cluster, topic: str) -> bool | None:
+async def holds_own(
+    partitions: FlowPartitions, reverse: ReverseFlow, source: Cluster, topic: str
+) -> bool | None:
     """Return whether a copy does; None while the source does not tell its end. NetworkFault."""
-    topic_partitions = {
-        topic_partition: one
-        for topic_partition, one in flow.partitions.items()
-        if topic_partition[0] == topic
-    }
+    of_topic = partitions.of_topic(topic)
     silent = {
-        topic_partition: one
-        for topic_partition, one in topic_partitions.items()
-        if flow.reverse.has_map_of(topic_partition) and one.source.end is None
+        partition.topic_partition: partition
+        for partition in of_topic
+        if reverse.has_map_of(partition.topic_partition) and partition.source.end is None
     }
     await hear_of(source, silent)
-    if any(flow.backward(topic_partition) is not None for topic_partition in topic_partitions):
+    if any(reverse.backward(partition) is not None for partition in of_topic):
         return True
     return None if any(one.source.end is None for one in silent.values()) else False

@@ -7,7 +7,7 @@ was sent has been answered.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -29,9 +29,14 @@ from mirror.start.start_position import (
 from mirror.start.start_records import ALONG, map_records_of, needless_of
 from mirror.start.target_tail import Tails, find_foreign_writers, read_tails
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.interruptions import Interruptions
+from mirror.state.live_config import LiveConfig
+from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ASKED_AGAIN_MS, PartitionState
+from mirror.state.reverse_flow import ReverseFlow
+from mirror.state.wakeups import FlowGate, FlowWakeups
 from offset_translation.map_records import (
     Reached,
     ReachedKey,
@@ -87,11 +92,25 @@ class LogReadings(NamedTuple):
     """Where one site's log is not what was mirrored from it or to it, or would not be read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositioningParts:
+    """The parts of a flow's state that positioning uses."""
+
+    config: LiveConfig
+    partitions: FlowPartitions
+    gate: FlowGate
+    reverse: ReverseFlow
+    interruptions: Interruptions
+    progress: MirroredProgress
+    wakeups: FlowWakeups
+
+
 class Positioning:
     """Takes partitions from discovered or interrupted to flowing."""
 
-    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        self._flow = flow
+    def __init__(self, parts: PositioningParts, links: Links, map_log: MapLog) -> None:
+        self._parts = parts
+        self._interruptions = parts.interruptions
         self._links = links
         self._map_log = map_log
 
@@ -106,19 +125,19 @@ class Positioning:
                     for partition in together:
                         partition.move(PartitionState.POSITIONING, now_ms())
                     nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
-                await self._flow.wakeups.position_more.wait(self._rest_s())
+                await self._parts.wakeups.position_more.wait(self._rest_s())
 
     def _rest_s(self) -> float:
         """Return how long to the next look: soon while something may be due by then."""
-        partitions = self._flow.partitions.values()
+        partitions = self._parts.partitions.own.values()
         return LOOK_S if any(one.state in UNPLACED for one in partitions) else REST_LOOK_S
 
     def _due(self) -> Iterable[list[MirroredPartition]]:
-        if not self._flow.is_fetching:
+        if not self._parts.gate.is_open:
             return ()
         now, ids = now_ms(), self._map_log.state.topic_ids
         groups: defaultdict[tuple[int, int], list[MirroredPartition]] = defaultdict(list)
-        for partition in self._flow.partitions.values():
+        for partition in self._parts.partitions.own.values():
             leaders = (partition.leaders.source, partition.leaders.target)
             if (
                 partition.state in DUE
@@ -126,7 +145,7 @@ class Positioning:
                 and partition.retries.at_ms <= now
                 and min(leaders) >= 0
                 and not is_recreated(ids.get(partition.topic), partition.source.topic_id)
-                and self._flow.may_go_on(partition, now)
+                and self._interruptions.may_go_on(partition, now)
             ):
                 groups[leaders].append(partition)
         return groups.values()
@@ -136,7 +155,7 @@ class Positioning:
         try:
             await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
-            names = self._flow.config.names
+            names = self._parts.config.current.names
             target = await read_quiet_target_ends(self._links.target_admin, names, where)
             tries = [one for one in tries if one.is_current]
             shared = [one.partition for one in tries if self._is_shared(one.partition)]
@@ -153,7 +172,7 @@ class Positioning:
                 if one.is_current and self._is_doubtful(one.partition, target)
             ]
             producer = self._map_log.producer
-            writers = Writers(producer, self._flow.reverse.arrived.maps)
+            writers = Writers(producer, self._parts.reverse.arrived.maps)
             rewritten = await find_rewritten(self._links, doubtful, source, target, writers)
             readings = LogReadings(source=source, target=target, tails=tails, rewritten=rewritten)
             for first in range(0, len(tries), TOGETHER):
@@ -170,7 +189,7 @@ class Positioning:
         if not tries:
             _LOG.error("positioning failed behind its decisions", exc_info=fault)
         if len(tries) == 1:
-            self._flow.stop_as_failed(tries[0].partition, "where to go on", fault)
+            self._interruptions.stop_as_failed(tries[0].partition, "where to go on", fault)
             return
         for one in tries:
             if one.is_current:
@@ -180,10 +199,10 @@ class Positioning:
         code = fault.code if isinstance(fault, RequestRefused) else None
         no_right = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if no_right or isinstance(fault, AuthenticationFailed):
-            self._flow.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
+            self._interruptions.stop(partition, PartitionState.NOT_AUTHORISED, str(fault), now_ms())
         else:
             partition.postpone(str(fault), now_ms())
-        self._flow.wakeups.refresh.wake()
+        self._parts.wakeups.refresh.wake()
 
     async def _begin(self, tries: Sequence[_Tried], readings: LogReadings) -> None:
         """Decide under the map's lock, make it durable, and act on it."""
@@ -214,10 +233,10 @@ class Positioning:
         for one, decision in decided:
             if not one.is_current:
                 continue
-            with self._flow.contained(one.partition, "where to go on"):
+            with self._interruptions.contained(one.partition, "where to go on"):
                 self._go_on(one.partition, decision, readings, now)
-        self._flow.progress.tell(one.partition for one, _ in decided)
-        self._flow.wakeups.fetch_anew()
+        self._parts.progress.tell(one.partition for one, _ in decided)
+        self._parts.wakeups.fetch_anew()
 
     def _go_on(
         self, partition: MirroredPartition, decision: Start | Stop, readings: LogReadings, now: int
@@ -243,20 +262,25 @@ class Positioning:
 
         They gather while the map cannot be written, and where somebody was killed.
         """
-        gathered: list[tuple[_Tried, list[tuple[Place, int]]]] = []
+        gathered: list[tuple[_Tried, Tail]] = []
         for one in tries:
             tail = readings.tails.get(one.partition.topic_partition)
             if isinstance(tail, Tail):
-                gathered += ((one, one.partition.target.untold_runs), (one, tail.runs))
-        runs = [(one, run) for one, of_one in gathered for run in of_one]
+                gathered.append((one, tail))
+        runs = [
+            (one, run)
+            for one, tail in gathered
+            for run in (*one.partition.target.untold_runs, *tail.runs)
+        ]
         if len(runs) <= ALONG:
             return
         for first in range(0, len(runs), RECORDS_A_WRITE):
             some = runs[first : first + RECORDS_A_WRITE]
             await self._map_log.write(partial(_run_records, some))
-        for one, of_one in gathered:
+        for one, tail in gathered:
             if one.is_current:
-                of_one.clear()
+                one.partition.target.tell_runs()
+                tail.tell_runs()
 
     def _target_topic_records(self, partition: MirroredPartition) -> list[MapRecord]:
         """Tell which topic holds the copy, where the map does not know or knows another."""
@@ -268,7 +292,7 @@ class Positioning:
     def _is_shared(self, partition: MirroredPartition) -> bool:
         """Whether others write to the target partition, or did before the setting was changed."""
         key = partition.topic_partition
-        return self._flow.config.is_active_active or key in self._map_log.state.reached
+        return self._parts.config.current.is_active_active or key in self._map_log.state.reached
 
     def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
         """Whether the end of a target that is ours alone may not be the end of what is mirrored.
@@ -281,7 +305,7 @@ class Positioning:
         """
         key = partition.topic_partition
         here, there, offset_map = source[key], target[key], partition.offset_map
-        if self._is_shared(partition) or self._flow.reverse.has_map_of(key):
+        if self._is_shared(partition) or self._parts.reverse.has_map_of(key):
             return False
         if not isinstance(there, LogEnds) or not isinstance(here, LogEnds):
             return False
@@ -311,7 +335,7 @@ class Positioning:
         key = partition.topic_partition
         return (
             not is_decided
-            and not self._flow.reverse.has_map_of(key)
+            and not self._parts.reverse.has_map_of(key)
             and self._is_doubtful(partition, readings.target)
         )
 
@@ -330,7 +354,7 @@ class Positioning:
             at = replace(tail.reached, target_end=ends.end)
             runs = [*partition.target.untold_runs, *tail.runs]
         records = place_records(partition, runs, at)
-        if self._flow.config.is_active_active:
+        if self._parts.config.current.is_active_active:
             return records
         return [*records, withdrawal(ReachedKey(topic=key[0], partition=key[1]))]
 
@@ -346,10 +370,12 @@ class Positioning:
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
                 reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
                 if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
-                    self._flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms())
+                    self._interruptions.stop(
+                        partition, PartitionState.NOT_AUTHORISED, reason, now_ms()
+                    )
                 else:
                     partition.postpone(reason, now_ms())
-                self._flow.wakeups.refresh.wake()
+                self._parts.wakeups.refresh.wake()
                 continue
             tail, rewritten = readings.tails.get(key), readings.rewritten.get(key)
             if isinstance(tail, RequestRefused):
@@ -370,7 +396,7 @@ class Positioning:
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
                 reads_holes_again=self._reads_holes_again(partition, readings),
-                is_shared=self._flow.config.is_active_active,
+                is_shared=self._parts.config.current.is_active_active,
                 tail=None if tail is None else tail.reached,
             )
             decision = decide_start(*key, seen)
@@ -380,15 +406,15 @@ class Positioning:
 
     def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
         """Return what the other direction has brought into the source, as far as that is sure."""
-        if self._flow.config.names.on_target(key[0]) != key[0]:
+        if self._parts.config.current.names.on_target(key[0]) != key[0]:
             return None  # what came from there has another topic to itself
-        return self._flow.reverse.map_of(key, source.end)
+        return self._parts.reverse.map_of(key, source.end)
 
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""
         if isinstance(decision, Start):
             return passing_over(decision, partition.skips.pass_over or 0)
-        policy = self._flow.policy_for(partition, decision.state)
+        policy = self._interruptions.policy_for(partition, decision.state)
         return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
 
     def _stop(
@@ -401,7 +427,7 @@ class Positioning:
         if isinstance(tail, Tail):
             partition.offset_map.reach(tail.place)
         partition.skips.lose(stop.lost_records)
-        self._flow.stop(partition, stop.state, stop.reason, now)
+        self._interruptions.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 
     def _note_ends(self, partition: MirroredPartition, source: Ends, now: int) -> None:

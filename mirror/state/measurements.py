@@ -74,6 +74,31 @@ class FlowMeasurements:
     group_commit_errors: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
 
+    def count_fetch_error(self, error: str) -> None:
+        """Count a Fetch that was refused or not answered, by the error's name."""
+        self.fetch_errors[error] += 1
+
+    def count_produce_error(self, error: str) -> None:
+        """Count a Produce that was refused or not answered, by the error's name."""
+        self.produce_errors[error] += 1
+
+    def count_group_commit(self) -> None:
+        """Count a group position that was committed on the target."""
+        self.group_commits += 1
+
+    def count_group_commit_error(self, error: str) -> None:
+        """Count a group position that the target refused, by the error's name."""
+        self.group_commit_errors[error] += 1
+
+    def count_malformed(self, topic: str) -> None:
+        """Count a record of an internal topic that makes no sense."""
+        self.malformed[topic] += 1
+
+    def note_routed(self, *, rebuilt: int, left_out: int) -> None:
+        """Take the batches of a chunk that were built anew, and those that are not sent on."""
+        self.rebuilt += rebuilt
+        self.left_out += left_out
+
     def note_acknowledged(
         self,
         now_ms: int,

@@ -10,12 +10,12 @@ from wire.topic_partition import TopicPartition
 class OrdersInForce:
     """The orders of the witness as last seen, and what remains to be done of them."""
 
-    __slots__ = ("begun_anew", "current", "done", "to_begin_anew")
+    __slots__ = ("_restarted", "begun_anew", "current", "to_begin_anew")
 
     def __init__(self) -> None:
         self.current = Orders()
         """Partitions that it pauses are not positioned."""
-        self.done: dict[Restart, set[MirroredPartition]] = {}
+        self._restarted: dict[Restart, set[MirroredPartition]] = {}
         """Ordered restarts that were begun here, and to what each has been done."""
         self.to_begin_anew: frozenset[str] = frozenset()
         """Topics whose copy on the target discovery is to delete: they are mirrored anew."""
@@ -26,9 +26,36 @@ class OrdersInForce:
         """Take over what is ordered now."""
         self.current = orders
 
-    def begin(self, restart: Restart) -> set[MirroredPartition]:
-        """Take note that a restart is begun; return to what it has been done, to be added to."""
-        return self.done.setdefault(restart, set())
+    def begin(self, restart: Restart) -> bool:
+        """Take note that a restart is begun; return whether that is news."""
+        is_new = restart not in self._restarted
+        self._restarted.setdefault(restart, set())
+        return is_new
+
+    def remaining(
+        self, restart: Restart, partitions: Mapping[TopicPartition, MirroredPartition]
+    ) -> list[MirroredPartition]:
+        """Return those of the partitions to which a restart is to be done, and has not been."""
+        restarted = self._restarted.get(restart, ())
+        return [
+            partition
+            for topic_partition, partition in partitions.items()
+            if partition not in restarted and restart.scope.covers(*topic_partition)
+        ]
+
+    def note_restarted(self, restart: Restart, partitions: Iterable[MirroredPartition]) -> None:
+        """Take note that a restart has been done to these."""
+        self._restarted.setdefault(restart, set()).update(partitions)
+
+    def carried_out(
+        self, partitions: Mapping[TopicPartition, MirroredPartition]
+    ) -> frozenset[Restart]:
+        """Return the restarts in force that have been done to all of these that they concern."""
+        return frozenset(
+            restart
+            for restart in self.current.restarts
+            if restart in self._restarted and not self.remaining(restart, partitions)
+        )
 
     def want_anew(self, topics: Iterable[str]) -> None:
         """Have these topics begun anew."""
@@ -56,19 +83,4 @@ class OrdersInForce:
         return self.current.keeper_of(topic) is not None and not any(
             one.how is How.ANEW and one.scope.topic in {None, topic} and not one.is_wanted_by_policy
             for one in self.current.restarts
-        )
-
-    def obeyed_by(
-        self, partitions: Mapping[TopicPartition, MirroredPartition]
-    ) -> frozenset[Restart]:
-        """Return the restarts that have been done to all of these that they concern."""
-        return frozenset(
-            restart
-            for restart in self.current.restarts
-            if restart in self.done
-            and all(
-                one in self.done[restart]
-                for topic_partition, one in partitions.items()
-                if restart.scope.covers(*topic_partition)
-            )
         )

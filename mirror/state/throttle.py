@@ -8,7 +8,7 @@ whole.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -81,11 +81,21 @@ class Bucket:
 class Throttle:
     """The buckets of one flow."""
 
+    __slots__ = ("_config", "_flow", "_portion", "_topics")
+
     def __init__(self, config: ThrottleConfig, now_ms: int, portion: Portion = WHOLE) -> None:
         self._config = config
         self._portion = portion
         self._flow = _bucket(config.flow, portion.flow, now_ms)
         self._topics: dict[str, Bucket | None] = {}
+
+    def limit_to(self, config: ThrottleConfig, now_ms: int) -> None:
+        """Go on at other rates, beginning with full buckets."""
+        if config == self._config:
+            return
+        self._config = config
+        self._flow = _bucket(config.flow, self._portion.flow, now_ms)
+        self._topics.clear()
 
     def take(self, portion: Portion, now_ms: int) -> None:
         """Go on at another part of the rates; what was fetched in advance stays so."""
@@ -112,6 +122,11 @@ class Throttle:
         """Return how long the flow, or one topic of it, has to wait; 0 for not at all."""
         bucket = self._flow if topic is None else self._of(topic, now_ms)
         return 0.0 if bucket is None else bucket.wait_ms(now_ms)
+
+    def wait_s(self, topics: Iterable[str], now_ms: int) -> float:
+        """Return how long until one of these topics may be fetched, in seconds; 0.05 at least."""
+        soonest = min((self.wait_ms(topic, now_ms) for topic in topics), default=1_000.0)
+        return max(0.05, soonest / 1_000, self.wait_ms(None, now_ms) / 1_000)
 
     def spend(self, topic: str, size: int, now_ms: int) -> None:
         """Take note of fetched bytes."""

@@ -1,8 +1,11 @@
-"""The wake-ups that the tasks of a flow wait for, each by its name."""
+"""What the tasks of a flow wait for: its wake-ups, each by its name, and its gate."""
 
 from typing import Final
 
 import trio
+
+SETTLE_LOOK_S: Final = 0.5
+"""Whoever waits until nothing is under way looks at least so often."""
 
 
 class Wakeup:
@@ -72,3 +75,25 @@ class FlowWakeups:
         """
         self.fetch_changes += 1
         self.fetch_more.wake()
+
+
+class FlowGate:
+    """Says whether the flow goes on; it is closed while the flow drains or has no witness.
+
+    Behind a closed gate nothing is fetched, positioned, sent or committed.
+    """
+
+    __slots__ = ("_wakeups", "is_open")
+
+    def __init__(self, wakeups: FlowWakeups) -> None:
+        self._wakeups = wakeups
+        self.is_open = True
+
+    def close(self) -> None:
+        """Ask the source for nothing more until the gate is opened."""
+        self.is_open = False
+
+    def open(self) -> None:
+        """Ask the source again, once partitions are positioned."""
+        self.is_open = True
+        self._wakeups.position_more.wake()

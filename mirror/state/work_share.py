@@ -1,15 +1,14 @@
-"""This worker's share of a flow, and what is known of the shares of its peers."""
+"""This worker's share of a flow, and what its peers say of theirs."""
 
 from collections.abc import Iterable, Mapping
 
-from mirror.state.partition import MirroredPartition
 from wire.topic_partition import TopicPartition
 
 
 class WorkShare:
     """One worker's share of one flow; alone it has all."""
 
-    __slots__ = ("leads", "own", "peers", "peers_gone", "seen", "vouched")
+    __slots__ = ("leads", "own", "peers_gone", "seen", "vouched")
 
     def __init__(self) -> None:
         self.own: frozenset[TopicPartition] = frozenset()
@@ -18,8 +17,6 @@ class WorkShare:
         """Every partition of the flow that has been seen, whoever mirrors it."""
         self.leads = False
         """Whether this worker shapes the target's topics and translates group positions."""
-        self.peers: dict[TopicPartition, MirroredPartition] = {}
-        """Known to the worker that leads: how far others have mirrored theirs."""
         self.peers_gone: Mapping[TopicPartition, int] = {}
         """Known to the worker that leads: where the last records of others' deleted topics lie."""
         self.vouched: frozenset[TopicPartition] = frozenset()

@@ -6,7 +6,8 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
-from mirror.state.flow_state import FlowState
+from mirror.state.live_config import LiveConfig
+from mirror.state.work_share import WorkShare
 from mirror.topics.acls import rights_to_give
 from runtime.fault_note import FaultNote
 from runtime.flow_section import AclSync
@@ -22,19 +23,20 @@ INTERVAL_S: Final = 30.0
 class AclWatch:
     """The task of one flow."""
 
-    def __init__(self, flow: FlowState, links: Links) -> None:
-        self._flow = flow
+    def __init__(self, config: LiveConfig, share: WorkShare, links: Links) -> None:
+        self._config = config
+        self._share = share
         self._links = links
         self._told_off: str | None = None
-        self.fault = FaultNote(f"{flow.config.name}: rights")
+        self.fault = FaultNote(f"{config.current.name}: rights")
         """The faults that keep rights from being copied."""
 
     async def run(self) -> None:
         """Compare every interval."""
         while True:
-            if self._flow.config.acls is not AclSync.OFF and self._flow.share.seen:
+            if self._config.current.acls is not AclSync.OFF and self._share.seen:
                 await self._compare()
-            await trio.sleep(INTERVAL_S if self._flow.share.seen else 1.0)
+            await trio.sleep(INTERVAL_S if self._share.seen else 1.0)
 
     async def _compare(self) -> None:
         try:
@@ -43,7 +45,7 @@ class AclWatch:
             self.fault.clear()
             if self._told_off != str(off):
                 self._told_off = str(off)
-                _LOG.info("%s: no rights are copied: %s", self._flow.config.name, off)
+                _LOG.info("%s: no rights are copied: %s", self._config.current.name, off)
         except NetworkFault as fault:
             self.fault.note(str(fault))
         else:
@@ -51,14 +53,14 @@ class AclWatch:
 
     async def look(self) -> None:
         """Give what the target lacks, once. Raises RightsOff and NetworkFault."""
-        config = self._flow.config
+        config = self._config.current
         names = config.names
         lacking = rights_to_give(
             await _rights(self._links.source_admin, config.source),
             await _rights(self._links.target_admin, config.target),
             mirrored={
                 topic: names.on_target(topic)
-                for topic, _ in self._flow.share.seen
+                for topic, _ in self._share.seen
                 if config.mirrors(topic)
             },
             sync=config.acls,

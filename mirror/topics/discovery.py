@@ -1,7 +1,8 @@
 """Discovery: which source topics are mirrored, what the target lacks, who leads what now."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -20,10 +21,17 @@ from mirror.clusters.admin import (
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog
 from mirror.start.local_records import hear_of, holds_own
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.in_flight import InFlightBudget
+from mirror.state.interruptions import Interruptions
 from mirror.state.leadership import NO_LEADER
+from mirror.state.live_config import LiveConfig
+from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
+from mirror.state.reverse_flow import ReverseFlow
+from mirror.state.wakeups import FlowWakeups
+from mirror.state.work_share import WorkShare
 from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.choice import wanted_topics
 from mirror.topics.gone_topics import GoneTopics, exists
@@ -54,29 +62,53 @@ BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 CONFIG_INTERVAL_MS: Final = 30_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryParts:
+    """The parts of a flow's state that discovery uses."""
+
+    config: LiveConfig
+    partitions: FlowPartitions
+    share: WorkShare
+    orders: OrdersInForce
+    reverse: ReverseFlow
+    budget: InFlightBudget
+    interruptions: Interruptions
+    wakeups: FlowWakeups
+
+
 class Discovery:
     """Keeps the flow's partitions in step with both clusters."""
 
-    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        self._flow = flow
+    def __init__(self, parts: DiscoveryParts, links: Links, map_log: MapLog) -> None:
+        config = parts.config.current
+        self._parts = parts
+        self._config = parts.config
+        self._interruptions = parts.interruptions
         self._links = links
         self._map_log = map_log
         self._configs_read_ms = 0
-        self._name = flow.config.name
-        self._names = flow.config.names
+        self._name = config.name
+        self._names = config.names
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
-        self._missing = MissingPartitions(flow)
-        self._left_behind = LeftBehind(flow)
+        self._missing = MissingPartitions(parts.partitions, parts.interruptions)
+        self._left_behind = LeftBehind(parts.config, parts.share)
         self.refused = RefusedSettings()
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
-        self._own_changes = OwnChanges(flow.config.source, flow.config.target)
-        self._gone = GoneTopics(flow, links, map_log)
+        self._own_changes = OwnChanges(config.source, config.target)
+        self._gone = GoneTopics(
+            parts.config,
+            partitions=parts.partitions,
+            share=parts.share,
+            orders=parts.orders,
+            links=links,
+            map_log=map_log,
+        )
         self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
-        self.fault = FaultNote(f"{flow.config.name}: discovery")
+        self.fault = FaultNote(f"{config.name}: discovery")
         """The faults that keep discovery from working at present."""
 
     async def run(self) -> None:
@@ -92,17 +124,19 @@ class Discovery:
             else:
                 self.fault.clear()
             await trio.sleep(LEAST_PAUSE_S)
-            await self._flow.wakeups.refresh.wait(self._flow.config.discovery_interval_ms / 1000)
+            await self._parts.wakeups.refresh.wait(
+                self._config.current.discovery_interval_ms / 1000
+            )
 
     async def look(self) -> None:
         """Compare once; raises NetworkFault."""
-        leads = self._flow.share.leads
+        leads = self._parts.share.leads
         if leads:
             await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
-        wanted = wanted_topics(self._flow.config, source)
-        known = {topic for topic, _ in self._flow.partitions} | {
-            topic for topic in self._map_log.state.topic_ids if self._flow.config.mirrors(topic)
+        wanted = wanted_topics(self._config.current, source)
+        known = {topic for topic, _ in self._parts.partitions.own} | {
+            topic for topic in self._map_log.state.topic_ids if self._config.current.mirrors(topic)
         }
         hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
         self._missing.look(source, hidden, now_ms())
@@ -114,11 +148,11 @@ class Discovery:
             target = await self._links.target_admin.metadata(refresh=True)
             names = set(map(self._names.on_target, wanted))
             lacking = {name for name in names if not exists(target, name)}
-            doubt_maps(self._flow, lacking, now_ms())
+            self._doubt_maps(lacking)
             await self._map_log.catch_up()
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
-        self._flow.share.see(
+        self._parts.share.see(
             TopicPartition(topic.name, index)
             for topic in wanted.values()
             for index in topic.partitions
@@ -140,42 +174,44 @@ class Discovery:
                 self._fail(topic.name, fault)
             else:
                 self.fault.clear(topic.name)
-        self._flow.wakeups.position_more.wake()
-        self._flow.wakeups.fetch_anew()
+        self._parts.wakeups.position_more.wake()
+        self._parts.wakeups.fetch_anew()
 
     def _fail(self, topic: str, fault: Exception) -> None:
         """Stop what is mirrored of a topic that cannot be taken; the others go on."""
         self.fault.note(f"topic {topic}: {described(fault)}", topic)
-        for (name, _), partition in self._flow.partitions.items():
-            if name == topic:
-                self._flow.stop_as_failed(partition, "discovery", fault)
+        for partition in self._parts.partitions.of_topic(topic):
+            self._interruptions.stop_as_failed(partition, "discovery", fault)
+
+    def _doubt_maps(self, lacking: Collection[str]) -> None:
+        doubt_maps(self._parts.partitions, self._interruptions, lacking, now_ms())
 
     async def _begin_anew(self) -> None:
         """Delete the target's copy of topics that are to be mirrored from their first record.
 
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
-        kept = set(filter(self._flow.orders.is_kept, self._flow.orders.to_begin_anew))
-        for topic in sorted(self._flow.orders.to_begin_anew - kept):
-            has_own = await holds_own(self._flow, self._links.source_admin, topic)
+        parts, orders, share = self._parts, self._parts.orders, self._parts.share
+        kept = set(filter(orders.is_kept, orders.to_begin_anew))
+        for topic in sorted(orders.to_begin_anew - kept):
+            source = self._links.source_admin
+            has_own = await holds_own(parts.partitions, parts.reverse, source, topic)
             topic_partitions = {
-                topic_partition
-                for topic_partition in self._flow.share.seen
-                if topic_partition[0] == topic
+                topic_partition for topic_partition in share.seen if topic_partition[0] == topic
             }
-            if has_own is None or not topic_partitions <= self._flow.share.own:
+            if has_own is None or not topic_partitions <= share.own:
                 continue  # the next assignment gives all of the topic to who leads
-            of_topic = [one for (name, _), one in self._flow.partitions.items() if name == topic]
+            of_topic = parts.partitions.of_topic(topic)
             if has_own:
                 _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
-                self._flow.orders.want_anew_no_more(topic)
+                orders.want_anew_no_more(topic)
                 continue
             for partition in of_topic:
                 partition.leaders.follow_target(NO_LEADER)
                 if partition.state not in STOPPED | {PartitionState.PAUSED}:
-                    self._flow.interrupt(partition, BEGINS_ANEW, now_ms())
+                    self._interruptions.interrupt(partition, BEGINS_ANEW, now_ms())
             if not all(partition.in_flight.is_settled for partition in of_topic):
-                self._flow.wakeups.refresh.wake()
+                self._parts.wakeups.refresh.wake()
                 continue
             self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
             try:
@@ -185,7 +221,7 @@ class Discovery:
                 continue
             _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
             await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
-            self._flow.orders.begin_anew(topic)
+            orders.begin_anew(topic)
             for partition in of_topic:
                 partition.offset_map.advance(0)
                 if partition.state in STOPPED:
@@ -199,7 +235,7 @@ class Discovery:
         now = now_ms()
         silent = {
             topic_partition: partition
-            for topic_partition, partition in self._flow.partitions.items()
+            for topic_partition, partition in self._parts.partitions.own.items()
             if partition.target.is_positioned and now - partition.source.heard_ms > SILENT_MS
         }
         await hear_of(self._links.source_admin, silent)
@@ -220,15 +256,15 @@ class Discovery:
             or not is_recreated(ids.get(name), topic.topic_id)
         }
         lacking = {name for name in shapes if not exists(target, name)}
-        doubt_maps(self._flow, lacking, now_ms())
+        self._doubt_maps(lacking)
         asked = set(shapes) if is_due else lacking
-        settings = self._flow.config.settings
+        settings = self._config.current.settings
         source_configs = await self._source_configs(asked, with_defaults=settings.takes_defaults)
         target_configs = await topic_configs(self._links.target_admin, asked - lacking)
         if is_due:
             self.refused.keep(source_configs)
             await self._take_back(source_configs, target_configs)
-        if self._flow.config.is_active_active:
+        if self._config.current.is_active_active:
             source_configs |= {
                 name: self._own_changes.due(name, source_configs[name], configs)
                 for name, configs in target_configs.items()
@@ -247,7 +283,7 @@ class Discovery:
                 for name in shapes
                 if name not in lacking
             },
-            replication_factor=self._flow.config.replication_factor,
+            replication_factor=self._config.current.replication_factor,
             live_brokers=len(target.brokers),
             settings=settings,
         )
@@ -256,7 +292,7 @@ class Discovery:
         if is_due:
             self._configs_read_ms = now_ms()
         if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
-            self._flow.wakeups.refresh.wake()
+            self._parts.wakeups.refresh.wake()
             target = await self._links.target_admin.metadata(refresh=True)
         return target
 
@@ -264,10 +300,10 @@ class Discovery:
         self, source: Mapping[str, dict[str, str]], target: Mapping[str, dict[str, str]]
     ) -> None:
         """Let defaults hold again for what the source has taken back."""
-        if self._flow.config.is_active_active:
+        if self._config.current.is_active_active:
             return  # the other direction may have set it
         for topic, gone in self._taken_back.due(source, target).items():
-            names = [name for name in gone if self._flow.config.settings.names.matches(name)]
+            names = [name for name in gone if self._config.current.settings.names.matches(name)]
             try:
                 if names:
                     await reset_configs(self._links.target_admin, topic, names)
@@ -298,7 +334,7 @@ class Discovery:
             return
         self._complaints.pop(action.topic, None)
         if applied.was_done:
-            _LOG.info("%s: %s", self._flow.config.name, applied.action)
+            _LOG.info("%s: %s", self._name, applied.action)
         if applied.was_done and isinstance(action, CreateTopic):
             self._created.add(action.topic)
         self._note_refused(action, applied)
@@ -316,11 +352,11 @@ class Discovery:
             if self.refused.note(refused, now_ms()):
                 _LOG.warning(
                     "%s: topic %s is mirrored without %s=%s, which %s refuses: %s",
-                    self._flow.config.name,
+                    self._name,
                     refused.topic,
                     refused.name,
                     refused.value,
-                    self._flow.config.target,
+                    self._config.current.target,
                     refused.reason,
                 )
 
@@ -350,12 +386,12 @@ class Discovery:
 
     def _take(self, source: TopicView, target: TopicView | None) -> None:
         now = now_ms()
-        flow = self._flow
+        parts = self._parts
         known_id = self._map_log.state.topic_ids.get(source.name)
         for index, view in source.partitions.items():
-            if (source.name, index) not in flow.share.own:
+            if (source.name, index) not in parts.share.own:
                 continue
-            partition = flow.partitions.get(TopicPartition(source.name, index))
+            partition = parts.partitions.own.get(TopicPartition(source.name, index))
             if partition is None:
                 partition = MirroredPartition(
                     source.name,
@@ -366,16 +402,16 @@ class Discovery:
                     ),
                     now_ms=now,
                     target_topic=self._names.on_target(source.name),
-                    budget=flow.budget,
+                    budget=parts.budget,
                 )
                 known = self._map_log.state.target_ids.get(partition.topic_partition)
                 partition.target.expect_topic(known)
-                flow.partitions[TopicPartition(source.name, index)] = partition
+                parts.partitions.take(partition)
             partition.source.meet_topic(source.topic_id)
             if is_recreated(known_id, source.topic_id) and target is not None:
                 reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
                 partition.target.keep_copy_of(known_id)
-                flow.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
+                self._interruptions.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
             elif partition.state is PartitionState.SOURCE_GONE:
                 partition.come_back(now)
             elif (
@@ -383,9 +419,10 @@ class Discovery:
                 and partition.target.copied_id != known_id == source.topic_id
             ):
                 partition.retry(COPY_IS_ITS_OWN, now)
-            there = target.partitions.get(index) if target is not None else None
+            target_view = None if target is None else target.partitions.get(index)
             refused = self._complaints.get(partition.target_topic)
-            follow_leaders(flow, partition, view, there.leader if there else -1, refused)
+            leader = NO_LEADER if target_view is None else target_view.leader
+            follow_leaders(self._interruptions, partition, view, leader, refused)
             is_new = target is not None and partition.target.meet_topic(target.topic_id)
             if is_new and (partition.is_flowing or is_positioning(partition)):
-                flow.interrupt(partition, MADE_AGAIN, now, at_once=True)
+                self._interruptions.interrupt(partition, MADE_AGAIN, now, at_once=True)

@@ -14,9 +14,13 @@ from mirror.clusters.admin import TopicRefused, delete_topic
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds, read_target_ends
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.live_config import LiveConfig
+from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
+from mirror.state.work_share import WorkShare
+from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 from wire.topic_partition import TopicPartition
@@ -35,8 +39,20 @@ AGAIN_MS: Final = 5_000
 class GoneTopics:
     """The topics that are missing on the source, and since when; in memory of this run only."""
 
-    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        self._flow = flow
+    def __init__(
+        self,
+        config: LiveConfig,
+        *,
+        partitions: FlowPartitions,
+        share: WorkShare,
+        orders: OrdersInForce,
+        links: Links,
+        map_log: MapLog,
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._share = share
+        self._orders = orders
         self._links = links
         self._map_log = map_log
         self._since_ms: dict[str, int] = {}
@@ -46,7 +62,7 @@ class GoneTopics:
 
     async def look(self, source: Collection[str], target: ClusterView, now: int) -> None:
         """Delete what is due; raises NetworkFault. `source` names the topics that are there."""
-        config = self._flow.config
+        config = self._config.current
         grace_ms = config.delete_gone_after_ms
         passed_ms, self._looked_ms = now - self._looked_ms, now
         if grace_ms is None or passed_ms > 2 * config.discovery_interval_ms + UNSEEN_MS:
@@ -56,8 +72,8 @@ class GoneTopics:
         known = {
             topic
             for topic in self._map_log.state.topic_ids
-            if self._flow.config.mirrors(topic)
-            and exists(target, self._flow.config.names.on_target(topic))
+            if self._config.current.mirrors(topic)
+            and exists(target, self._config.current.names.on_target(topic))
         }
         gone = known - set(source)
         self._since_ms = {topic: self._since_ms.get(topic, now) for topic in gone}
@@ -67,7 +83,7 @@ class GoneTopics:
                 await self._delete(topic, target, now)
 
     async def _delete(self, topic: str, target: ClusterView, now: int) -> None:
-        name = self._flow.config.name
+        name = self._config.current.name
         self._not_before_ms[topic] = now + AGAIN_MS
         why_not = await self._why_not(topic, target)
         if why_not is not None:
@@ -76,7 +92,7 @@ class GoneTopics:
             self._kept[topic] = why_not
             return
         try:
-            names = self._flow.config.names
+            names = self._config.current.names
             await delete_topic(self._links.target_admin, names.on_target(topic))
         except TopicRefused as refused:
             _LOG.warning("%s: %s", name, refused)
@@ -86,13 +102,13 @@ class GoneTopics:
 
     def hear_of_deleted(self, source: Collection[str], target: ClusterView, now: int) -> None:
         """Note the topics that the leading worker has deleted; none that is there still."""
-        if self._flow.config.delete_gone_after_ms is None:
+        if self._config.current.delete_gone_after_ms is None:
             return
-        names = self._flow.config.names
+        names = self._config.current.names
         self._note_deleted(
             {
                 partition.topic
-                for partition in self._flow.partitions.values()
+                for partition in self._partitions.own.values()
                 if partition.state is PartitionState.SOURCE_GONE
                 and partition.status.reason != DELETED
                 and partition.topic not in source
@@ -102,7 +118,7 @@ class GoneTopics:
         )
 
     def _note_deleted(self, topics: Collection[str], now: int) -> None:
-        for partition in self._flow.partitions.values():
+        for partition in self._partitions.own.values():
             if partition.topic in topics:
                 partition.offset_map.advance(0)
                 partition.stop(PartitionState.SOURCE_GONE, DELETED, now)
@@ -112,20 +128,20 @@ class GoneTopics:
 
         Where the mirror's last record lies is known of partitions that this run has placed.
         """
-        pause = self._flow.orders.current.keeper_of(topic)
+        pause = self._orders.current.keeper_of(topic)
         if pause is not None:
             return f"{pause.scope} is paused by {pause.by}"
-        names = self._flow.config.names
+        names = self._config.current.names
         topic_partitions = {
             TopicPartition(topic, index)
             for index in target.topics[names.on_target(topic)].partitions
         }
-        found = await read_target_ends(self._links.target_admin, names, topic_partitions)
-        for topic_partition, ends in found.items():
+        target_ends = await read_target_ends(self._links.target_admin, names, topic_partitions)
+        for topic_partition, ends in target_ends.items():
             if not isinstance(ends, LogEnds):
                 return f"partition {topic_partition[1]}: {ends.name}"
-            partition = self._flow.partitions.get(topic_partition)
-            end = self._flow.share.peers_gone.get(topic_partition)
+            partition = self._partitions.own.get(topic_partition)
+            end = self._share.peers_gone.get(topic_partition)
             if partition is not None:
                 if partition.state is not PartitionState.SOURCE_GONE:
                     return f"partition {topic_partition[1]}: {partition.state.value}"
@@ -151,11 +167,11 @@ def written_end(partition: MirroredPartition) -> int | None:
     return None if partition.offset_map.is_sealed else partition.offset_map.target_end
 
 
-def gone_ends(flow: FlowState) -> dict[TopicPartition, int]:
+def gone_ends(config: FlowConfig, partitions: FlowPartitions) -> dict[TopicPartition, int]:
     """Return the written ends of this worker's partitions that are gone, if topics are deleted."""
-    if flow.config.delete_gone_after_ms is None:
+    if config.delete_gone_after_ms is None:
         return {}
-    ends = ((topic_partition, written_end(one)) for topic_partition, one in flow.partitions.items())
+    ends = ((topic_partition, written_end(one)) for topic_partition, one in partitions.own.items())
     return {topic_partition: end for topic_partition, end in ends if end is not None}
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mirror.clusters.admin import TopicRefused
-from mirror.state.flow_state import FlowState
+from mirror.state.interruptions import Interruptions
 from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -17,7 +17,7 @@ UNAUTHORISED: Final = frozenset(
 
 
 def follow_leaders(
-    flow: FlowState,
+    interruptions: Interruptions,
     partition: MirroredPartition,
     source: PartitionView,
     target: int,
@@ -36,16 +36,15 @@ def follow_leaders(
     if is_other_source:
         partition.target.lose_anchor()
     if partition.is_flowing and had_target and is_other_target:
-        flow.interrupt(partition, "the target leader moved", now, at_once=True)
+        interruptions.interrupt(partition, "the target leader moved", now, at_once=True)
     elif is_other_source and (partition.is_flowing or is_positioning(partition)):
-        flow.interrupt(partition, "the source leader moved", now, at_once=True)
+        interruptions.interrupt(partition, "the source leader moved", now, at_once=True)
     elif partition.state is PartitionState.WAITING and (is_other_target or is_other_source):
-        partition.retries.wait_no_longer(now)
-        flow.wakeups.position_more.wake()
+        interruptions.wait_no_longer(partition, now)
     if partition.state is PartitionState.DISCOVERING and target < 0:
         reason = "no leader on the target yet" if refused is None else str(refused)
         if refused is not None and refused.code in UNAUTHORISED:
-            flow.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
+            interruptions.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)
         else:
             partition.move(PartitionState.DISCOVERING, now, reason)
 

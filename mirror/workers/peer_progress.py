@@ -7,8 +7,11 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
+from mirror.state.flow_partitions import FlowPartitions
+from mirror.state.live_config import LiveConfig
+from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
+from mirror.state.work_share import WorkShare
 from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
@@ -25,11 +28,23 @@ REST: Final = 10
 
 
 class PeerProgress:
-    """Keeps ``flow.share.peers`` up to date while this worker leads."""
+    """Keeps ``FlowPartitions.peers`` up to date while this worker leads."""
 
-    def __init__(self, flow: FlowState, links: Links, map_log: MapLog) -> None:
-        self.fault = FaultNote(f"{flow.config.name}: other workers' partitions")
-        self._flow = flow
+    def __init__(
+        self,
+        config: LiveConfig,
+        *,
+        partitions: FlowPartitions,
+        share: WorkShare,
+        progress: MirroredProgress,
+        links: Links,
+        map_log: MapLog,
+    ) -> None:
+        self.fault = FaultNote(f"{config.current.name}: other workers' partitions")
+        self._config = config
+        self._partitions = partitions
+        self._share = share
+        self._progress = progress
         self._links = links
         self._map_log = map_log
         self._told: dict[MirroredPartition, tuple[bool, int | None]] = {}
@@ -40,7 +55,7 @@ class PeerProgress:
         while True:
             began_s = trio.current_time()
             await self.look()
-            least_s = LOOK_S if self._flow.share.peers else ALONE_LOOK_S
+            least_s = LOOK_S if self._partitions.peers else ALONE_LOOK_S
             await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
 
     async def look(self) -> None:
@@ -54,47 +69,49 @@ class PeerProgress:
                 self.fault.clear(where)
 
     async def _look_at_source(self) -> None:
-        elsewhere = self._flow.share.peers
-        ends = await list_offsets(self._links.source_admin, set(elsewhere), LATEST)
+        peers = self._partitions.peers
+        ends = await list_offsets(self._links.source_admin, set(peers), LATEST)
         for topic_partition, end in ends.items():
-            if topic_partition in elsewhere and not isinstance(end, ErrorCode):
-                elsewhere[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
+            if topic_partition in peers and not isinstance(end, ErrorCode):
+                peers[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
     async def _look_at_target(self) -> None:
         """Read the target's ends before the map, so that no piece is missing for them."""
-        flow = self._flow
-        topic_partitions = flow.share.seen - flow.partitions.keys()
-        for topic_partition in flow.share.peers.keys() - topic_partitions:
-            self._told.pop(flow.share.peers.pop(topic_partition), None)
+        partitions = self._partitions
+        topic_partitions = self._share.seen - partitions.own.keys()
+        for topic_partition in partitions.peers.keys() - topic_partitions:
+            gone = partitions.forget_peer(topic_partition)
+            if gone is not None:
+                self._told.pop(gone, None)
         if not topic_partitions:
             return
-        names = flow.config.names
-        there = {
+        names = self._config.current.names
+        on_target = {
             TopicPartition(
                 names.on_target(topic_partition.topic), topic_partition.partition
             ): topic_partition
             for topic_partition in topic_partitions
         }
-        ends = await list_offsets(self._links.target_admin, there, LATEST)
+        ends = await list_offsets(self._links.target_admin, on_target, LATEST)
         await self._map_log.catch_up()
-        for found, end in ends.items():
-            topic_partition = there[found]
-            if isinstance(end, ErrorCode) or topic_partition in flow.partitions:
+        for target_partition, end in ends.items():
+            topic_partition = on_target[target_partition]
+            if isinstance(end, ErrorCode) or topic_partition in partitions.own:
                 continue
-            one = flow.share.peers.get(topic_partition)
-            if one is None:
+            peer = partitions.peers.get(topic_partition)
+            if peer is None:
                 offset_map = self._map_log.state.maps.setdefault(topic_partition, OffsetMap())
-                one = MirroredPartition(
+                peer = MirroredPartition(
                     *topic_partition,
                     topic_id=UUID(int=0),
                     offset_map=offset_map,
                     now_ms=now_ms(),
-                    target_topic=found[0],
+                    target_topic=target_partition.topic,
                 )
-                flow.share.peers[topic_partition] = one
-            one.target.vouch(is_vouched=topic_partition in flow.share.vouched)
+                partitions.meet_peer(peer)
+            peer.target.vouch(is_vouched=topic_partition in self._share.vouched)
             self._map_log.state.advance({topic_partition: end})
-            known = one.has_true_map, one.offset_map.mirrored_source_end
-            if self._told.get(one) != known:
-                self._told[one] = known
-                flow.progress.tell((one,))
+            known = peer.has_true_map, peer.offset_map.mirrored_source_end
+            if self._told.get(peer) != known:
+                self._told[peer] = known
+                self._progress.tell((peer,))

@@ -7,8 +7,10 @@ from typing import Final
 import trio
 
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import SETTLE_LOOK_S, FlowState
+from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.partition import MirroredPartition
+from mirror.state.wakeups import SETTLE_LOOK_S, FlowWakeups
+from mirror.state.work_share import WorkShare
 from runtime.clock import now_ms
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -23,13 +25,28 @@ LETS_GO: Final = "another worker is to mirror it"
 class ShareFollower:
     """Follows the newest version that the witness has shown."""
 
-    def __init__(self, flow: FlowState, map_log: MapLog, take: Callable[[], None]) -> None:
-        """Begin without any partition; ``take`` has discovery take those of the share."""
+    def __init__(
+        self,
+        name: str,
+        *,
+        share: WorkShare,
+        partitions: FlowPartitions,
+        wakeups: FlowWakeups,
+        map_log: MapLog,
+        take: Callable[[], None],
+    ) -> None:
+        """Begin without any partition; ``take`` has discovery take those of the share.
+
+        ``name`` is the flow's, for the log.
+        """
         self.confirmed = 0
         """The version whose partitions are mirrored here, and no others."""
         self.changed = trio.Event()
         """Set when a version is confirmed, and then another."""
-        self._flow = flow
+        self._name = name
+        self._share = share
+        self._partitions = partitions
+        self._wakeups = wakeups
         self._map_log = map_log
         self._take = take
         self._shown = _NOTHING_SHOWN
@@ -48,20 +65,19 @@ class ShareFollower:
             await self._is_shown.wait()
             self._is_shown = trio.Event()
             version, topic_partitions = self._shown
-            flow = self._flow
-            lost, gained = flow.share.own - topic_partitions, topic_partitions - flow.share.own
-            flow.share.give_up_all_but(topic_partitions)
+            own = self._share.own
+            lost, gained = own - topic_partitions, topic_partitions - own
+            self._share.give_up_all_but(topic_partitions)
             await self._let_go(lost)
             if gained:
                 # Behind the fence of who had them: all that was ever announced is read now.
                 await _until_done(self._map_log.catch_up)
-            flow.share.take(topic_partitions)
+            self._share.take(topic_partitions)
             self._take()
             if lost or gained or not self.confirmed:
-                name = flow.config.name
                 _LOG.info(
                     "%s: version %d: %d partitions, %d taken, %d let go",
-                    *(name, version, len(topic_partitions), len(gained), len(lost)),
+                    *(self._name, version, len(topic_partitions), len(gained), len(lost)),
                 )
             self.confirmed = version
             changed, self.changed = self.changed, trio.Event()
@@ -72,12 +88,12 @@ class ShareFollower:
         leaving: list[MirroredPartition] = []
         now = now_ms()
         for topic_partition in topic_partitions:
-            partition = self._flow.partitions.pop(topic_partition, None)
+            partition = self._partitions.let_go(topic_partition)
             if partition is not None:
                 partition.pause(LETS_GO, now)
                 leaving.append(partition)
         while not all(partition.in_flight.is_settled for partition in leaving):
-            await self._flow.wakeups.settled.wait(SETTLE_LOOK_S)
+            await self._wakeups.settled.wait(SETTLE_LOOK_S)
         if leaving:
             await _until_done(self._map_log.settle)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from mirror.flow.flow_state import FlowState
 from mirror.flow.runner import FlowRunner
 from mirror.forward.routing import Routed
 from mirror.forward.source import RecordWay
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -19,7 +19,6 @@ from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
 from tests.dc_yaml import dc_yaml
-from wire.topic_partition import TopicPartition
 
 
 class Taken:
@@ -70,7 +69,7 @@ def flow_with(**policies: Policy) -> tuple[FlowState, MirroredPartition]:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=offset_map, now_ms=0, budget=flow.budget
     )
-    flow.partitions[TopicPartition("t", 0)] = partition
+    flow.partitions.take(partition)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, Place(0), 0), 0)
     return flow, partition

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import trio
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward.source import RecordWay, SourceFetcher
 from mirror.forward.writers import TargetWriters
 from mirror.map.loops import LoopWatch
 from mirror.map.map_log import MapLog
 from mirror.start.positioning import Positioning
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.topics.discovery import Discovery
@@ -111,21 +111,21 @@ async def whole_flow(
         partition.target.meet_topic(dc2.topics["t"].topic_id)
         partition.leaders.follow_source(0, 0)
         partition.leaders.follow_target(0)
-        flow.partitions[TopicPartition("t", 0)] = partition
-        writers = TargetWriters(flow, links)
+        flow.partitions.take(partition)
+        writers = TargetWriters(flow.for_producing, links)
         way = RecordWay(LoopWatch(config, flow.reverse, links), map_log, writers)
         async with trio.open_nursery() as nursery:
             await nursery.start(writers.run)
-            nursery.start_soon(Positioning(flow, links, map_log).run)
+            nursery.start_soon(Positioning(flow.for_positioning, links, map_log).run)
             for node in (0, 1):
-                nursery.start_soon(SourceFetcher(node, flow, links, way).run)
+                nursery.start_soon(SourceFetcher(node, flow.for_fetching, links, way).run)
             with trio.fail_after(PATIENCE_S):
                 yield WholeFlow(
                     dc1=dc1,
                     dc2=dc2,
                     flow=flow,
                     partition=partition,
-                    discovery=Discovery(flow, links, map_log),
+                    discovery=Discovery(flow.for_discovery, links, map_log),
                     source=source,
                     target=target,
                 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mirror.flow.command_execution import CommandExecution
-from mirror.state.flow_state import FlowState
+from mirror.flow.flow_state import FlowState
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition_state import PartitionState
 from runtime.flow_section import PatternSet

@@ -9,7 +9,6 @@ from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
 from offset_translation.runs import Place
 from tests.mirror.building import CONFIG, flow_with
-from wire.topic_partition import TopicPartition
 
 
 async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
@@ -23,10 +22,10 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
     )
     engine = Engine(CONFIG, links, FlowMeasurements("dc1->dc2"))
     _, partition = flow_with()
-    engine.flow.partitions[TopicPartition("t", 0)] = partition
-    engine.flow.stop_fetching()
+    engine.flow.partitions.take(partition)
+    engine.flow.gate.close()
     await engine.flow.wait_settled()
     forward = Forward(Place(0), 1, 1, 0, 1, (b"",))
     engine._writers.forward(partition, Routed(cursor=Cursor(1, Place(1), 0), forwards=[forward]))
-    assert engine.flow.is_settled
+    assert engine.flow.partitions.is_settled
     assert partition.in_flight.bytes == 0

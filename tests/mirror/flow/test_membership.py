@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from mirror.flow.flow_state import FlowState
 from mirror.flow.membership import Membership, Nodes
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.workers.handover import Assignment, Member
 from offset_translation.map_records import MirrorProducer

@@ -7,9 +7,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward.acknowledgements import Acknowledgements
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import InFlightBudget
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState

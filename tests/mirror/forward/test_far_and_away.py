@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward import source, target
 from mirror.forward.lanes import Lane
 from mirror.forward.source import SourceFetcher, fetch_from
 from mirror.forward.target import TargetWriter
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -23,7 +23,6 @@ from offset_translation.runs import Place
 from runtime.flow_section import MOST_FETCH_BYTES
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net.errors import BrokerUnreachable
-from wire.topic_partition import TopicPartition
 
 LANES = 3
 NODE = 1
@@ -54,7 +53,7 @@ def flowing(flow: FlowState) -> MirroredPartition:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0, budget=flow.budget
     )
-    flow.partitions[TopicPartition("t", 0)] = partition
+    flow.partitions.take(partition)
     partition.leaders.follow_source(NODE, -1)
     partition.leaders.follow_target(NODE)
     partition.move(PartitionState.POSITIONING, 0)
@@ -82,18 +81,18 @@ def record(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]
 
 
 async def fetching(flow: FlowState, links: Any) -> None:
-    await fetch_from(NODE, flow, links, way_of(links, Taken()))
+    await fetch_from(NODE, flow.for_fetching, links, way_of(links, Taken()))
 
 
 async def writing(flow: FlowState, links: Any) -> None:
-    writer = TargetWriter(NODE, flow, links)
-    for partition in flow.partitions.values():
+    writer = TargetWriter(NODE, flow.for_producing, links)
+    for partition in flow.partitions.own.values():
         partition.in_flight.enqueue([BATCH])
         writer.put(partition)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
         await trio.sleep(1)
-        for partition in flow.partitions.values():
+        for partition in flow.partitions.own.values():
             writer.put(partition)
 
 
@@ -132,5 +131,7 @@ def test_however_much_may_be_under_way_a_fetch_asks_for_no_more_than_an_answer_m
     much = replace(CONFIG, in_flight_bytes=1 << 40, partition_in_flight_bytes=1 << 40)
     flow = FlowState(config=much, measurements=FlowMeasurements(CONFIG.name))
     anything: Any = None
-    fetcher = SourceFetcher(NODE, flow, anything, way_of(anything, anything), Lane(0, LANES, {}))
+    fetcher = SourceFetcher(
+        NODE, flow.for_fetching, anything, way_of(anything, anything), Lane(0, LANES, {})
+    )
     assert fetcher._chunk_bytes() == (MOST_FETCH_BYTES, MOST_FETCH_BYTES)

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward.fetch_plan import LOOK_S, Asking, partition_key_of
 from mirror.forward.fetch_session import FetchSession, PartitionKey
 from mirror.forward.lanes import Lane
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -48,16 +48,16 @@ class Site:
                 now_ms=0,
                 budget=self.flow.budget,
             )
-            self.flow.partitions[TopicPartition("t", index)] = partition
+            self.flow.partitions.take(partition)
             partition.leaders.follow_source(NODE, -1)
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, Place(0), 0), 0)
-        self.asking = Asking(self.flow, NODE, Lane())
+        self.asking = Asking(self.flow.for_fetching, NODE, Lane())
         self.session, self.broker = FetchSession(), Broker()
         self.number = 0
 
     def partition(self, index: int) -> MirroredPartition:
-        return self.flow.partitions[TopicPartition("t", index)]
+        return self.flow.partitions.own[TopicPartition("t", index)]
 
     def ask(self) -> dict[PartitionKey, Wanted]:
         """Look, tell the broker, and return what it knows then."""
@@ -88,9 +88,9 @@ class Site:
             case "empties":
                 partition.in_flight.abandon()
             case "stops" if partition.is_flowing:
-                self.flow.interrupt(partition, "why", 0)
+                self.flow.interruptions.interrupt(partition, "why", 0)
             case "stops unused" if partition.is_flowing:
-                self.flow.interrupt(partition, "why", 0)
+                self.flow.interruptions.interrupt(partition, "why", 0)
                 if partition_key_of(partition) in self.asking.asked:
                     self.come(index)
             case "goes on" if partition.state is PartitionState.WAITING:
@@ -135,7 +135,7 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
                 if event == "time":
                     await trio.sleep(LOOK_S)
             known = site.ask()
-            fresh = Asking(site.flow, NODE, Lane())
+            fresh = Asking(site.flow.for_fetching, NODE, Lane())
             fresh.look()
             for place, one in fresh.asked.items():
                 assert known[place].fetch_offset == one.offset
@@ -144,10 +144,10 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
         await trio.sleep(LOOK_S)
         assert site.ask().keys() == {
             partition_key_of(one)
-            for one in site.flow.partitions.values()
+            for one in site.flow.partitions.own.values()
             if one.is_flowing and one.leaders.source == NODE and one.in_flight.bytes < ROOM
         }
-        fresh = Asking(site.flow, NODE, Lane())
+        fresh = Asking(site.flow.for_fetching, NODE, Lane())
         fresh.look()
         assert fresh.behind == site.asking.behind
 
@@ -182,7 +182,7 @@ async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     site.partition(1).in_flight.enqueue([FILLING])
     site.asking.look()
     assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
-    site.flow.interrupt(site.partition(2), "why", 0)
+    site.flow.interruptions.interrupt(site.partition(2), "why", 0)
     site.flow.wakeups.fetch_anew()
     site.asking.look()
     assert site.asking.behind == COUNT - 2, "who has stopped asks for nothing"

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import trio
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward.target import TargetLane
-from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import REMEMBERED_MS
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -24,7 +24,7 @@ async def sent(*codes: ErrorCode) -> tuple[MirroredPartition, list[bytes], list[
         log = dc2.create_topic("t", 0).partitions[0]
         seen = answer_first_with(dc2, *codes)
         flow, partition = flow_with()
-        line = TargetLane(0, 0, flow, links)
+        line = TargetLane(0, 0, flow.for_producing, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
@@ -59,7 +59,7 @@ async def test_over_each_new_connection_the_first_batch_goes_alone_also_of_who_w
         log = dc2.create_topic("t", 0).partitions[0]
         flow, partition = flow_with()
         partition.leaders.follow_target(0)
-        line = TargetLane(0, 0, flow, links)
+        line = TargetLane(0, 0, flow.for_producing, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))
@@ -78,7 +78,7 @@ async def test_behind_a_long_rest_the_first_batch_goes_alone_over_the_same_conne
     async with two_fakes() as (_, dc2, links):
         log = dc2.create_topic("t", 0).partitions[0]
         flow, partition = flow_with()
-        line = TargetLane(0, 0, flow, links)
+        line = TargetLane(0, 0, flow.for_producing, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             await _send(flow, partition, line, range(COUNT))

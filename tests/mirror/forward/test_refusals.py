@@ -27,7 +27,7 @@ def test_the_target_offset_that_is_named_counts_the_records_of_others_before_it(
     partition.go_on(Cursor(PLACE, Place(PLACE), 0), 0)
     assert partition.target.shift == others
     forward = Forward(Place(PLACE), 1, PLACE + 1, 0, 40, (b"",))
-    ProduceAnswers(0, flow, ReadyLine(0))._refuse(partition, forward, TOO_LARGE, 0)
+    ProduceAnswers(0, flow.for_producing, ReadyLine(0))._refuse(partition, forward, TOO_LARGE, 0)
     assert partition.status.reason == (
         f"target offset {PLACE + others}, 40 bytes: target: MESSAGE_TOO_LARGE"
     )

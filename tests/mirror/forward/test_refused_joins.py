@@ -28,7 +28,7 @@ async def test_what_is_refused_of_joined_batches_is_sent_again_each_by_itself(
         dc2.create_topic("t", 0)
         answer_first_with(dc2, code)
         flow, partition = flow_with()
-        line = TargetLane(0, 0, flow, links)
+        line = TargetLane(0, 0, flow.for_producing, links)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             partition.in_flight.enqueue([forward(0)._replace(joined=joined)])

@@ -30,7 +30,7 @@ def test_only_refusals_in_a_row_tell_that_others_write_there(
     times_ms: tuple[int, ...], state: PartitionState
 ) -> None:
     flow, partition = flow_with()
-    answers = ProduceAnswers(0, flow, ReadyLine(0))
+    answers = ProduceAnswers(0, flow.for_producing, ReadyLine(0))
     forward = Forward(Place(0), 1, 1, 0, 1, (b"",))
     for now_ms in times_ms:
         if not partition.is_flowing:

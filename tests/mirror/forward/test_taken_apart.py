@@ -71,7 +71,7 @@ async def test_without_a_decision_a_refused_record_stops_the_partition() -> None
         refuse(whole, ErrorCode.INVALID_RECORD, most_records=COUNT)
         await until(lambda: whole.partition.state is PartitionState.TARGET_REFUSED)
         assert values(whole.target) == []
-        whole.flow.skip(whole.partition, COUNT, 0)
+        whole.flow.interruptions.skip(whole.partition, COUNT, 0)
         await until(lambda: len(values(whole.target)) == COUNT - 1)
         assert whole.partition.skips.count == 1
 

@@ -6,9 +6,9 @@ from uuid import UUID
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from mirror.flow.flow_state import FlowState
 from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -19,7 +19,6 @@ from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at
 from wire.hot.fetch import Fetched, FetchedPartition
 from wire.record_batch import Record, build_batch
-from wire.topic_partition import TopicPartition
 
 
 def answer(*offsets: int) -> Fetched:
@@ -34,7 +33,7 @@ def flow_of_one() -> tuple[FlowState, MirroredPartition]:
     partition = MirroredPartition(
         "t", 0, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
-    flow.partitions[TopicPartition("t", 0)] = partition
+    flow.partitions.take(partition)
     partition.leaders.follow_source(1, -1)
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, Place(0), 0), 0)
@@ -46,7 +45,9 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     taken = Taken()
     map_log: Any = SlowMap()
     links: Any = None
-    before, after = (SourceFetcher(node, flow, links, way_of(map_log, taken)) for node in (1, 2))
+    before, after = (
+        SourceFetcher(node, flow.for_fetching, links, way_of(map_log, taken)) for node in (1, 2)
+    )
     before._asking.look()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(before._take, answer(0, 5))
@@ -74,7 +75,7 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     map_log: Any = SlowMap()
     map_log.may_write.set()
     links: Any = None
-    fetcher = SourceFetcher(1, flow, links, way_of(map_log, Taken()))
+    fetcher = SourceFetcher(1, flow.for_fetching, links, way_of(map_log, Taken()))
     mirrored = bytearray(
         build_batch([Record(0, 0, None, b"v")], producer_id=9, producer_epoch=0, base_sequence=0)
     )

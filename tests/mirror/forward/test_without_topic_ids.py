@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from mirror.clusters.links import Links
+from mirror.flow.flow_state import FlowState
 from mirror.forward.source import SourceFetcher
 from mirror.map.map_log import MapLog
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -17,7 +17,6 @@ from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
-from wire.topic_partition import TopicPartition
 
 
 async def test_topics_without_an_id_are_fetched_by_name() -> None:
@@ -47,12 +46,12 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                     offset_map=OffsetMap.from_starts([(0, 0)], 0),
                     now_ms=0,
                 )
-                flow.partitions[TopicPartition(name, 0)] = partition
+                flow.partitions.take(partition)
                 partition.leaders.follow_source(0, -1)
                 partition.move(PartitionState.POSITIONING, 0)
                 partition.go_on(Cursor(0, Place(0), 0), 0)
             taken = Taken()
-            fetcher = SourceFetcher(0, flow, links, way_of(map_log, taken))
+            fetcher = SourceFetcher(0, flow.for_fetching, links, way_of(map_log, taken))
             answer = await fetcher._fetch(fetcher._asking.look())
             await fetcher._take(answer)
     came = [partition.topic for partition, routed in taken.all for _ in routed.forwards]

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from mirror.clusters.links import Links
+from mirror.flow.flow_state import FlowState
 from mirror.groups.source_groups import SourceGroups
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from runtime.flow_section import PatternSet
 from tests.doubles.fake_cluster import FakeCluster
@@ -38,7 +38,7 @@ async def source_of(fake: FakeCluster) -> AsyncIterator[tuple[SourceGroups, Flow
             target_data=cluster,
             target_admin=cluster,
         )
-        yield SourceGroups(flow), flow, links
+        yield SourceGroups(flow.live_config, flow.measurements), flow, links
 
 
 def commits(base: int, *groups: str) -> bytes:

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 import trio
 
+from mirror.flow.flow_state import FlowState
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourcePosition
 from mirror.groups.sync import CUT, SETTLED, GroupSync
 from mirror.state.batches import Cursor
-from mirror.state.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation import checkpoint
@@ -52,10 +52,8 @@ async def sync_of(
     async with run_fake_cluster(brokers) as fake, source_of(fake) as (_, flow, links):
         fake.create_topic(TOPIC, 0)
         fake.offsets["g"]["orders", 0] = on_target
-        flow.partitions[TopicPartition("orders", 0)] = positioned(
-            OffsetMap.from_starts([(0, 0)], 10)
-        )
-        sync = GroupSync(flow, links)
+        flow.partitions.take(positioned(OffsetMap.from_starts([(0, 0)], 10)))
+        sync = GroupSync(flow.for_groups, links)
         await sync._load()
         sync._log.applied["g", "orders", 0] = applied(told)
         yield sync, flow, fake
@@ -134,7 +132,7 @@ async def test_nothing_is_committed_by_a_map_that_came_into_doubt_meanwhile(
     state: PartitionState,
 ) -> None:
     async with sync_of(told=3, on_target=3) as (sync, flow, fake):
-        partition = flow.partitions[TopicPartition("orders", 0)]
+        partition = flow.partitions.own[TopicPartition("orders", 0)]
 
         async def tell(header: RequestHeader, request: OffsetFetchRequest) -> OffsetFetchResponse:
             partition.stop(state, "meanwhile", 1)
@@ -157,9 +155,7 @@ async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_targe
     None
 ):
     async with sync_of(told=3, on_target=-1) as (sync, flow, fake):
-        flow.partitions[TopicPartition("orders", 0)] = positioned(
-            OffsetMap.from_starts([(100, 0)], 10)
-        )
+        flow.partitions.take(positioned(OffsetMap.from_starts([(100, 0)], 10)))
         del sync._log.applied["g", "orders", 0]
         sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(40, ""))
         await sync.apply_now()
@@ -190,7 +186,7 @@ async def test_a_group_that_meets_an_error_is_held_back_alone(
         await sync._apply({"bad": {place}, "g": {place}})
         assert decided == ["g"]
         assert sync.fault.text == "group bad: failed: ZeroDivisionError: planted"
-        assert flow.partitions[place].state is not PartitionState.FAILED
+        assert flow.partitions.own[place].state is not PartitionState.FAILED
 
 
 async def test_a_group_before_the_targets_log_start_goes_on_there_and_is_shown_so() -> None:
@@ -213,7 +209,7 @@ async def test_a_group_before_the_targets_log_start_goes_on_there_and_is_shown_s
 async def test_where_both_sites_are_written_to_no_position_is_moved_by_retention() -> None:
     """The flow back would carry it to the source, past records that are there."""
     async with sync_of(told=0, on_target=-1) as (sync, flow, fake):
-        flow.config = replace(flow.config, is_active_active=True)
+        flow.take_config(replace(flow.config, is_active_active=True))
         fake.create_topic("orders", 0)
         log = fake.topics["orders"].partitions[0]
         log.start = log.end = 5

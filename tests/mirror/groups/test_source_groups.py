@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
-from mirror.state.flow_state import FlowState
+from mirror.state.live_config import LiveConfig
 from mirror.state.measurements import FlowMeasurements
 from runtime.config import FlowConfig
 from runtime.flow_section import PatternSet
@@ -40,7 +40,7 @@ def commit(group: str, offset: int | None, *, metadata: str = "", partition: int
 
 @pytest.fixture
 def groups() -> SourceGroups:
-    return SourceGroups(FlowState(config=flow_of(), measurements=FlowMeasurements("f")))
+    return SourceGroups(LiveConfig(flow_of()), FlowMeasurements("f"))
 
 
 def replay(groups: SourceGroups, records: Sequence[Record]) -> None:
@@ -106,9 +106,8 @@ def test_positions_asked_for_replace_what_was_known(groups: SourceGroups) -> Non
 def test_groups_that_are_not_chosen_are_left_out_and_a_new_choice_counts(
     groups: SourceGroups,
 ) -> None:
-    flow = groups._flow
     replay(groups, [commit("g", 5)])
-    flow.take_config(flow_of(groups="h"))
+    groups._config.replace(flow_of(groups="h"))
     replay(groups, [commit("g", 6), commit("h", 6)])
     assert groups.positions == {
         "g": {("orders", 0): SourcePosition(5, "")},
@@ -162,7 +161,7 @@ def test_an_odd_record_is_counted_said_once_and_passed_over(
         "g": {("orders", 0): SourcePosition(4, "")},
         "h": {("orders", 0): SourcePosition(5, "")},
     }
-    assert groups._flow.measurements.malformed[OFFSETS_TOPIC] == 2
+    assert groups.odd._measurements.malformed[OFFSETS_TOPIC] == 2
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
@@ -172,4 +171,4 @@ def test_records_of_groups_themselves_hold_no_position(groups: SourceGroups) -> 
     replay(groups, [Record(7, 1, key, b"\x00\x00whatever") for key in (classic, *newer)])
     replay(groups, [Record(7, 1, key, None) for key in (classic, *newer)])
     assert groups.positions == {}
-    assert not groups._flow.measurements.malformed
+    assert not groups.odd._measurements.malformed

@@ -38,9 +38,11 @@ async def runner_with(folder: Path, partitions: int) -> FlowRunner:
             offset_map=OffsetMap.from_starts([(0, 0)], 5),
             now_ms=0,
         )
-        engine.flow.partitions[TopicPartition("t", index)] = one
-    engine.flow.partitions[TopicPartition("t", 0)].target.find_position()
-    engine.flow.partitions[TopicPartition("t", 0)].stop(PartitionState.RECORD_TOO_LARGE, "it is", 1)
+        engine.flow.partitions.take(one)
+    engine.flow.partitions.own[TopicPartition("t", 0)].target.find_position()
+    engine.flow.partitions.own[TopicPartition("t", 0)].stop(
+        PartitionState.RECORD_TOO_LARGE, "it is", 1
+    )
     status = GroupStatus(source_offset=3, target_offset=None, state="settled", looked_ms=0)
     engine.groups.status[ODD, "t", 0] = status
     return runner

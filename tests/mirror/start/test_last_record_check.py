@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from mirror.clusters.log_ends import Ends, LogEnds
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
 from mirror.start.last_record_check import Anchor, Writers, anchor_of, find_rewritten
 from mirror.start.positioning import LogReadings, Positioning, _Tried
 from mirror.start.start_position import Stop
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -232,7 +232,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
         for partition in partitions:
             partition.move(PartitionState.POSITIONING, 0)
         here, there = ENDS
-        await Positioning(flow, links, map_log)._begin(
+        await Positioning(flow.for_positioning, links, map_log)._begin(
             [_Tried(partition, partition.attempt) for partition in partitions],
             LogReadings(
                 source=dict.fromkeys(places, here),

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.start.positioning import Positioning, _Tried
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -89,12 +89,12 @@ async def staged() -> AsyncIterator[Stage]:
         partition = MirroredPartition(
             *PLACE, topic_id=UUID(int=1), offset_map=map_log.state.maps[PLACE], now_ms=0
         )
-        flow.partitions[PLACE] = partition
+        flow.partitions.take(partition)
         yield Stage(
             flow=flow,
             partition=partition,
-            positioning=Positioning(flow, links, map_log),
-            keeper=ReachedKeeper(flow, map_log),
+            positioning=Positioning(flow.for_positioning, links, map_log),
+            keeper=ReachedKeeper(flow.live_config, flow.partitions, flow.reverse, map_log),
             map_log=map_log,
             source=source,
             target=target,

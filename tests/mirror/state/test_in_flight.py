@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mirror.flow.flow_state import FlowState
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.in_flight import FAR, NEAR, REMEMBERED_MS, InFlight, InFlightBudget, Room
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -49,11 +49,11 @@ class BytesUnderWay(RuleBasedStateMachine):
             now_ms=self.now_ms,
             budget=self.flow.budget,
         )
-        self.flow.partitions[TopicPartition("t", index)] = partition
+        self.flow.partitions.take(partition)
         self.all.append(partition)
 
     def partition(self, index: int) -> MirroredPartition:
-        return self.flow.partitions[TopicPartition("t", index)]
+        return self.flow.partitions.own[TopicPartition("t", index)]
 
     @rule(index=indexes)
     def position(self, index: int) -> None:
@@ -96,11 +96,11 @@ class BytesUnderWay(RuleBasedStateMachine):
         partition, attempt, forward = self.sent.pop(0)
         partition.in_flight.release(forward)
         if attempt == partition.attempt:
-            self.flow.interrupt(partition, "refused", self.now_ms)
+            self.flow.interruptions.interrupt(partition, "refused", self.now_ms)
 
     @rule(index=indexes)
     def interrupt(self, index: int) -> None:
-        self.flow.interrupt(self.partition(index), "the network", self.now_ms)
+        self.flow.interruptions.interrupt(self.partition(index), "the network", self.now_ms)
 
     @rule(index=indexes)
     def pause(self, index: int) -> None:
@@ -110,7 +110,9 @@ class BytesUnderWay(RuleBasedStateMachine):
     def stop(self, index: int) -> None:
         partition = self.partition(index)
         if partition.state is not PartitionState.PAUSED:
-            self.flow.stop(partition, PartitionState.TARGET_REFUSED, "refused", self.now_ms)
+            self.flow.interruptions.stop(
+                partition, PartitionState.TARGET_REFUSED, "refused", self.now_ms
+            )
             partition.retry("restarted", self.now_ms)
 
     @rule(index=indexes)

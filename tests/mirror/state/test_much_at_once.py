@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
+from mirror.flow.flow_state import FlowState
 from mirror.forward.fetch_plan import Asked
 from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher, _announcements, _Waiting
@@ -15,7 +16,6 @@ from mirror.map.map_log import RECORDS_A_WRITE, MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.start.positioning import LogReadings, Positioning, _Tried
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -67,7 +67,7 @@ class Stage:
             offset_map=self.map_log.state.maps[TopicPartition(topic, 0)],
             now_ms=0,
         )
-        self.flow.partitions[TopicPartition(topic, 0)] = self.partition
+        self.flow.partitions.take(self.partition)
         self.partition.move(PartitionState.POSITIONING, 0)
 
 
@@ -106,7 +106,9 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
         partition, cursor = stage.partition, Cursor(2 * MANY, Place(MANY), MANY)
         partition.go_on(Cursor(0, Place(0), 0), 0)
         taken = Taken()
-        fetcher = SourceFetcher(0, stage.flow, stage.links, way_of(stage.map_log, taken))
+        fetcher = SourceFetcher(
+            0, stage.flow.for_fetching, stage.links, way_of(stage.map_log, taken)
+        )
         routed = Routed(cursor=cursor, starts=[(2 * n, Place(n)) for n in range(1, MANY)])
         asked = Asked(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes(
@@ -131,7 +133,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
             tails={},
             rewritten={},
         )
-        positioning = Positioning(stage.flow, stage.links, stage.map_log)
+        positioning = Positioning(stage.flow.for_positioning, stage.links, stage.map_log)
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(19, Place(10), 9), "the hole before 20 is read again"
@@ -148,7 +150,8 @@ async def test_runs_that_gathered_are_told_in_several_writes_and_the_place_reach
             partition.displaced(forward_to(n), 2 * n)
         partition.offset_map.advance(2 * MANY)
         partition.offset_map.reach(Place(MANY + 1))
-        keeper = ReachedKeeper(stage.flow, stage.map_log)
+        flow = stage.flow
+        keeper = ReachedKeeper(flow.live_config, flow.partitions, flow.reverse, stage.map_log)
         looks = 0
         while stage.map_log.state.reached[place].place == 0:
             await keeper.write()
@@ -177,7 +180,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
             tails={place: tail},
             rewritten={},
         )
-        positioning = Positioning(stage.flow, stage.links, stage.map_log)
+        positioning = Positioning(stage.flow.for_positioning, stage.links, stage.map_log)
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(MANY + 1, Place(MANY + 1), 0)

@@ -14,7 +14,6 @@ from offset_translation.runs import Place
 from runtime.flow_section import POLICIES, Policy
 from tests.mirror.building import flow_with
 from wire.net import AuthenticationFailed, ConnectionClosed
-from wire.topic_partition import TopicPartition
 
 CAUSES = [(cause, policy) for cause, allowed in POLICIES.items() for policy in Policy]
 
@@ -29,7 +28,7 @@ def test_every_cause_is_a_state_that_stops_and_loses_nothing_by_default() -> Non
 def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> None:
     flow, partition = flow_with(**{cause: policy})
     state = PartitionState[cause.upper()]
-    flow.stop(partition, state, "why", 5, source_end=40)
+    flow.interruptions.stop(partition, state, "why", 5, source_end=40)
     match policy:
         case Policy.STOP:
             assert (partition.state, partition.skips.pass_over) == (state, None)
@@ -46,7 +45,7 @@ def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> N
 @pytest.mark.parametrize("state", [one for one in PartitionState if one in STOPPED])
 def test_every_stopped_partition_goes_on_when_somebody_decides_so(state: PartitionState) -> None:
     flow, partition = flow_with()
-    flow.stop(partition, state, "why", 5, source_end=40)
+    flow.interruptions.stop(partition, state, "why", 5, source_end=40)
     assert partition.state is state
     partition.retry("a command", 9)
     assert (partition.state, partition.retries.at_ms) == (PartitionState.WAITING, 9)
@@ -55,19 +54,19 @@ def test_every_stopped_partition_goes_on_when_somebody_decides_so(state: Partiti
 def test_a_command_to_skip_holds_once_and_only_where_skipping_is_possible() -> None:
     flow, partition = flow_with()
     partition.skips.allow_once(is_allowed=True)
-    assert flow.policy_for(partition, PartitionState.TOPIC_RECREATED) is Policy.STOP
-    assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
-    flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "why", 5, source_end=40)
+    assert flow.interruptions.policy_for(partition, PartitionState.TOPIC_RECREATED) is Policy.STOP
+    assert flow.interruptions.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
+    flow.interruptions.stop(partition, PartitionState.RECORD_TOO_LARGE, "why", 5, source_end=40)
     assert partition.skips.pass_over == 40
-    flow.stop(partition, PartitionState.RECORD_TOO_LARGE, "another", 6, source_end=50)
+    flow.interruptions.stop(partition, PartitionState.RECORD_TOO_LARGE, "another", 6, source_end=50)
     assert partition.state is PartitionState.RECORD_TOO_LARGE
 
 
 def test_refused_credentials_are_a_state_and_a_broken_connection_is_not() -> None:
     flow, partition = flow_with()
-    flow.fail(partition, "target broker 0", ConnectionClosed("dc2: h:1: closed"), 5)
+    flow.interruptions.fail(partition, "target broker 0", ConnectionClosed("dc2: h:1: closed"), 5)
     states = [partition.state.value]
-    flow.fail(partition, "target broker 0", AuthenticationFailed("dc2: h:1: no"), 6)
+    flow.interruptions.fail(partition, "target broker 0", AuthenticationFailed("dc2: h:1: no"), 6)
     states.append(partition.state.value)
     assert states == ["waiting", "not authorised"]
     assert partition.status.reason == "target broker 0: dc2: h:1: no"
@@ -76,33 +75,37 @@ def test_refused_credentials_are_a_state_and_a_broken_connection_is_not() -> Non
 
 def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
     flow, partition = flow_with()
-    flow.stop(partition, PartitionState.NOT_AUTHORISED, "first", 5)
+    flow.interruptions.stop(partition, PartitionState.NOT_AUTHORISED, "first", 5)
     partition.move(PartitionState.POSITIONING, 20_000)
     partition.go_on(Cursor(0, Place(0), 0), 20_001)
-    flow.stop(partition, PartitionState.NOT_AUTHORISED, "again", 20_002)
+    flow.interruptions.stop(partition, PartitionState.NOT_AUTHORISED, "again", 20_002)
     assert (partition.status.since_ms, partition.status.reason) == (5, "again")
 
 
-def test_a_restart_is_obeyed_once_it_is_done_to_all_that_is_here_now() -> None:
+def test_a_restart_is_carried_out_once_it_is_done_to_all_that_is_here_now() -> None:
     flow, stopped = flow_with()
-    flow.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
+    flow.interruptions.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
     restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
     flow.orders.follow(Orders(restarts=(restart,)))
-    assert flow.obeyed == frozenset(), "it has not begun"
-    done = flow.orders.begin(restart)
-    assert flow.obeyed == frozenset()
-    assert apply_restart(flow, restart, done) == 1
-    assert flow.obeyed == {restart}
+
+    def carried_out() -> frozenset[Restart]:
+        return flow.orders.carried_out(flow.partitions.own)
+
+    assert carried_out() == frozenset(), "it has not begun"
+    assert flow.orders.begin(restart)
+    assert carried_out() == frozenset()
+    assert apply_restart(flow, restart) == 1
+    assert carried_out() == {restart}
     assert stopped.skips.pass_over == 40
     came = MirroredPartition(
         "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
     )
-    flow.partitions[TopicPartition("t", 1)] = came
-    assert flow.obeyed == frozenset(), "one came from another worker"
-    assert apply_restart(flow, restart, done) == 1
-    assert flow.obeyed == {restart}
+    flow.partitions.take(came)
+    assert carried_out() == frozenset(), "one came from another worker"
+    assert apply_restart(flow, restart) == 1
+    assert carried_out() == {restart}
     flow.orders.follow(Orders())
-    assert flow.obeyed == frozenset(), "it has been taken out"
+    assert carried_out() == frozenset(), "it has been taken out"
 
 
 def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() -> None:
@@ -110,7 +113,7 @@ def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() ->
     partition.target.doubt_position()  # the daemon was started meanwhile
     partition.pause("paused by me@h", 5)
     restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
-    assert apply_restart(flow, restart, set()) == 1
+    assert apply_restart(flow, restart) == 1
     assert partition.state is PartitionState.PAUSED
     partition.retry("resumed", 6)
-    assert flow.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
+    assert flow.interruptions.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP

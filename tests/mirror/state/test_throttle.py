@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.state.throttle import LEAST_CHUNK_BYTES, Throttle, portion_of
+from mirror.state.throttle import LEAST_CHUNK_BYTES, Portion, Throttle, portion_of
 from runtime.flow_section import ThrottleConfig
 from wire.topic_partition import TopicPartition
 
@@ -96,3 +96,18 @@ def test_with_a_low_rate_little_is_asked_for_at_once() -> None:
     assert throttle.chunk_bytes(None, 16 << 20) == 100 * KIB
     assert throttle.chunk_bytes("t", 1 << 20) == LEAST_CHUNK_BYTES
     assert throttle.chunk_bytes("u", 1 << 20) == 1 << 20
+
+
+def test_other_rates_hold_at_once_for_the_same_portion_and_the_same_rates_change_nothing() -> None:
+    portion = Portion(flow=0.5, topics={"t": 0.25})
+    before = ThrottleConfig(flow=400 * KIB, topics=(("t", 1_024),))
+    after = ThrottleConfig(flow=8 * KIB, topics=(("t", 4 * KIB),))
+    throttle, fresh = Throttle(before, 0, portion), Throttle(after, 5, portion)
+    throttle.spend("t", 900 * KIB, 0)
+    waits_s = throttle.wait_s(["t"], 5)
+    throttle.limit_to(before, 5)
+    assert throttle.wait_s(["t"], 5) == waits_s > 0.05
+    throttle.limit_to(after, 5)
+    for one in (throttle, fresh):
+        one.spend("t", 6 * KIB, 5)
+    assert throttle.wait_s(["t"], 5) == fresh.wait_s(["t"], 5) == pytest.approx(5.001)

@@ -8,9 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from mirror.clusters.admin import DYNAMIC_TOPIC_CONFIG
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
+from mirror.start.positioning import Positioning, PositioningParts
 from mirror.state.measurements import FlowMeasurements
+from mirror.state.mirrored_progress import MirroredProgress
+from mirror.state.wakeups import FlowGate
 from mirror.topics.discovery import Discovery
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
@@ -110,7 +113,22 @@ async def discovery(
         flow.share.lead()
     async with two_fakes(brokers) as (dc1, dc2, links):
         map_log = MapLog(links.target_admin, "dc1", None)
-        yield Discovery(flow, links, map_log), dc1, dc2, map_log
+        yield Discovery(flow.for_discovery, links, map_log), dc1, dc2, map_log
+
+
+def positioning_beside(discovery: Discovery) -> Positioning:
+    """Return the positioning of the same flow."""
+    parts = discovery._parts
+    beside = PositioningParts(
+        config=parts.config,
+        partitions=parts.partitions,
+        gate=FlowGate(parts.wakeups),
+        reverse=parts.reverse,
+        interruptions=parts.interruptions,
+        progress=MirroredProgress(),
+        wakeups=parts.wakeups,
+    )
+    return Positioning(beside, discovery._links, discovery._map_log)
 
 
 def note_deletions(fake: FakeCluster) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from mirror.state.flow_state import FlowState
+from mirror.flow.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
 from runtime.flow_section import AclSync, PatternSet
@@ -45,7 +45,11 @@ async def watch_between(
     async with two_fakes() as (dc1, dc2, links):
         rights = allowed(("User:r", READ), ("User:w", WRITE), ("User:o", ALL_OPERATIONS))
         fence = (closing("t"), noting("t", Note(client="mirror-b-a")))
-        yield AclWatch(flow, links), FakeRights(dc1, *rights, *fence), FakeRights(dc2, *OLD)
+        yield (
+            AclWatch(flow.live_config, flow.share, links),
+            FakeRights(dc1, *rights, *fence),
+            FakeRights(dc2, *OLD),
+        )
 
 
 async def test_rights_are_given_downgraded_and_only_once() -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from mirror.state.flow_state import FlowState
+from mirror.flow.flow_state import FlowState
 from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
@@ -36,10 +36,10 @@ class Map:
 
 def discovery_of(flow: FlowState, known: Map) -> Discovery:
     """Return that of a worker which has the topic whole and is to begin it anew."""
-    flow.share.take(frozenset(flow.partitions))
-    flow.share.see(flow.partitions)
+    flow.share.take(frozenset(flow.partitions.own))
+    flow.share.see(flow.partitions.own)
     flow.orders.want_anew({"t"})
-    discovery = Discovery(flow, cast("Any", Links), cast("Any", known))
+    discovery = Discovery(flow.for_discovery, cast("Any", Links), cast("Any", known))
     discovery._seen = {"t": TOPIC}, TARGET
     return discovery
 

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 import trio
 
-from mirror.start.positioning import Positioning
 from mirror.state.batches import Cursor
 from mirror.state.orders import POLICY, How, Orders, Pause, Restart, Scope
 from mirror.state.partition import MirroredPartition
@@ -19,7 +18,13 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.clock import now_ms
 from tests.doubles.fake_cluster import FakeCluster, FakeTopic
-from tests.mirror.topics.discovering import discovery, note_changes, note_deletions, tell_settings
+from tests.mirror.topics.discovering import (
+    discovery,
+    note_changes,
+    note_deletions,
+    positioning_beside,
+    tell_settings,
+)
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
     CreatableTopicResult,
@@ -55,15 +60,17 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
     caplog: pytest.LogCaptureFixture, *, source_answers: bool
 ) -> None:
     async with discovery() as (looking, dc1, dc2, map_log):
-        flow = looking._flow
+        flow = looking._parts
         deleted = note_deletions(dc2)
         tell_settings(dc1, {})
         tell_settings(dc2, {})
         dc2.create_topic("orders", 0).partitions[0].end = 8
         orders = dc1.create_topic("orders", 0 if source_answers else -1)
         orders.partitions[0].end = 8
-        flow.partitions[TopicPartition("orders", 0)] = MirroredPartition(
-            "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+        flow.partitions.take(
+            MirroredPartition(
+                "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
+            )
         )
         flow.share.see({TopicPartition("orders", 0)})
         flow.share.take(frozenset(flow.share.seen))
@@ -79,7 +86,7 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
 
 async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_one() -> None:
     async with discovery() as (looking, dc1, dc2, map_log):
-        flow = looking._flow
+        flow = looking._parts
         dc2.create_topic("orders", 0).partitions[0].end = 8
         orders = dc1.create_topic("orders", 0)
         orders.partitions[0].end = 20
@@ -87,12 +94,12 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         tell_settings(dc2, {})
         flow.share.take(frozenset({TopicPartition("orders", 0)}))
         map_log.state.topic_ids["orders"] = orders.topic_id
-        positioning = Positioning(flow, looking._links, map_log)
+        positioning = positioning_beside(looking)
         await looking.look()
         assert [len(together) for together in positioning._due()] == [1]
         orders.topic_id = UUID(int=8)
         await looking.look()
-        partition = flow.partitions[TopicPartition("orders", 0)]
+        partition = flow.partitions.own[TopicPartition("orders", 0)]
         assert partition.state is PartitionState.TOPIC_RECREATED
         partition.retry("a command", 0)
         assert not list(positioning._due())
@@ -110,7 +117,7 @@ async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None
         partition = MirroredPartition(
             "orders", 0, topic_id=orders.topic_id, offset_map=OffsetMap(), now_ms=0
         )
-        looking._flow.partitions[TopicPartition("orders", 0)] = partition
+        looking._parts.partitions.take(partition)
         partition.target.find_position()
         seen = [partition.has_true_map]
         with suppress(UnsupportedApi):  # as this cluster makes no topics
@@ -129,7 +136,7 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
         dc2.create_topic("dc1.offset-map.internal", 0)
         copy = dc2.create_topic("orders", 0)
-        looking._flow.share.take(frozenset({TopicPartition("orders", 0)}))
+        looking._parts.share.take(frozenset({TopicPartition("orders", 0)}))
 
         async def create(_: object, __: CreateTopicsRequest) -> CreateTopicsResponse:
             dc2.topics["orders"] = copy
@@ -139,14 +146,14 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
         dc2.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
         dc2.versions |= {CreateTopicsRequest.API_KEY: CreateTopicsRequest.VERSIONS}
         await looking.look()
-        partition = looking._flow.partitions[TopicPartition("orders", 0)]
+        partition = looking._parts.partitions.own[TopicPartition("orders", 0)]
         partition.move(PartitionState.POSITIONING, 0)
         partition.go_on(Cursor(0, Place(0), 0), 0)
         seen = [partition.has_true_map]
         del dc2.topics["orders"]
         await looking.look()
         seen.append(partition.has_true_map)
-        positioning = Positioning(looking._flow, looking._links, map_log)
+        positioning = positioning_beside(looking)
         assert list(positioning._due()) == [[partition]]
         partition.move(PartitionState.POSITIONING, 0)
         partition.go_on(Cursor(0, Place(0), 0), 0)
@@ -161,7 +168,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
     monkeypatch.setattr(topics, "now_ms", clock.__next__)
     async with discovery(leads=False) as (looking, dc1, dc2, map_log):
         monkeypatch.setattr(map_log, "catch_up", trio.lowlevel.checkpoint)
-        flow = looking._flow
+        flow = looking._parts
         flow.share.take(frozenset({TopicPartition("orders", 0)}))
         for fake in (dc1, dc2):
             fake.create_topic("other", 0)
@@ -172,7 +179,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
             del fake.topics["orders"]
         for _ in range(4):
             await looking.look()
-        partition = flow.partitions[TopicPartition("orders", 0)]
+        partition = flow.partitions.own[TopicPartition("orders", 0)]
         seen = [partition.state]
         dc1.create_topic("orders", 0).topic_id = new = UUID(int=99)
         await looking.look()
@@ -191,7 +198,7 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
             PartitionState.TOPIC_RECREATED,
             PartitionState.WAITING,
         ], "without a copy there is nothing to decide, nor with one of its own"
-        assert [len(due) for due in Positioning(flow, looking._links, map_log)._due()] == [1]
+        assert [len(due) for due in positioning_beside(looking)._due()] == [1]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
     pause = Pause(scope=Scope(topic="orders", partition=1), by="somebody", since_ms=1)
     anew = Restart(scope=Scope(topic="orders"), how=How.ANEW, by=by, at_ms=2)
     async with discovery() as (looking, dc1, dc2, map_log):
-        flow = looking._flow
+        flow = looking._parts
         deleted = note_deletions(dc2)
         for fake in (dc1, dc2):
             tell_settings(fake, {})
@@ -229,9 +236,9 @@ async def one_partition(
     """Return a topic of one partition, on both sides, as it is known."""
     orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
     dc2.create_topic("dc1.offset-map.internal", 0)
-    looking._flow.share.take(frozenset({TopicPartition("orders", 0)}))
+    looking._parts.share.take(frozenset({TopicPartition("orders", 0)}))
     await looking.look()
-    return orders, copy, looking._flow.partitions[TopicPartition("orders", 0)]
+    return orders, copy, looking._parts.partitions.own[TopicPartition("orders", 0)]
 
 
 @pytest.mark.parametrize(
@@ -241,8 +248,7 @@ async def one_partition(
 async def test_what_changes_while_a_place_is_found_has_it_found_again(
     moved: str, reason: str
 ) -> None:
-    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
-        flow = looking._flow
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, _map_log):
         orders, copy, partition = await one_partition(looking, dc1, dc2)
         partition.move(PartitionState.POSITIONING, 0)
         attempt = partition.attempt
@@ -254,24 +260,23 @@ async def test_what_changes_while_a_place_is_found_has_it_found_again(
         assert partition.status.reason == reason
         assert (partition.attempt == attempt) is (moved == "neither")
         assert partition.target.is_new is (moved == "target")
-        due = Positioning(flow, looking._links, map_log)._due()
+        due = positioning_beside(looking)._due()
         assert len(list(due)) == (moved != "neither")
 
 
 @pytest.mark.parametrize("moved", ["source", "source epoch", "target", "neither"])
 async def test_who_waits_for_a_leader_goes_on_once_there_is_another(moved: str) -> None:
     """Its pauses have become long while the broker that led was dead and nobody else led yet."""
-    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, map_log):
-        flow = looking._flow
+    async with discovery(brokers=2, leads=False) as (looking, dc1, dc2, _map_log):
         orders, copy, partition = await one_partition(looking, dc1, dc2)
         for _ in range(10):
             partition.move(PartitionState.POSITIONING, now_ms())
             partition.postpone("its leader is away", now_ms())
-        assert not list(Positioning(flow, looking._links, map_log)._due())
+        assert not list(positioning_beside(looking)._due())
         if moved == "source epoch":
             orders.partitions[0].leader_epoch += 1
         elif moved != "neither":
             (orders if moved == "source" else copy).partitions[0].leader = 1
         await looking.look()
-        due = list(Positioning(flow, looking._links, map_log)._due())
+        due = list(positioning_beside(looking)._due())
         assert due == ([] if moved == "neither" else [[partition]])

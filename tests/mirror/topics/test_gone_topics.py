@@ -11,8 +11,8 @@ import pytest
 
 from mirror.clusters.admin import hidden_topics
 from mirror.clusters.links import Links
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.orders import Orders, Pause, Scope
 from mirror.state.partition import MirroredPartition
@@ -96,17 +96,29 @@ async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, 
             for topic in ("leaves", "theirs", "stays", "stays-too", "stays-as-well"):
                 dc2.create_topic(topic, 0).partitions[0].end = 3 if topic == "theirs" else 2
                 map_log.state.topic_ids[topic] = UUID(int=7)
-                flow.partitions[TopicPartition(topic, 0)] = partition = MirroredPartition(
+                partition = MirroredPartition(
                     topic,
                     0,
                     topic_id=UUID(int=7),
                     offset_map=OffsetMap.from_starts([(0, 0)], 2),
                     now_ms=0,
                 )
+                flow.partitions.take(partition)
                 partition.target.find_position()
                 if not topic.startswith("stays"):
                     partition.stop(PartitionState.SOURCE_GONE, "gone", 1)
-            yield GoneTopics(flow, links, map_log), flow, target
+            yield (
+                GoneTopics(
+                    flow.live_config,
+                    partitions=flow.partitions,
+                    share=flow.share,
+                    orders=flow.orders,
+                    links=links,
+                    map_log=map_log,
+                ),
+                flow,
+                target,
+            )
 
 
 async def test_what_others_have_mirrored_goes_by_their_word() -> None:
@@ -114,10 +126,14 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         there = await target.metadata(refresh=True)
         stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
         source = replace(there, topics=stays)
-        told = {place: end for place, end in gone_ends(flow).items() if place[0] == "leaves"}
+        told = {
+            place: end
+            for place, end in gone_ends(flow.config, flow.partitions).items()
+            if place[0] == "leaves"
+        }
         assert told == {("leaves", 0): 2}
         for topic in ("leaves", "theirs"):
-            del flow.partitions[TopicPartition(topic, 0)]
+            flow.partitions.let_go(TopicPartition(topic, 0))
         await gone.look(source.topics, there, 1_000)
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
@@ -132,15 +148,15 @@ async def test_who_does_not_lead_hears_of_a_deletion() -> None:
     async with flow_after_a_deletion() as (gone, flow, target):
         there = await target.metadata(refresh=True)
         gone.hear_of_deleted((), there, 5)
-        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == "gone"
+        assert flow.partitions.own[TopicPartition("leaves", 0)].status.reason == "gone"
         others = {name: view for name, view in there.topics.items() if name != "leaves"}
         gone.hear_of_deleted({"leaves"}, replace(there, topics=others), 5)
-        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == "gone", (
+        assert flow.partitions.own[TopicPartition("leaves", 0)].status.reason == "gone", (
             "it has fewer partitions now"
         )
         gone.hear_of_deleted((), replace(there, topics=others), 5)
-        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == DELETED
-        assert flow.partitions[TopicPartition("theirs", 0)].status.reason == "gone"
+        assert flow.partitions.own[TopicPartition("leaves", 0)].status.reason == DELETED
+        assert flow.partitions.own[TopicPartition("theirs", 0)].status.reason == "gone"
 
 
 async def test_a_topic_that_may_not_be_seen_any_more_is_told_from_one_that_is_gone() -> None:
@@ -182,8 +198,8 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
         await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
-        assert flow.partitions[TopicPartition("leaves", 0)].status.reason == DELETED
-        assert flow.partitions[TopicPartition("theirs", 0)].status.reason == "gone"
+        assert flow.partitions.own[TopicPartition("leaves", 0)].status.reason == DELETED
+        assert flow.partitions.own[TopicPartition("theirs", 0)].status.reason == "gone"
 
 
 @pytest.mark.parametrize("scope", [Scope(topic="leaves"), Scope(topic="leaves", partition=0)])

@@ -54,12 +54,11 @@ def test_what_is_missing_for_a_while_without_a_break_is_gone(
     source: ClusterView, reason: str
 ) -> None:
     flow, _ = flow_with()
-    flow.partitions[TopicPartition("t", 1)] = lost = MirroredPartition(
-        "t", 1, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
-    )
+    lost = MirroredPartition("t", 1, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0)
+    flow.partitions.take(lost)
     grown = replace(TOPIC, partitions={0: LED, 1: LED})
     whole = replace(SOURCE, topics={"t": grown})
-    looking = MissingPartitions(flow)
+    looking = MissingPartitions(flow.partitions, flow.interruptions)
     states = []
     for seen, now in (
         (source, 0),
@@ -75,7 +74,7 @@ def test_what_is_missing_for_a_while_without_a_break_is_gone(
     lost.retry("ordered", 2 * GONE_AFTER_MS + 1)
     looking.look(source, (), 2 * GONE_AFTER_MS + 1)
     assert lost.status.reason == reason
-    assert (flow.partitions[TopicPartition("t", 0)].state is PartitionState.SOURCE_GONE) == (
+    assert (flow.partitions.own[TopicPartition("t", 0)].state is PartitionState.SOURCE_GONE) == (
         source is NOTHING
     )
 
@@ -90,19 +89,19 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
         places = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
-        looking._flow.share.take(places)
+        looking._parts.share.take(places)
         await looking.look()
-        assert looking._flow.partitions.keys() == places
+        assert looking._parts.partitions.own.keys() == places
         held = dc1.topics["orders"].partitions.pop(1)
         dc1.topics["orders"].topic_id = UUID(int=8)
         await looking.look()
-        assert looking._flow.share.seen == places
-        states = [looking._flow.partitions[place].state for place in sorted(places)]
+        assert looking._parts.share.seen == places
+        states = [looking._parts.partitions.own[place].state for place in sorted(places)]
         assert states == [PartitionState.TOPIC_RECREATED, PartitionState.SOURCE_GONE]
         dc1.topics["orders"].partitions[1] = held
         await looking.look()
         assert (
-            looking._flow.partitions[TopicPartition("orders", 1)].state
+            looking._parts.partitions.own[TopicPartition("orders", 1)].state
             is not PartitionState.SOURCE_GONE
         )
 
@@ -114,7 +113,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
         await looking.look()
-        both = looking._flow.share.seen.copy()
+        both = looking._parts.share.seen.copy()
         seen: list[frozenset[TopicPartition]] = []
         del dc1.topics["orders"].partitions[1]
         dc1.topics["orders"].topic_id = UUID(int=8)
@@ -126,7 +125,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             decide()
             dc2.topics["orders"].topic_id = UUID(int=9 + len(seen))
             await looking.look()
-            seen.append(looking._flow.share.seen.copy())
+            seen.append(looking._parts.share.seen.copy())
         assert both == {("orders", 0), ("orders", 1)}
         assert seen == [both, both, {("orders", 0)}]
 
@@ -135,7 +134,7 @@ def forgotten_at(*looks: tuple[ClusterView, ClusterView, Collection[str], int]) 
     """When a topic of two is none of the flow's any more; of each look source, target, hidden."""
     flow, _ = flow_with()
     flow.share.see(TopicPartition(*place) for place in (("t", 0), ("gone", 0), ("gone", 1)))
-    looking, found = LeftBehind(flow), []
+    looking, found = LeftBehind(flow.live_config, flow.share), []
     for source, target, hidden, now in looks:
         looking.look(source, hidden, target, {}, now)
         assert ("t", 0) in flow.share.seen
@@ -172,10 +171,10 @@ async def test_discovery_forgets_a_topic_that_was_deleted_on_both_sides(
             for name in ("orders", "gone"):
                 map_log.state.topic_ids[name] = fake.create_topic(name, 0).topic_id
         await looking.look()
-        seen: list[frozenset[TopicPartition]] = [looking._flow.share.seen.copy()]
+        seen: list[frozenset[TopicPartition]] = [looking._parts.share.seen.copy()]
         for fake in (dc1, dc2):
             del fake.topics["gone"]
             await looking.look()
-            seen.append(looking._flow.share.seen.copy())
+            seen.append(looking._parts.share.seen.copy())
         both = {("orders", 0), ("gone", 0)}
         assert seen == [both, both, {("orders", 0)}]

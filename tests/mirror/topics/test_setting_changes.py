@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
@@ -65,10 +65,10 @@ async def test_a_change_on_one_site_comes_to_the_other_whichever_direction_looks
             source_admin=there._links.target_admin,
             target_admin=there._links.source_admin,
         )
-        back_config = replace(there._flow.config, source="dc2", target="dc1")
+        back_config = replace(there._config.current, source="dc2", target="dc1")
         flow = FlowState(config=back_config, measurements=FlowMeasurements("b"))
         flow.share.lead()
-        back = Discovery(flow, links, MapLog(links.target_admin, "dc2", None))
+        back = Discovery(flow.for_discovery, links, MapLog(links.target_admin, "dc2", None))
         for looking, fake in ((there, dc1), (back, dc2)):
             ids = looking._map_log.state.topic_ids
             ids["orders"] = fake.topics["orders"].topic_id

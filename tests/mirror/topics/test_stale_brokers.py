@@ -53,7 +53,7 @@ async def mirror_two(
             fake.create_topic(topic, 1)
             map_log.state.topic_ids[topic] = fake.topics[topic].topic_id
     dc2.create_topic("dc1.offset-map.internal", 1)
-    looking._flow.share.take(frozenset({TopicPartition("old", 0), TopicPartition("new", 0)}))
+    looking._parts.share.take(frozenset({TopicPartition("old", 0), TopicPartition("new", 0)}))
     await clock.look(looking)
     for cluster in (looking._links.source_admin, looking._links.target_admin):
         for node in dc1.brokers:
@@ -76,7 +76,7 @@ async def test_what_one_broker_does_not_know_is_neither_stopped_nor_deleted(
             forget_topic(dc2, 0, "new")
         for _ in range(12):
             await clock.look(looking)
-            partition = looking._flow.partitions[TopicPartition("new", 0)]
+            partition = looking._parts.partitions.own[TopicPartition("new", 0)]
             assert partition.state not in STOPPED
             assert (partition.leaders.source, partition.leaders.target) == (1, 1)
         assert deleted == []
@@ -93,7 +93,7 @@ async def test_two_that_do_not_know_it_are_not_believed_for_long_enough_either(
         forget_topic(dc1, 2, "new")
         for _ in range(12):
             await clock.look(looking)
-            assert looking._flow.partitions[TopicPartition("new", 0)].state not in STOPPED
+            assert looking._parts.partitions.own[TopicPartition("new", 0)].state not in STOPPED
         assert deleted == []
 
 
@@ -104,7 +104,7 @@ async def test_what_no_broker_knows_is_gone_after_the_grace_time(
     async with discovery(DELETES, brokers=3) as (looking, dc1, dc2, map_log):
         deleted = note_deletions(dc2)
         await mirror_two(looking, clock, dc1, dc2, map_log)
-        looking._flow.partitions[TopicPartition("new", 0)].target.find_position()
+        looking._parts.partitions.own[TopicPartition("new", 0)].target.find_position()
         del dc1.topics["new"]
         for _ in range(2):
             await clock.look(looking)
@@ -125,7 +125,7 @@ async def test_a_leader_that_one_broker_has_not_heard_of_is_followed(
         await clock.look(looking)
         for _ in range(6):
             await clock.look(looking)
-            assert looking._flow.partitions[TopicPartition("old", 0)].leaders.source == 0
+            assert looking._parts.partitions.own[TopicPartition("old", 0)].leaders.source == 0
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])

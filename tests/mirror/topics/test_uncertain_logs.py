@@ -64,7 +64,7 @@ class HungFollower:
 async def discover(whole: WholeFlow) -> None:
     """Learn who leads the source."""
     view = await whole.discovery._links.source_admin.metadata(refresh=True)
-    follow_leaders(whole.flow, whole.partition, view.partition("t", 0), 0, None)
+    follow_leaders(whole.flow.interruptions, whole.partition, view.partition("t", 0), 0, None)
     whole.flow.wakeups.fetch_anew()
 
 
@@ -137,7 +137,7 @@ async def test_what_was_mirrored_is_looked_for_at_the_leader_that_there_is_now()
     async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
         await until(lambda: whole.partition.state is PartitionState.STREAMING)
         whole.partition.target.lose_anchor()
-        whole.flow.interrupt(whole.partition, "a fault", 0, at_once=True)
+        whole.flow.interruptions.interrupt(whole.partition, "a fault", 0, at_once=True)
         await until(lambda: whole.partition.state is PartitionState.STREAMING)
         source, old = whole.source, deepcopy(whole.source)
 

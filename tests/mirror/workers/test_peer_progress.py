@@ -1,7 +1,7 @@
 """The worker that leads hears how far the others have come, once for each step."""
 
+from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.workers.peer_progress import PeerProgress
 from offset_translation.map_records import piece_start
@@ -22,7 +22,14 @@ async def test_a_peers_partition_is_told_of_when_it_has_moved_on_or_is_vouched_f
         flow.share.see({PLACE})
         map_log = MapLog(links.target_admin, "dc1", 1)
         map_log.state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
-        elsewhere = PeerProgress(flow, links, map_log)
+        elsewhere = PeerProgress(
+            flow.live_config,
+            partitions=flow.partitions,
+            share=flow.share,
+            progress=flow.progress,
+            links=links,
+            map_log=map_log,
+        )
 
         async def told() -> set[TopicPartition]:
             await elsewhere.look()
@@ -35,7 +42,7 @@ async def test_a_peers_partition_is_told_of_when_it_has_moved_on_or_is_vouched_f
         assert await told() == set()
         flow.share.hear_of_peers({}, frozenset({PLACE}))
         assert await told() == {PLACE}
-        assert flow.share.peers[PLACE].has_true_map
+        assert flow.partitions.peers[PLACE].has_true_map
         flow.share.forget({PLACE})
         assert await told() == set()
         flow.share.see({PLACE})

@@ -7,8 +7,8 @@ from uuid import UUID
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from mirror.flow.flow_state import FlowState
 from mirror.state.batches import Cursor, Forward
-from mirror.state.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -62,18 +62,27 @@ class Stage:
         map_log = Map()
 
         def take() -> None:
-            for place in flow.share.own - flow.partitions.keys():
-                flow.partitions[place] = one = MirroredPartition(
+            for place in flow.share.own - flow.partitions.own.keys():
+                partition = MirroredPartition(
                     *place,
                     topic_id=UUID(int=1),
                     offset_map=OffsetMap(),
                     now_ms=0,
                     budget=flow.budget,
                 )
-                one.move(PartitionState.POSITIONING, 0)
-                one.go_on(Cursor(0, Place(0), 0), 0)
+                partition.move(PartitionState.POSITIONING, 0)
+                partition.go_on(Cursor(0, Place(0), 0), 0)
+                flow.partitions.take(partition)
 
-        return cls(flow, map_log, ShareFollower(flow, map_log, take))  # type: ignore[arg-type]
+        follower = ShareFollower(
+            "f",
+            share=flow.share,
+            partitions=flow.partitions,
+            wakeups=flow.wakeups,
+            map_log=map_log,  # type: ignore[arg-type]
+            take=take,
+        )
+        return cls(flow, map_log, follower)
 
     async def confirm(self, version: int, places: set[TopicPartition]) -> None:
         changed = self.share.changed
@@ -93,8 +102,8 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         await stage.confirm(1, {TopicPartition("t", 0), TopicPartition("t", 1)})
         assert stage.map_log.did == ["catch up"]
         stays, leaves = (
-            flow.partitions[TopicPartition("t", 0)],
-            flow.partitions[TopicPartition("t", 1)],
+            flow.partitions.own[TopicPartition("t", 0)],
+            flow.partitions.own[TopicPartition("t", 1)],
         )
         send(leaves)
         attempt = stays.attempt
@@ -102,7 +111,7 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         await trio.sleep(60)
         assert share.confirmed == 1
         assert not leaves.is_flowing
-        assert flow.partitions.keys() == {("t", 0)}
+        assert flow.partitions.own.keys() == {("t", 0)}
         leaves.in_flight.release(BATCH)
         stage.map_log.faults = 3
         changed = share.changed
@@ -112,8 +121,8 @@ async def test_letting_go_waits_for_what_is_under_way_and_disturbs_nothing_else(
         assert stage.map_log.did == ["catch up", "settle"]
         assert (stays.is_flowing, stays.attempt) == (True, attempt)
         await stage.confirm(3, {TopicPartition("t", 0), TopicPartition("t", 1)})
-        assert flow.partitions[TopicPartition("t", 0)] is stays
-        assert flow.partitions[TopicPartition("t", 1)] is not leaves
+        assert flow.partitions.own[TopicPartition("t", 0)] is stays
+        assert flow.partitions.own[TopicPartition("t", 1)] is not leaves
         nursery.cancel_scope.cancel()
 
 
@@ -125,7 +134,7 @@ async def test_of_several_versions_seen_meanwhile_the_last_counts(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stage.share.run)
         await stage.confirm(1, {TopicPartition("t", 0)})
-        leaves = stage.flow.partitions[TopicPartition("t", 0)]
+        leaves = stage.flow.partitions.own[TopicPartition("t", 0)]
         send(leaves)
         stage.share.show(2, frozenset())
         await wait_all_tasks_blocked()
@@ -135,5 +144,5 @@ async def test_of_several_versions_seen_meanwhile_the_last_counts(
         stage.flow.wakeups.settled.wake()
         while stage.share.confirmed < 4:
             await stage.share.changed.wait()
-        assert stage.flow.partitions.keys() == {("t", 8)}
+        assert stage.flow.partitions.own.keys() == {("t", 8)}
         nursery.cancel_scope.cancel()

@@ -1,6 +1,6 @@
 """Whose batches they are is known before anything of them is sent on."""
 
-from mirror.state.unknown_producers import before_unknown
+from mirror.state.reverse_flow import before_unknown
 from wire.record_batch import Record, build_batch
 
 

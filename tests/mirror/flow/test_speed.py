@@ -1,6 +1,6 @@
 """Speed and the estimate of when a flow has caught up."""
 
-from mirror.state.progress import Progress, Sample, Speed
+from mirror.flow.speed import Progress, Sample, Speed
 
 
 def after(*samples: tuple[int, int, int]) -> Speed | None:
