@@ -8,8 +8,8 @@ from runtime.starting import hold_hangups, interrupts_just_end
 def main() -> int:
     """Run the program and return its exit status.
 
-    Of a daemon a SIGHUP is kept until the daemon can obey; any other command ends when its terminal
-    does.
+    Of a daemon a SIGHUP is kept until the daemon can follow it; any other command ends when its
+    terminal does.
     """
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if command == "run":

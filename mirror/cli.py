@@ -285,7 +285,7 @@ ORDERS: Final = (
     ),
     Command(
         name="restart",
-        help="Let a flow, topic or partition that has stopped try again once. The daemon obeys "
+        help="Let a flow, topic or partition that has stopped try again once. The daemon does so "
         "now, or the next daemon when it starts.",
         load=_restart,
         examples=(

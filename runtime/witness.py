@@ -6,7 +6,7 @@
 <path>/mirror/<source>-<target>/workers/<id> mirror.workers.handover.Member, ephemeral: one at work
 <path>/mirror/<source>-<target>/assignment   mirror.workers.handover: who mirrors which partition
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
-<path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: obeyed and settled
+<path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: carried out and settled
 <path>/mirror/<source>-<target>/running      RunningFlow, by the leader: what it mirrors
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
@@ -106,7 +106,7 @@ class WorkerInfo(_JsonNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowCommand(_JsonNode):
-    """The command that the daemon of a flow obeys since promotion `epoch`."""
+    """The command that the daemon of a flow follows since promotion `epoch`."""
 
     KIND: ClassVar[str] = "flow command"
     epoch: int
@@ -201,7 +201,7 @@ class WitnessPaths:
         return f"{self.flow(source, target)}/command"
 
     def acknowledged(self, source: str, target: str) -> str:
-        """Return the path of the FlowCommand that was last obeyed."""
+        """Return the path of the FlowCommand that was last carried out."""
         return f"{self.flow(source, target)}/acknowledged"
 
     def running(self, source: str, target: str) -> str:

@@ -34,7 +34,7 @@ TREE: Final = (
     (f"{PATHS.workers(*FLOW)}/<id>", "ephemeral", "A worker at work, compressed with zlib."),
     (PATHS.assignment(*FLOW), "", "Which worker mirrors which partition, compressed with zlib."),
     (PATHS.command(*FLOW), "", "What `failover` has told the flow to do: run or stop."),
-    (PATHS.acknowledged(*FLOW), "", "The command that the flow has obeyed last."),
+    (PATHS.acknowledged(*FLOW), "", "The command that the flow has carried out last."),
     (PATHS.running(*FLOW), "", "The settings by which the flow is run, by the worker that leads."),
     (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
     (PATHS.lease, "ephemeral", "The one controller."),

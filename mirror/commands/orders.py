@@ -1,6 +1,6 @@
 """`mirror pause`, `resume` and `restart`: leave an order in the witness for the flow's daemon.
 
-An order lasts: a daemon that is down obeys it when it is started, and obeys it after a restart.
+An order lasts: a daemon carries it out when it is started, and keeps to it after a restart.
 """
 
 import getpass
@@ -88,11 +88,11 @@ async def _order(
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise OrderFailed(str(fault)) from fault
     if running is None:
-        return f"{flow.name}: {told}; no daemon runs the flow, the next one will obey"
-    obeys = f"process {running.pid} on {running.host} obeys"
+        return f"{flow.name}: {told}; no daemon runs the flow, the next one carries it out"
+    execution = f"process {running.pid} on {running.host} carries it out"
     if len(workers) > 1:
-        obeys = f"the {len(workers)} workers obey, of which process {running.pid} leads"
-    return f"{flow.name}: {told}; {obeys}"
+        execution = f"the {len(workers)} workers carry it out, of which process {running.pid} leads"
+    return f"{flow.name}: {told}; {execution}"
 
 
 def _is_mirrored(scope: Scope, assignment: bytes) -> bool:

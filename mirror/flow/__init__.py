@@ -2,5 +2,5 @@
 
 `runner` watches the witness and asks `run_decision` what to do; `membership` registers the worker
 and takes its share; `engine` runs the tasks, each on its parts of `flow_state`;
-`command_execution` carries out people's orders.
+`order_execution` carries out people's orders.
 """

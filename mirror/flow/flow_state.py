@@ -1,7 +1,7 @@
 """All that the tasks of one running flow share, put together.
 
 Nobody takes it whole but this folder. `engine` makes it and gives each task the parts that the task
-uses; `membership` and `command_execution` report of the flow as a whole, and act on it as a whole,
+uses; `membership` and `order_execution` report of the flow as a whole, and act on it as a whole,
 for the witness; `runner` hands a reloaded configuration over. The reports read it by way of the
 engine. The floors below cannot import it: they state which parts they use.
 """

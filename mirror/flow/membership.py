@@ -23,7 +23,7 @@ from mirror.workers.balance import Balance
 from mirror.workers.handover import (
     Assignment,
     Member,
-    is_obeyed,
+    is_carried_out,
     next_assignment,
     to_fence,
     vouched,
@@ -152,9 +152,9 @@ class Membership:
             and (not leads or now.holders <= self.members.keys())
         )
 
-    def is_obeyed(self, restart: Restart) -> bool:
+    def is_carried_out(self, restart: Restart) -> bool:
         """Whether every worker has restarted all that it has; only the leading worker knows."""
-        return self.name in self.members and is_obeyed(self.assignment, self.members, restart)
+        return self.name in self.members and is_carried_out(self.assignment, self.members, restart)
 
     async def run(self) -> None:
         """Take part until cancelled; raises NoMember."""
@@ -194,7 +194,7 @@ class Membership:
                 for topic_partition, one in flow.partitions.own.items()
                 if not one.has_true_map
             ),
-            obeyed=flow.orders.carried_out(flow.partitions.own),
+            restarted=flow.orders.carried_out(flow.partitions.own),
         )
 
     async def _join(self) -> None:

@@ -89,7 +89,7 @@ def is_left(
 def must_acknowledge(
     command: FlowCommand | None, acknowledged: FlowCommand | None, role: Role
 ) -> bool:
-    """Whether a command has been obeyed and nobody has been told."""
+    """Whether a command has been carried out and nobody has been told."""
     if command is None or command == acknowledged:
         return False
     return role is (Role.RUNNING if command.run else Role.PAUSED)

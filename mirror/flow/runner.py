@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.clusters.links import open_links
-from mirror.flow.command_execution import CommandExecution
 from mirror.flow.engine import Engine
 from mirror.flow.membership import Membership, Nodes, NoMember
+from mirror.flow.order_execution import OrderExecution
 from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
 from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
 from mirror.flow.speed import Progress, Sample
@@ -78,7 +78,7 @@ class FlowRunner:
         self._worker = worker
         self.measurements: Final = measurements
         self._paths = WitnessPaths(root=configuration.coordination.path)
-        self._command_execution = CommandExecution(
+        self._order_execution = OrderExecution(
             flow.name, self._paths.orders(flow.source, flow.target)
         )
         self._changed = KeptWakeup()
@@ -202,7 +202,7 @@ class FlowRunner:
             await trio.sleep(RETRY_S)
 
     async def _work(self, zookeeper: ZooKeeper) -> None:
-        """Obey the witness until the session or a node of ours is lost."""
+        """Follow the witness until the session or a node of ours is lost."""
         source, target = self.config.source, self.config.target
         self._is_member = True
         self._leads = False
@@ -222,12 +222,12 @@ class FlowRunner:
             tasks.start_soon(self._contend, zookeeper)
             tasks.start_soon(self._publish, zookeeper)
             try:
-                while await self._obey(zookeeper, tasks):
+                while await self._act(zookeeper, tasks):
                     await self._changed.wait(RETRY_S)
             finally:
                 self._cancel_engine()
 
-    async def _obey(self, zookeeper: ZooKeeper, tasks: trio.Nursery) -> bool:
+    async def _act(self, zookeeper: ZooKeeper, tasks: trio.Nursery) -> bool:
         """Do what the witness asks now; return False when the lock is lost."""
         if self.role is Role.STOPPING:
             return True
@@ -238,7 +238,7 @@ class FlowRunner:
                 active=self._active,
                 command=self._command,
                 garbled=next(iter(self._garbled.values()), self._contradiction),
-                paused=self._command_execution.pause_of_flow,
+                paused=self._order_execution.pause_of_flow,
             ),
             source=self.config.source,
             heeds_promotions=self.config.heeds_promotions,
@@ -262,11 +262,11 @@ class FlowRunner:
             if self._leads and not self.engine.flow.share.leads:
                 self.engine.lead()
             self._note_progress(self.engine)
-            await self._command_execution.obey(
+            await self._order_execution.carry_out(
                 self.engine.flow,
                 zookeeper,
                 is_placed=member.is_placed,
-                is_obeyed=member.is_obeyed,
+                is_carried_out=member.is_carried_out,
             )
         if (
             self._leads
@@ -405,7 +405,7 @@ class FlowRunner:
         self._command = None if node is None else FlowCommand.decode(node.data)
 
     def _see_orders(self, _: ZooKeeper, node: Node | None) -> None:
-        self._command_execution.see(node)
+        self._order_execution.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:
         """Return what was acknowledged last; what makes no sense is nothing, and written over."""
@@ -426,4 +426,4 @@ class FlowRunner:
         except NoNode:
             await zookeeper.create(path, command.encode(), make_parents=True)
         self._acknowledged = command
-        _LOG.info("%s: command of epoch %d obeyed", self.config.name, command.epoch)
+        _LOG.info("%s: command of epoch %d carried out", self.config.name, command.epoch)

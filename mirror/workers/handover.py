@@ -27,6 +27,8 @@ from runtime.witness import WitnessGarbled, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 MAX_PRODUCER_EPOCH: Final = 2**15 - 1
+RESTARTED: Final = "obeyed"
+"""The key as workers of every version write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Member:
     """The written end on the target of each of its partitions that the source has no more."""
     doubted: frozenset[TopicPartition] = frozenset()
     """Its partitions whose map may not speak of the log that is on the target."""
-    obeyed: frozenset[Restart] = frozenset()
+    restarted: frozenset[Restart] = frozenset()
     """Restarts in force that it has done to all of its partitions that they concern."""
 
     def encode(self) -> bytes:
@@ -57,7 +59,7 @@ class Member:
                 "rates": rates,
                 "gone": [[*partition, end] for partition, end in sorted(self.gone.items())],
                 "doubted": sorted(self.doubted),
-                "obeyed": [one.plain() for one in sorted(self.obeyed, key=_age)],
+                RESTARTED: [one.plain() for one in sorted(self.restarted, key=_age)],
             }
         )
 
@@ -80,7 +82,7 @@ class Member:
                 doubted=frozenset(
                     _place(topic, index) for topic, index in found.get("doubted", ())
                 ),
-                obeyed=frozenset(Restart.of(one) for one in found.get("obeyed", ())),
+                restarted=frozenset(Restart.of(one) for one in found.get(RESTARTED, ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}: {error}") from error
@@ -189,7 +191,7 @@ def vouched(
     return frozenset(found)
 
 
-def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
+def is_carried_out(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
     """Whether every worker has done a restart to all that it has.
 
     A worker that is asleep has not, until its partitions are another's, who has not either. So the
@@ -197,7 +199,7 @@ def is_obeyed(now: Assignment, members: Mapping[str, Member], restart: Restart) 
     worker that takes a sleeper's partitions over would not know of it.
     """
     return not now.leaving and all(
-        one.confirmed == now.version and restart in one.obeyed for one in members.values()
+        one.confirmed == now.version and restart in one.restarted for one in members.values()
     )
 
 

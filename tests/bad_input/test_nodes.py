@@ -55,7 +55,7 @@ PACKED: Final[dict[str, tuple[Callable[[bytes], object], type[Exception], bytes]
             bytes_per_s={PLACE: 7},
             gone={PLACE: 5},
             doubted=frozenset({PLACE}),
-            obeyed=frozenset({RESTART}),
+            restarted=frozenset({RESTART}),
         ).encode(),
     ),
     "assignment": (

@@ -23,7 +23,7 @@ def holds_hangups(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
-def test_a_hangup_while_the_daemon_starts_is_obeyed_once_it_can_be(
+def test_a_hangup_while_the_daemon_starts_is_followed_once_it_can_be(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     file, log = write_configuration(tmp_path), tmp_path / "log"

@@ -75,7 +75,7 @@ def test_what_cannot_be_understood_stops_the_flow() -> None:
     assert duty(active=None).role is Role.PAUSED
 
 
-def test_a_command_is_acknowledged_once_it_is_obeyed() -> None:
+def test_a_command_is_acknowledged_once_it_is_carried_out() -> None:
     stop, start = FlowCommand(epoch=1, run=False), FlowCommand(epoch=1, run=True)
     assert must_acknowledge(stop, None, Role.PAUSED)
     assert not must_acknowledge(stop, None, Role.RUNNING)

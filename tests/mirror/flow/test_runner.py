@@ -76,7 +76,7 @@ async def test_a_node_that_could_not_be_taken_away_is_before_the_stop_is_acknowl
         await runner.membership.leave()
     see(runner, active=ActiveSite(site="dc1", epoch=0).encode(), command=STOP.encode(), orders=None)
     async with background_tasks() as tasks:
-        assert await runner._obey(zookeeper, tasks)
+        assert await runner._act(zookeeper, tasks)
     assert runner.role is Role.PAUSED
     assert await zookeeper.children(nodes.workers) == []
     acknowledged = await zookeeper.get(paths.acknowledged("dc1", "dc2"))
@@ -91,7 +91,7 @@ async def test_a_node_that_makes_no_sense_stops_the_flow_whatever_is_read_after_
     active = ActiveSite(site="dc1", epoch=0).encode()
     see(runner, active=active, command=WRONG, orders=None)
     async with trio.open_nursery() as nursery:
-        await runner._obey(zookeeper, nursery)
+        await runner._act(zookeeper, nursery)
         nursery.cancel_scope.cancel()
     assert (runner.role, "flow command" in runner.reason) == (Role.PAUSED, True)
     see(runner, command=None)

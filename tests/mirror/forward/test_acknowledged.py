@@ -1,4 +1,4 @@
-"""What a worker makes of the node in which obeyed commands are acknowledged."""
+"""What a worker makes of the node in which commands carried out are acknowledged."""
 
 from pathlib import Path
 from typing import Any

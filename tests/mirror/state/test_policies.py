@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror.flow.command_execution import apply_restart
+from mirror.flow.order_execution import apply_restart
 from mirror.state.batches import Cursor
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition

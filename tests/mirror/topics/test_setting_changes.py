@@ -33,7 +33,7 @@ def test_where_nobody_has_seen_the_change_one_site_alone_is_right() -> None:
     assert OwnChanges("dc2", "dc1").due("t", two, one) == {}
 
 
-def obey(fake: FakeCluster, settings: dict[str, str]) -> None:
+def keep_settings(fake: FakeCluster, settings: dict[str, str]) -> None:
     """Have a cluster tell these settings, and set what it is asked to."""
     note_changes(fake)
     tell_settings(fake, settings)
@@ -57,7 +57,7 @@ async def test_a_change_on_one_site_comes_to_the_other_whichever_direction_looks
     settings = {name: {"retention.ms": "1"} for name in ("dc1", "dc2")}
     async with discovery(config) as (there, dc1, dc2, _):
         for fake, name in ((dc1, "dc1"), (dc2, "dc2")):
-            obey(fake, settings[name])
+            keep_settings(fake, settings[name])
             fake.create_topic("orders", 0)
             fake.create_topic(f"{'dc1' if name == 'dc2' else 'dc2'}.offset-map.internal", 0)
         links = replace(

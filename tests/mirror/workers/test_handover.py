@@ -10,7 +10,7 @@ from mirror.workers.handover import (
     Assignment,
     Leaving,
     Member,
-    is_obeyed,
+    is_carried_out,
     next_assignment,
     to_fence,
     vouched,
@@ -151,7 +151,7 @@ def test_what_a_member_says_of_itself_survives_its_node() -> None:
         confirmed=3,
         bytes_per_s={TopicPartition("t", 2): 4096.0},
         gone={TopicPartition("g", 0): 3},
-        obeyed=frozenset({Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=7)}),
+        restarted=frozenset({Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=7)}),
     )
     assert Member.decode(said.encode()) == said
 
@@ -178,19 +178,21 @@ def test_positions_wait_for_the_word_of_who_has_the_partition_now() -> None:
     assert Member.decode(a.encode()) == a
 
 
-def test_a_restart_is_obeyed_when_all_who_have_something_now_have_said_so() -> None:
+def test_a_restart_is_carried_out_when_all_who_have_something_now_have_said_so() -> None:
     writer = MirrorProducer(producer_id=1, producer_epoch=0)
     restart, other = (
         Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=at) for at in (7, 8)
     )
     now = Assignment(version=3, owners={TopicPartition("t", 0): "a", TopicPartition("t", 1): "b"})
 
-    def member(confirmed: int, *obeyed: Restart) -> Member:
-        return Member(info=INFO, writer=writer, confirmed=confirmed, obeyed=frozenset(obeyed))
+    def member(confirmed: int, *restarted: Restart) -> Member:
+        return Member(info=INFO, writer=writer, confirmed=confirmed, restarted=frozenset(restarted))
 
     a = member(3, restart, other)
-    assert is_obeyed(now, {"a": a, "b": member(3, restart)}, restart)
-    assert not is_obeyed(now, {"a": a, "b": member(3, restart)}, other)
-    assert not is_obeyed(now, {"a": a, "b": member(2, restart)}, restart), "b may have got another"
+    assert is_carried_out(now, {"a": a, "b": member(3, restart)}, restart)
+    assert not is_carried_out(now, {"a": a, "b": member(3, restart)}, other)
+    assert not is_carried_out(now, {"a": a, "b": member(2, restart)}, restart), (
+        "b may have got another"
+    )
     moving = Assignment(version=3, leaving={TopicPartition("t", 1): Leaving("b", 3, "a")})
-    assert not is_obeyed(moving, {"a": a, "b": member(3, restart)}, restart)
+    assert not is_carried_out(moving, {"a": a, "b": member(3, restart)}, restart)

@@ -118,7 +118,7 @@ def test_pauses_hold_for_who_has_the_partition_and_for_who_has_it_next(pair: Pai
     mine = min(theirs)
     others = set(range(PARTITIONS)) - {mine}
     told = pair.order("pause", "dc1-dc2", f"{pair.topic}:{mine}")
-    assert f"{pair.topic}:{mine} is paused; the 2 workers obey" in told
+    assert f"{pair.topic}:{mine} is paused; the 2 workers carry it out" in told
     pair.second.wait_state(pair.topic, "paused", mine)
     write(pair, range(5))
     pair.wait_mirrored(5, others)

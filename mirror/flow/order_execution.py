@@ -1,4 +1,4 @@
-"""The orders of one flow in the witness, followed by the daemon that runs it."""
+"""The execution of people's orders for one flow: the pauses and restarts in the witness."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ UNKNOWN: Final = "nothing of that name is mirrored"
 ELSEWHERE: Final = "other workers have all of it"
 
 
-class CommandExecution:
+class OrderExecution:
     """The orders in force, and which of them have been carried out."""
 
     def __init__(self, flow: str, path: str) -> None:
@@ -40,18 +40,18 @@ class CommandExecution:
         pause = self.orders.pause_of()
         return None if pause is None else f"paused by {pause.by}"
 
-    async def obey(
+    async def carry_out(
         self,
         flow: FlowState,
         zookeeper: ZooKeeper,
         *,
         is_placed: bool,
-        is_obeyed: Callable[[Restart], bool],
+        is_carried_out: Callable[[Restart], bool],
     ) -> None:
         """Pause and resume what is ordered; begin each restart once, if the topics are known.
 
         A restart is taken out by who leads once every worker has said that it is done
-        (``is_obeyed``): a daemon that ends before leaves it to the next.
+        (``is_carried_out``): a daemon that ends before leaves it to the next.
         """
         present = flow, flow.config, self.orders
         if list(map(id, present)) != list(map(id, self._applied)):
@@ -67,12 +67,12 @@ class CommandExecution:
         if not flow.share.leads:
             return
         done = tuple(
-            one
-            for one in self.orders.restarts
+            restart
+            for restart in self.orders.restarts
             if (
-                one.scope.topic not in flow.orders.to_begin_anew
-                if one.how is How.ANEW
-                else is_obeyed(one)
+                restart.scope.topic not in flow.orders.to_begin_anew
+                if restart.how is How.ANEW
+                else is_carried_out(restart)
             )
         )
         if done:
@@ -108,7 +108,7 @@ class CommandExecution:
         """
         if flow.share.leads:
             return
-        ordered = {one.scope.topic for one in self.orders.restarts if one.how is How.ANEW}
+        ordered = {each.scope.topic for each in self.orders.restarts if each.how is How.ANEW}
         flow.orders.want_anew_only({topic for topic, _ in flow.partitions.own} - ordered)
         if not flow.orders.to_begin_anew:
             return

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mirror.flow.command_execution import CommandExecution
 from mirror.flow.flow_state import FlowState
+from mirror.flow.order_execution import OrderExecution
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition_state import PartitionState
 from runtime.flow_section import PatternSet
@@ -38,22 +38,22 @@ async def ordered(zookeeper: ZooKeeper) -> Orders:
     return Orders() if node is None else Orders.decode(node.data)
 
 
-async def look(execution: CommandExecution, flow: FlowState, zookeeper: ZooKeeper) -> None:
-    """See the node, and obey."""
+async def look(execution: OrderExecution, flow: FlowState, zookeeper: ZooKeeper) -> None:
+    """See the node, and carry out what it orders."""
     execution.see(await zookeeper.get(PATH))
-    await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+    await execution.carry_out(flow, zookeeper, is_placed=True, is_carried_out=lambda _: True)
 
 
 async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
     empty_zookeeper: str,
 ) -> None:
-    flow, execution = leading(), CommandExecution(FLOW, PATH)
+    flow, execution = leading(), OrderExecution(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.begin_anew("t")
         late = restart(at_ms=1)
         await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
         execution.see(None)  # it came after we looked
-        await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+        await execution.carry_out(flow, zookeeper, is_placed=True, is_carried_out=lambda _: True)
         await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == set()
         assert await ordered(zookeeper) == Orders()
@@ -67,14 +67,16 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
     empty_zookeeper: str,
 ) -> None:
     flow, partition = flow_with()
-    execution, nothing = CommandExecution(FLOW, PATH), flow.config
+    execution, nothing = OrderExecution(FLOW, PATH), flow.config
     mirrored = replace(nothing, topics=PatternSet(include=(re.compile("t"),), exclude=()))
     async with session_of(empty_zookeeper) as zookeeper:
         seen = []
         for config in (mirrored, nothing, mirrored):
             flow.take_config(config)
             for _ in range(2):
-                await execution.obey(flow, zookeeper, is_placed=True, is_obeyed=lambda _: True)
+                await execution.carry_out(
+                    flow, zookeeper, is_placed=True, is_carried_out=lambda _: True
+                )
                 seen.append(partition.state)
     flowing, paused, waits = (
         PartitionState.CATCHING_UP,
@@ -85,7 +87,7 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
 
 
 async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeeper: str) -> None:
-    flow, execution = leading(), CommandExecution(FLOW, PATH)
+    flow, execution = leading(), OrderExecution(FLOW, PATH)
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.begin_anew("t")
         order = replace(restart(at_ms=1), by="somebody")
@@ -96,7 +98,7 @@ async def test_what_somebody_orders_of_a_topic_begun_anew_is_done(empty_zookeepe
 
 
 async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: str) -> None:
-    (flow, _), execution = flow_with(), CommandExecution(FLOW, PATH)
+    (flow, _), execution = flow_with(), OrderExecution(FLOW, PATH)
     flow.share.see({TopicPartition("t", 0)})
     async with session_of(empty_zookeeper) as zookeeper:
         flow.orders.want_anew({"t"})
