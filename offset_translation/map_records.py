@@ -444,5 +444,9 @@ class MapState:
         if current is None or current.target_end <= seal.target_end:
             self.seals[TopicPartition(topic, partition)] = seal
 
+    def map_of(self, topic_partition: TopicPartition) -> OffsetMap:
+        """Return a partition's map, which is empty where nothing was ever announced of it."""
+        return self.maps.setdefault(topic_partition, OffsetMap())
+
     def _map(self, topic: str, partition: int) -> OffsetMap:
-        return self.maps.setdefault(TopicPartition(topic, partition), OffsetMap())
+        return self.map_of(TopicPartition(topic, partition))

@@ -38,12 +38,10 @@ from mirror.topics.gone_topics import GoneTopics, exists
 from mirror.topics.leaders import follow_leaders, is_positioning
 from mirror.topics.missing import LeftBehind, MissingPartitions, doubt_maps
 from mirror.topics.plan import plan_topics, topic_shape
+from mirror.topics.recreated import RecreatedTopics
 from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
 from mirror.topics.setting_changes import OwnChanges
 from mirror.topics.setting_removals import TakenBack
-from offset_translation.map_records import source_topic
-from offset_translation.offset_map import OffsetMap
-from offset_translation.topic_identity import is_recreated
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from runtime.unforeseen import described
@@ -57,7 +55,6 @@ LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
 MADE_AGAIN: Final = "the target topic was made again"
-COPY_IS_ITS_OWN: Final = "the target topic is the new one's copy by now"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 CONFIG_INTERVAL_MS: Final = 30_000
 
@@ -97,6 +94,7 @@ class Discovery:
         """Settings of topics that are mirrored without them."""
         self._taken_back = TakenBack()
         self._own_changes = OwnChanges(config.source, config.target)
+        self._recreated = RecreatedTopics(map_log, config.names, parts.interruptions)
         self._gone = GoneTopics(
             parts.config,
             partitions=parts.partitions,
@@ -143,7 +141,8 @@ class Discovery:
         if leads:
             target = await self._shape_target(wanted)
             await self._gone.look(source.topics.keys() | hidden, target, now_ms())
-            await self._note_topic_ids(wanted.values())
+            await self._recreated.remember(wanted.values(), self._created)
+            self._created.clear()
         else:
             target = await self._links.target_admin.metadata(refresh=True)
             names = set(map(self._names.on_target, wanted))
@@ -243,17 +242,15 @@ class Discovery:
     async def _shape_target(self, wanted: Mapping[str, TopicView]) -> ClusterView:
         """Create, grow and configure the target's topics; return the target as it then is.
 
-        Topics go by the target's names here. The copy of one that was made again on the source may
-        be the last there is: it stays as it is until somebody decides.
+        Topics go by the target's names here. The copy of a topic that was made again on the source
+        stays as it is (mirror.topics.recreated).
         """
         target = await self._links.target_admin.metadata(refresh=True)
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
-        ids = self._map_log.state.topic_ids
         shapes = {
-            there: topic
+            self._names.on_target(name): topic
             for name, topic in wanted.items()
-            if not exists(target, there := self._names.on_target(name))
-            or not is_recreated(ids.get(name), topic.topic_id)
+            if not self._recreated.leaves_copy_alone(topic, target)
         }
         lacking = {name for name in shapes if not exists(target, name)}
         self._doubt_maps(lacking)
@@ -367,58 +364,18 @@ class Discovery:
             _LOG.warning("%s: %s", self._name, refused)
         self._complaints[refused.topic] = refused
 
-    async def _note_topic_ids(self, topics: Iterable[TopicView]) -> None:
-        """Remember which topic was mirrored; another one of the same name is not the same.
-
-        Unless the target had none either: then mirroring begins anew.
-        """
-        known = self._map_log.state.topic_ids
-        fresh = [
-            topic
-            for topic in topics
-            if topic.topic_id.int
-            and (topic.name not in known or self._names.on_target(topic.name) in self._created)
-        ]
-        if fresh:
-            records = [source_topic(topic.name, topic.topic_id) for topic in fresh]
-            await self._map_log.write_many(records)
-        self._created.clear()
-
     def _take(self, source: TopicView, target: TopicView | None) -> None:
         now = now_ms()
         parts = self._parts
-        known_id = self._map_log.state.topic_ids.get(source.name)
         for index, view in source.partitions.items():
             if (source.name, index) not in parts.share.own:
                 continue
-            partition = parts.partitions.own.get(TopicPartition(source.name, index))
+            topic_partition = TopicPartition(source.name, index)
+            partition = parts.partitions.own.get(topic_partition)
             if partition is None:
-                partition = MirroredPartition(
-                    source.name,
-                    index,
-                    topic_id=source.topic_id,
-                    offset_map=self._map_log.state.maps.setdefault(
-                        TopicPartition(source.name, index), OffsetMap()
-                    ),
-                    now_ms=now,
-                    target_topic=self._names.on_target(source.name),
-                    budget=parts.budget,
-                )
-                known = self._map_log.state.target_ids.get(partition.topic_partition)
-                partition.target.expect_topic(known)
+                partition = self._discovered(topic_partition, source, now)
                 parts.partitions.take(partition)
-            partition.source.meet_topic(source.topic_id)
-            if is_recreated(known_id, source.topic_id) and target is not None:
-                reason = f"topic id {source.topic_id} is not {known_id}, which was mirrored"
-                partition.target.keep_copy_of(known_id)
-                self._interruptions.stop(partition, PartitionState.TOPIC_RECREATED, reason, now)
-            elif partition.state is PartitionState.SOURCE_GONE:
-                partition.come_back(now)
-            elif (
-                partition.state is PartitionState.TOPIC_RECREATED
-                and partition.target.copied_id != known_id == source.topic_id
-            ):
-                partition.retry(COPY_IS_ITS_OWN, now)
+            self._recreated.follow(partition, source, has_copy=target is not None, now_ms=now)
             target_view = None if target is None else target.partitions.get(index)
             refused = self._complaints.get(partition.target_topic)
             leader = NO_LEADER if target_view is None else target_view.leader
@@ -426,3 +383,19 @@ class Discovery:
             is_new = target is not None and partition.target.meet_topic(target.topic_id)
             if is_new and (partition.is_flowing or is_positioning(partition)):
                 self._interruptions.interrupt(partition, MADE_AGAIN, now, at_once=True)
+
+    def _discovered(
+        self, topic_partition: TopicPartition, source: TopicView, now: int
+    ) -> MirroredPartition:
+        """Return a partition as it begins here, with what the map knows of it."""
+        state = self._map_log.state
+        partition = MirroredPartition(
+            *topic_partition,
+            topic_id=source.topic_id,
+            offset_map=state.map_of(topic_partition),
+            now_ms=now,
+            target_topic=self._names.on_target(topic_partition.topic),
+            budget=self._parts.budget,
+        )
+        partition.target.expect_topic(state.target_ids.get(topic_partition))
+        return partition

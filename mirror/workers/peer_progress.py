@@ -12,7 +12,6 @@ from mirror.state.live_config import LiveConfig
 from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
 from mirror.state.work_share import WorkShare
-from offset_translation.offset_map import OffsetMap
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
 from wire.errors import ErrorCode
@@ -100,11 +99,10 @@ class PeerProgress:
                 continue
             peer = partitions.peers.get(topic_partition)
             if peer is None:
-                offset_map = self._map_log.state.maps.setdefault(topic_partition, OffsetMap())
                 peer = MirroredPartition(
                     *topic_partition,
                     topic_id=UUID(int=0),
-                    offset_map=offset_map,
+                    offset_map=self._map_log.state.map_of(topic_partition),
                     now_ms=now_ms(),
                     target_topic=target_partition.topic,
                 )
